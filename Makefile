@@ -1,0 +1,44 @@
+# make demo    analyse the request log of a real Apache Kafka cluster, and name the report
+# make test    all tests, with the engine compiled and interpreted
+# make check   ruff and mypy
+# make clean   remove what the above made
+#
+# Each sets itself up in .venv. PYTHON=python3.12 names another interpreter (3.11 or newer).
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+COMPILED := $(wildcard src/abeyance/*/*.pxd) $(patsubst %.pxd,%.py,$(wildcard src/abeyance/*/*.pxd))
+SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
+
+.PHONY: demo test test-compiled test-interpreted check clean
+.DELETE_ON_ERROR:
+
+$(VENV)/.run: $(SET_UP)
+	@$(PYTHON) scripts/set_up.py $(VENV) run
+	@touch $@
+
+$(VENV)/.test: $(SET_UP)
+	@$(PYTHON) scripts/set_up.py $(VENV) test
+	@touch $@ $(VENV)/.run
+
+demo: $(VENV)/.run
+	@$(BIN)/abeyance analyze examples/data/kafka-request-log --out build/demo --overwrite
+
+test: test-interpreted test-compiled
+
+test-compiled: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+# The rooms below Spark, once more with every compiled module run from its own .py
+test-interpreted: $(VENV)/.test
+	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/purgatory
+
+check: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src -name '*.so' -delete

@@ -1,0 +1,461 @@
+"""The hierarchical timing wheel: start, stop and refresh a timer in O(1), whatever is pending.
+
+Sources: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7; Apache Kafka's
+`TimingWheel`, `TimerTaskList` and `SystemTimer`, whose clock is driven by a delay queue of *buckets*.
+
+The idea
+--------
+Time is cut into ticks. The first wheel has `wheel_size` buckets of one tick each; each overflow wheel has as
+many buckets, each as long as the whole wheel below it, and is made when first needed. A task is filed by its
+deadline in the lowest wheel that reaches that far. A bucket that gets its first task enters the delay queue, at
+the time at which the bucket begins. When that time comes the bucket's tasks *cascade*: each is filed anew, now
+nearer, until it is due. So a task at any distance runs with the precision of one tick, and a clock that jumps
+visits occupied buckets only, never empty ticks.
+
+    tick 1, wheel size 10, clock 0            222 is filed in the third wheel, bucket 2 (200-299)
+      wheel 1: 10 buckets of 1                at 200 it cascades to the second wheel, bucket 2 (220-229)
+      wheel 2: 10 buckets of 10               at 220 it cascades to the first wheel, bucket 2
+      wheel 3: 10 buckets of 100              at 222 it is due
+
+Ground rules
+------------
+* No thread, no clock, no callback, no lock in here. Time is an argument, in integer units of the caller's choice
+  (the drivers use nanoseconds); inside, all is ticks. The owner serialises all calls.
+* Deadlines round *up* to a tick, and the clock rounds *down*: never early (T1), at most one tick late (T2).
+* `_clock` never goes back (T7), and moves only when nothing is due or cascading. So whatever is in `_due` has
+  exactly the clock's tick as its deadline, and `_due` needs no sorting (T6). A task added with a deadline before
+  the clock goes to `_overdue`, a heap, and runs before it.
+* Within a tick, tasks run in the order in which they were added: a cascade pushes to the *front*, last task
+  first, because whoever is still in a higher wheel was added before whoever could be filed in a lower one.
+  (A refreshed task keeps only the order of ticks.)
+* A refresh to a later deadline is one store: the task stays where it is filed, and is filed anew when that
+  bucket comes up. Hence: a filed task's deadline is at or after its bucket's expiration, not always inside it.
+* No item is dropped in here: ended items are handed to the caller, who lets go of them outside its lock.
+"""
+
+from __future__ import annotations
+
+from array import array
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from abeyance.engine.delay_queue import DelayQueue
+from abeyance.engine.slab import Slab
+
+# The largest deadline and clock, in units: with nanoseconds, 146 years. The room above it, up to 2**63,
+# lets deadlines be rounded up and wheels reach past it without overflow.
+MAX_TIME = 1 << 62
+
+_FOREVER = (1 << 63) - 1  # ticks: where the last wheel ends
+_MAX_LEVELS = 64  # wheels of the smallest size, 2, reach MAX_TIME with 62 of them
+
+
+class Bucket(NamedTuple):
+    """What a non-empty bucket holds; see `TimingWheel.buckets`."""
+
+    level: int  # 0 is the first wheel
+    index: int  # type: ignore[assignment]  # in its wheel (tuple.index goes unused)
+    expiration: int  # in units: when it cascades or, on the first wheel, when its tasks are due
+    deadlines: list[int]  # in units, rounded up to a tick, in the order in which the tasks were filed
+
+
+class WheelStats(NamedTuple):
+    """What a wheel has done since it was made; see `TimingWheel.stats`."""
+
+    pending: int  # tasks neither handed out nor removed
+    started: int
+    expired: int
+    cancelled: int
+    cascaded: int  # times that a task was filed anew because its bucket came up before its deadline
+    levels: int  # wheels made so far
+    queued_buckets: int  # buckets in the delay queue now, empty ones that have not come up included
+
+
+class TimingWheel:
+    """Pending tasks by deadline. Times and deadlines are integers in the caller's unit.
+
+    `tick` is the length of a tick in units, `wheel_size` the number of buckets a wheel, `start` the first time.
+    """
+
+    __slots__ = (
+        "_base", "_cancelled", "_cascaded", "_cascading", "_clock", "_due", "_expired", "_horizon", "_levels",
+        "_overdue", "_overdue_order", "_pending", "_queue", "_slab", "_span", "_started", "_tick", "_wheel_size",
+    )  # fmt: skip
+
+    def __init__(self, tick: int = 1, wheel_size: int = 64, start: int = 0) -> None:
+        """Raise ValueError for a tick below 1, a wheel size below 2 or above 65,536, or a negative start."""
+        if not 1 <= tick <= MAX_TIME:
+            raise ValueError(f"tick must be from 1 to 2**62 units, not {tick}")
+        if not 2 <= wheel_size <= 1 << 16:
+            raise ValueError(f"wheel_size must be from 2 to 65,536 buckets, not {wheel_size}")
+        if not 0 <= start <= MAX_TIME:
+            raise ValueError(f"start must be from 0 to 2**62 units, not {start}")
+        self._tick = tick
+        self._wheel_size = wheel_size
+        self._clock = start // tick  # in ticks
+        self._slab = Slab()
+        self._due = self._slab.reserve(1)
+        self._cascading = self._slab.reserve(1)
+        self._overdue: list[tuple[int, int, int]] = []  # heap of (deadline, order of arrival, handle)
+        self._overdue_order = 0
+        self._queue = DelayQueue()  # of buckets, by expiration in ticks; a bucket is known by its sentinel
+        # Of each wheel: the ticks a bucket spans, its first bucket's sentinel, and the first tick it cannot hold.
+        self._levels = 0
+        self._span = array("q", bytes(8 * _MAX_LEVELS))
+        self._base = array("q", bytes(8 * _MAX_LEVELS))
+        self._horizon = array("q", bytes(8 * _MAX_LEVELS))
+        self._pending = 0
+        self._started = 0
+        self._expired = 0
+        self._cancelled = 0
+        self._cascaded = 0
+        self._add_level()
+
+    # -- the port: add, remove, next_expiration, advance ---------------------------------------------------
+
+    def add(self, deadline: int, item: object) -> int:
+        """File `item` to come due at `deadline`; return the handle by which to remove or refresh it. O(1).
+
+        A deadline already past is due at the next `advance` or `poll`, never here (T5); only such a one costs
+        O(log of those overdue). Raises OverflowError beyond +-2**62 units.
+        """
+        ticks = self._to_ticks(deadline)
+        slot = self._slab.take_slot(ticks, item)
+        self._pending += 1
+        self._started += 1
+        self._file(slot, False)
+        return self._slab.handle(slot)
+
+    def remove(self, handle: int) -> object | None:
+        """Take a pending task out and return its item, or None when it has already ended. O(1).
+
+        The task is unreachable from here at once (T4). An item that is itself None cannot be told from an ended
+        task; use `is_pending`.
+        """
+        slot = self._slab.find(handle)
+        if slot < 0:
+            return None
+        self._pending -= 1
+        self._cancelled += 1
+        return self._slab.release(slot)
+
+    def refresh(self, handle: int, deadline: int) -> bool:
+        """Give a pending task a new deadline; False when it has already ended. O(1).
+
+        To a later deadline it is one store: the task is filed anew when its present bucket comes up.
+        """
+        slot = self._slab.find(handle)
+        if slot < 0:
+            return False
+        ticks = self._to_ticks(deadline)
+        filed = self._slab.deadline[slot]
+        self._slab.deadline[slot] = ticks
+        if ticks < filed or filed <= self._clock:  # nearer, or no longer in a bucket that will come up
+            self._slab.unlink(slot)
+            self._file(slot, False)
+        return True
+
+    def is_pending(self, handle: int) -> bool:
+        """Whether the task has neither been handed out nor removed. O(1)."""
+        return self._slab.find(handle) >= 0
+
+    def next_expiration(self) -> int | None:
+        """When `advance` next has work: at or before the earliest deadline; None when nothing is pending.
+
+        It is the earliest bucket's expiration: a task in a higher wheel is met there first to cascade. At or
+        before the clock when something is due already. O(1), and O(log buckets) once for a bucket that emptied.
+        """
+        ticks = self._next_ticks()
+        return None if ticks < 0 else ticks * self._tick
+
+    def advance(self, now: int, budget: int | None = None) -> list[object]:
+        """Move the clock to `now` and return the items due, in the order of their deadlines' ticks.
+
+        `budget` bounds the work: how many tasks may be handed out or cascaded in this call. When it runs out the
+        rest stays due, `next_expiration()` is at or before `now`, and the next call goes on; the order is kept.
+        A `now` before the clock is taken as the clock (T7). O(tasks handed out and cascaded).
+        """
+        left = _FOREVER if budget is None else budget
+        target = self._to_clock(now)
+        due: list[object] = []
+        while left > 0:
+            left = self._settle(target, left)
+            if left <= 0:
+                break
+            slot = self._next_due()
+            if slot < 0:
+                break
+            due.append(self._hand_out(slot))
+            left -= 1
+        return due
+
+    def poll(self, now: int, budget: int = 1024) -> object | None:
+        """Move the clock towards `now` and return the next item due, or None.
+
+        For drivers that run each task before asking for the next, so that a task which an earlier one cancels
+        is never handed out. At most `budget` tasks cascade in one call; None with `next_expiration()` at or
+        before `now` means that there is more to do.
+        """
+        if self._settle(self._to_clock(now), budget) <= 0:
+            return None
+        slot = self._next_due()
+        return None if slot < 0 else self._hand_out(slot)
+
+    def __len__(self) -> int:
+        """How many tasks are pending, exactly. O(1)."""
+        return self._pending
+
+    # -- filing --------------------------------------------------------------------------------------------
+
+    def _to_ticks(self, deadline: int) -> int:
+        if deadline > MAX_TIME or deadline < -MAX_TIME:
+            raise OverflowError(f"deadline {deadline} is beyond 2**62 units")
+        ticks = deadline // self._tick
+        return ticks if ticks * self._tick == deadline else ticks + 1
+
+    def _to_clock(self, now: int) -> int:
+        if now > MAX_TIME:
+            raise OverflowError(f"time {now} is beyond 2**62 units")
+        ticks = now // self._tick
+        return self._clock if ticks < self._clock else ticks
+
+    def _file(self, slot: int, cascading: bool) -> None:
+        """Put a live slot that is on no list where its deadline belongs, seen from the clock."""
+        slab = self._slab
+        ticks = slab.deadline[slot]
+        if ticks > self._clock:
+            level = 0
+            while ticks >= self._horizon[level]:
+                level += 1
+                if level == self._levels:
+                    self._add_level()
+            virtual = ticks // self._span[level]
+            sentinel = self._base[level] + virtual % self._wheel_size
+            expiration = virtual * self._span[level]
+            if slab.deadline[sentinel] != expiration:
+                slab.deadline[sentinel] = expiration
+                self._queue.push(expiration, sentinel)
+        elif ticks == self._clock:
+            sentinel = self._due
+        else:  # stays on a list of its own, where `release` finds it all the same
+            heappush(self._overdue, (ticks, self._overdue_order, slab.handle(slot)))
+            self._overdue_order += 1
+            return
+        if cascading:
+            slab.push_front(sentinel, slot)
+        else:
+            slab.push_back(sentinel, slot)
+
+    def _add_level(self) -> None:
+        level = self._levels
+        span = self._span[level - 1] * self._wheel_size if level else 1
+        self._span[level] = span
+        self._base[level] = self._slab.reserve(self._wheel_size)
+        self._levels = level + 1
+        self._set_horizon(level)
+
+    def _set_horizon(self, level: int) -> None:
+        span = self._span[level]
+        first = self._clock // span
+        # Past 2**63 the wheel is the last and holds every deadline there can be.
+        if first + self._wheel_size > _FOREVER // span:
+            self._horizon[level] = _FOREVER
+        else:
+            self._horizon[level] = (first + self._wheel_size) * span
+
+    # -- time ----------------------------------------------------------------------------------------------
+
+    def _next_ticks(self) -> int:
+        """`next_expiration` in ticks, -1 for none. Lets go of buckets that have emptied."""
+        slab = self._slab
+        if self._overdue:
+            self._drop_stale_overdue()
+        if self._overdue or not slab.is_empty(self._due) or not slab.is_empty(self._cascading):
+            return self._clock
+        while len(self._queue):
+            sentinel = self._queue.first_bucket()
+            if not slab.is_empty(sentinel):
+                return self._queue.first_expiration()
+            slab.deadline[self._queue.pop()] = -1
+        return -1
+
+    def _settle(self, target: int, budget: int) -> int:
+        """Cascade, and move the clock towards `target`, until something is due or `target` is reached.
+
+        Returns the budget that is left; 0 or less means that it ran out midway and must be taken up again.
+        """
+        slab = self._slab
+        while True:
+            slot = slab.prev_slot[self._cascading]
+            while slot != self._cascading:
+                if budget <= 0:
+                    return 0
+                budget -= 1
+                slab.unlink(slot)
+                if slab.deadline[slot] > self._clock:
+                    self._cascaded += 1
+                self._file(slot, True)
+                slot = slab.prev_slot[self._cascading]
+            if len(self._queue) and self._queue.first_expiration() <= self._clock:
+                # The lowest wheel comes first (its sentinels have the lower numbers): what cascades from higher
+                # ones is older and goes in front of it.
+                sentinel = self._queue.pop()
+                slab.deadline[sentinel] = -1
+                slab.move_all(sentinel, self._cascading)
+                continue
+            upcoming = self._next_ticks()
+            if 0 <= upcoming <= self._clock or self._clock == target:
+                return budget
+            self._set_clock(target if upcoming < 0 or upcoming > target else upcoming)
+
+    def _set_clock(self, ticks: int) -> None:
+        self._clock = ticks
+        for level in range(self._levels):
+            was = self._horizon[level]
+            self._set_horizon(level)
+            if self._horizon[level] == was:
+                break  # a bucket of this wheel has not passed, so none of a higher wheel has
+
+    # -- due tasks -----------------------------------------------------------------------------------------
+
+    def _next_due(self) -> int:
+        """The slot to hand out next, or -1."""
+        if self._overdue:
+            self._drop_stale_overdue()
+            if self._overdue:
+                return self._slab.find(heappop(self._overdue)[2])
+        slot = self._slab.next_slot[self._due]
+        return -1 if slot == self._due else slot
+
+    def _drop_stale_overdue(self) -> None:
+        """Pop entries whose task was removed, or refreshed to another deadline, from the top of the heap."""
+        while self._overdue:
+            deadline, _, handle = self._overdue[0]
+            if self._ticks_of(handle) == deadline:
+                return
+            heappop(self._overdue)
+
+    def _hand_out(self, slot: int) -> object:
+        self._pending -= 1
+        self._expired += 1
+        return self._slab.release(slot)
+
+    # -- closing and introspection -------------------------------------------------------------------------
+
+    def drain(self) -> list[tuple[int, object]]:
+        """Remove everything; return (deadline in units, item) in the order in which they would have run.
+
+        O(n log n). They count as cancelled.
+        """
+        self._settle(self._clock, _FOREVER)
+        overdue = [handle for deadline, _, handle in sorted(self._overdue) if self._ticks_of(handle) == deadline]
+        due = [self._slab.handle(slot) for slot in self._slab.members(self._due)]
+        filed: list[tuple[int, int, int, int]] = []
+        for level in range(self._levels - 1, -1, -1):  # within a tick the higher wheel's tasks are older
+            for index in range(self._wheel_size):
+                for order, slot in enumerate(self._slab.members(self._base[level] + index)):
+                    filed.append((self._slab.deadline[slot], -level, order, self._slab.handle(slot)))
+        drained = []
+        for handle in overdue + due + [entry[3] for entry in sorted(filed)]:
+            slot = self._slab.find(handle)
+            if slot >= 0:
+                deadline = self._slab.deadline[slot] * self._tick
+                drained.append((deadline, self.remove(handle)))
+        self._overdue = []
+        return drained
+
+    @property
+    def tick(self) -> int:
+        """The length of a tick, in units."""
+        return self._tick
+
+    @property
+    def wheel_size(self) -> int:
+        """How many buckets each wheel has."""
+        return self._wheel_size
+
+    @property
+    def clock(self) -> int:
+        """The time the wheel has reached, in units, rounded down to a tick."""
+        return self._clock * self._tick
+
+    def deadline(self, handle: int) -> int | None:
+        """The deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
+        ticks = self._ticks_of(handle)
+        return None if ticks is None else ticks * self._tick
+
+    def _ticks_of(self, handle: int) -> int | None:
+        slot = self._slab.find(handle)
+        return None if slot < 0 else self._slab.deadline[slot]
+
+    def spans(self) -> list[int]:
+        """How long each wheel made so far is, in units: tick * wheel_size, tick * wheel_size**2, ..."""
+        return [self._span[level] * self._wheel_size * self._tick for level in range(self._levels)]
+
+    def buckets(self) -> list[Bucket]:
+        """The buckets that hold a task, in the order of level and index. O(buckets + pending)."""
+        found = []
+        for level in range(self._levels):
+            for index in range(self._wheel_size):
+                sentinel = self._base[level] + index
+                slots = self._slab.members(sentinel)
+                if slots:
+                    deadlines = [self._slab.deadline[slot] * self._tick for slot in slots]
+                    found.append(Bucket(level, index, self._slab.deadline[sentinel] * self._tick, deadlines))
+        return found
+
+    def stats(self) -> WheelStats:
+        """Counts since the wheel was made. O(1)."""
+        return WheelStats(
+            pending=self._pending,
+            started=self._started,
+            expired=self._expired,
+            cancelled=self._cancelled,
+            cascaded=self._cascaded,
+            levels=self._levels,
+            queued_buckets=len(self._queue),
+        )
+
+    def _check(self) -> None:
+        """Assert every invariant that must hold between two calls. O(buckets + pending); for tests."""
+        slab = self._slab
+        slab._check()
+        live = set(slab.live_slots())
+        assert len(live) == self._pending, "the pending count is exact"
+        assert self._started == self._pending + self._expired + self._cancelled, "every task ends at most once"
+
+        seen: set[int] = set()
+        for slot in slab.members(self._due):
+            assert slab.deadline[slot] == self._clock, "what is due, is due at the clock's very tick"
+            seen.add(slot)
+        for slot in slab.members(self._cascading):
+            seen.add(slot)
+        self._queue._check()
+        queued = {sentinel: expiration for expiration, sentinel in self._queue.entries()}
+        assert len(queued) == len(self._queue), "a bucket is in the delay queue once"
+        for level in range(self._levels):
+            span = self._span[level]
+            assert span == self._wheel_size**level
+            end = (self._clock // span + self._wheel_size) * span
+            assert self._horizon[level] == min(end, _FOREVER), "the horizon moves with the clock"
+            for index in range(self._wheel_size):
+                sentinel = self._base[level] + index
+                slots = slab.members(sentinel)
+                expiration = slab.deadline[sentinel]
+                assert queued.get(sentinel, -1) == expiration, "queued at its expiration, or not at all"
+                if not slots:
+                    continue
+                assert expiration >= self._clock, "no bucket with a task has been passed by"
+                assert expiration % span == 0
+                assert expiration // span % self._wheel_size == index
+                for slot in slots:
+                    assert slot not in seen, "a task is in one place"
+                    assert slab.deadline[slot] >= expiration, "no task is met after its deadline"
+                    seen.add(slot)
+        overdue = set()
+        for deadline, _, handle in self._overdue:
+            if self._ticks_of(handle) == deadline:
+                assert deadline < self._clock
+                overdue.add(slab.find(handle))
+        assert not overdue & seen, "an overdue task is in no bucket"
+        assert overdue | seen == live, "every pending task can be found"

@@ -1,0 +1,225 @@
+"""What every timer has in common: the surface, the lock over the wheel, the report of errors.
+
+Ground rules
+------------
+* `_lock` guards the wheel, `_closed` and `_failed`. It is held for one wheel operation at a time, never while a
+  callback, an error handler, an executor or a dropped item's `__del__` runs (so an item that leaves the wheel is
+  let go of after the lock). Handles are written under it as well.
+* It is reentrant for one reason: the garbage collector may start while it is held, and run a `__del__` that
+  cancels a task on the same thread. A wheel operation allocates nothing that the collector tracks (the handle is
+  made before the lock is taken), so the compiled wheel is never entered in the middle of an operation.
+* A driver decides when time passes: it calls `wheel.poll` under the lock and `_run` outside of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from abeyance.engine import TimingWheel
+from abeyance.timer.task import TimerTask
+from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
+
+logger = logging.getLogger("abeyance.timer")
+
+Callback = Callable[..., object]
+ErrorHandler = Callable[[BaseException, Callback], object]
+
+
+class TimerClosedError(RuntimeError):
+    """A task was given to a timer that has been closed: it could never run."""
+
+
+class PendingTask(NamedTuple):
+    """What `close` hands back of a task that had not run."""
+
+    deadline: float  # seconds on the timer's clock, rounded up to a tick
+    callback: Callback
+    args: tuple[Any, ...]
+
+
+class TimerStats(NamedTuple):
+    """Counts since the timer was made."""
+
+    pending: int
+    started: int
+    expired: int  # handed to their callbacks
+    cancelled: int  # by `cancel`, or handed back by `close`
+    failed: int  # callbacks that raised
+    cascaded: int  # tasks filed anew, nearer, by the wheel
+    levels: int  # wheels in use
+    wakeups: int  # times that the driver looked at the wheel because time had passed
+
+
+class Timer(ABC):
+    """Runs callbacks at their deadlines, on a hierarchical timing wheel. Safe to use from any thread."""
+
+    def __init__(
+        self, tick: float | timedelta, wheel_size: int, start: int, on_error: ErrorHandler | None
+    ) -> None:
+        tick_ns = to_nanoseconds(tick, "tick")
+        if not 1 <= tick_ns < NEVER:
+            raise ValueError(f"tick must be at least a nanosecond, and finite, not {tick!r} seconds")
+        if on_error is not None and not callable(on_error):
+            raise TypeError(f"on_error must be callable, not {on_error!r}")
+        self._wheel = TimingWheel(tick_ns, wheel_size, start)
+        self._lock = threading.RLock()
+        self._on_error = on_error
+        self._closed = False
+        self._failed = 0
+        self._wakeups = 0
+
+    # -- for users -----------------------------------------------------------------------------------------
+
+    def call_later(self, delay: float | timedelta, callback: Callback, *args: Any) -> TimerTask:
+        """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
+
+        A delay of zero or less runs as soon as the timer gets to it, never in here (T5); an infinite one, or one
+        beyond 146 years, never runs but can be cancelled or refreshed. Raises TimerClosedError after `close`.
+        """
+        delay_ns = to_nanoseconds(delay, "delay")
+        return self._start(callback, args, delay_ns, min(self._now() + delay_ns, NEVER))
+
+    def call_at(self, deadline: float, callback: Callback, *args: Any) -> TimerTask:
+        """Run `callback(*args)` once, at `deadline` in seconds on this timer's clock (`time`). O(1)."""
+        deadline_ns = to_nanoseconds(deadline, "deadline")
+        return self._start(callback, args, deadline_ns - self._now(), deadline_ns)
+
+    def time(self) -> float:
+        """The timer's clock, in seconds."""
+        return to_seconds(self._now())
+
+    def next_expiration(self) -> float | None:
+        """When the timer next has work, in seconds on its clock; None when nothing is pending.
+
+        At or before the earliest deadline: a task far away is met first when its bucket cascades.
+        """
+        with self._lock:
+            upcoming = self._wheel.next_expiration()
+        return None if upcoming is None else to_seconds(upcoming)
+
+    def stats(self) -> TimerStats:
+        """Counts since the timer was made. O(1)."""
+        with self._lock:
+            wheel = self._wheel.stats()
+            return TimerStats(
+                pending=wheel.pending,
+                started=wheel.started,
+                expired=wheel.expired,
+                cancelled=wheel.cancelled,
+                failed=self._failed,
+                cascaded=wheel.cascaded,
+                levels=wheel.levels,
+                wakeups=self._wakeups,
+            )
+
+    def close(self) -> list[PendingTask]:
+        """Stop; return what was still pending, in the order in which it would have run. Refuses tasks after it.
+
+        A callback that is running is not interrupted. A second call returns an empty list.
+        """
+        with self._lock:
+            self._closed = True
+            drained = self._wheel.drain()
+        return [PendingTask(to_seconds(deadline), *_unpack(item)) for deadline, item in drained]
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called."""
+        return self._closed
+
+    def __len__(self) -> int:
+        """How many tasks are pending, exactly (T9)."""
+        with self._lock:
+            return len(self._wheel)
+
+    def __bool__(self) -> bool:
+        # A timer with nothing pending is still a timer: `timer or default` must not replace it.
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- for drivers ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _now(self) -> int:
+        """The clock, in nanoseconds."""
+
+    def _prepare(self) -> None:  # noqa: B027  (a hook: not every timer needs it)
+        """Called under the lock before a task is added. If it raises, the caller sees it and nothing is added."""
+
+    def _deadline_added(self, deadline: int) -> None:  # noqa: B027  (as above)
+        """Called under the lock when a deadline (ns) has appeared: the driver may have to look earlier."""
+
+    def _run(self, item: object) -> None:
+        """Run a task that has left the wheel; report what it raises, harming no other (T8)."""
+        callback, args = _unpack(item)
+        try:
+            callback(*args)
+        except Exception as error:  # noqa: BLE001  (T8: whatever it is, it is reported)
+            self._report(error, callback)
+
+    def _report(self, error: BaseException, callback: Callback) -> None:
+        with self._lock:
+            self._failed += 1
+        if self._on_error is not None:
+            try:
+                self._on_error(error, callback)
+                return
+            except Exception:
+                logger.exception("%r: on_error raised while handling an error of %r", self, callback)
+        logger.error("%r: %r raised", self, callback, exc_info=error)
+
+    # -- for TimerTask -------------------------------------------------------------------------------------
+
+    def _start(self, callback: Callback, args: tuple[Any, ...], delay: int, deadline: int) -> TimerTask:
+        if not callable(callback):
+            raise TypeError(f"callback must be callable, not {callback!r}")
+        item: object = (callback, *args) if args else callback
+        task = TimerTask(self, delay, deadline)
+        with self._lock:
+            if not self._closed:
+                self._prepare()
+                task._handle = self._wheel.add(deadline, item)
+                self._deadline_added(deadline)
+                return task
+        raise TimerClosedError(f"{self!r} is closed and cannot run {callback!r}; make a new timer")
+
+    def _cancel(self, task: TimerTask) -> bool:
+        with self._lock:
+            item = self._wheel.remove(task._handle)
+            if item is None:
+                return False
+            task._cancelled = True
+        return True  # `item` is let go of here, outside the lock
+
+    def _refresh(self, task: TimerTask) -> bool:
+        deadline = min(self._now() + task._delay, NEVER)
+        with self._lock:
+            if not self._wheel.refresh(task._handle, deadline):
+                return False
+            task._deadline = deadline
+            self._deadline_added(deadline)
+        return True
+
+    def _is_pending(self, task: TimerTask) -> bool:
+        with self._lock:
+            return self._wheel.is_pending(task._handle)
+
+
+def _unpack(item: Any) -> tuple[Callback, tuple[Any, ...]]:
+    # A callable without arguments stands for itself, which saves a tuple a task; a tuple is not callable.
+    if type(item) is tuple:
+        return item[0], item[1:]
+    return item, ()
