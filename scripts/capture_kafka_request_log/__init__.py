@@ -1,0 +1,1 @@
+"""The capture of a request log written by genuine Apache Kafka: see README.md."""

@@ -1,0 +1,225 @@
+"""Three KRaft nodes of Apache Kafka on loopback, each of them broker and controller."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .toolchain import HERE, CaptureError, Toolchain, die_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NODES = (1, 2, 3)
+HOST = "127.0.0.1"
+START_SECONDS = 60.0
+
+# Any fixed 16 bytes in base64 do: a capture that is repeated has the same cluster id.
+CLUSTER_ID = "QWJleWFuY2VLYWZrYTAwMQ"
+
+# What differs from Kafka's defaults, and why.
+SETTINGS = {
+    # A follower that stands still leaves the ISR after 6 to 9 s (30 s by default), so that a
+    # freeze of some seconds shows both ends: produces that time out first, and produces that
+    # wait until the ISR shrinks.
+    "replica.lag.time.max.ms": "6000",
+    # The controller must not fence the frozen broker before that (9 s by default).
+    "broker.session.timeout.ms": "30000",
+    # Idle followers and the idle metadata log fill the log with empty fetches: fewer of them.
+    "replica.fetch.wait.max.ms": "1500",
+    "metadata.max.idle.interval.ms": "5000",
+    "num.replica.fetchers": "1",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "offsets.topic.num.partitions": "6",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "auto.create.topics.enable": "false",
+    # Leaders stay where the assignment put them after a freeze, unless we ask otherwise.
+    "auto.leader.rebalance.enable": "false",
+    # Let a member that was killed be missed after 6 s and not after 45 s.
+    "group.min.session.timeout.ms": "1000",
+    "group.initial.rebalance.delay.ms": "2000",
+    "log.cleaner.enable": "false",
+    # Each node has two cores for three nodes and all of the clients.
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+}
+
+
+@dataclass
+class Node:
+    """One broker: its folder, its ports and its process."""
+
+    number: int
+    folder: Path
+    port: int
+    controller_port: int
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    frozen: bool = False
+
+    @property
+    def logs(self) -> Path:
+        """Where this broker logs."""
+        return self.folder / "logs"
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process, which must run."""
+        if self.process is None or self.process.poll() is not None:
+            raise CaptureError(f"broker {self.number} is not running (see {self.logs})")
+        self.process.send_signal(number)
+        self.frozen = number == signal.SIGSTOP
+
+
+class Cluster:
+    """Starts, freezes and always stops the nodes."""
+
+    def __init__(self, tools: Toolchain, work: Path, base_port: int, level: str) -> None:
+        self._tools = tools
+        self._level = level
+        self.nodes = {n: Node(n, work / f"broker-{n}", base_port + n, base_port + 10 + n) for n in NODES}
+        self.bootstrap = ",".join(f"{HOST}:{node.port}" for node in self.nodes.values())
+
+    def start(self) -> None:
+        """Format and start every node; return when all of them serve."""
+        for node in self.nodes.values():
+            for port in (node.port, node.controller_port):
+                _require_free(port)
+            node.logs.mkdir(parents=True)
+            self._configure(node)
+            self._format(node)
+        # Two of three voters are a quorum: node 3 comes when one of the others leads it, so
+        # that the broker that is frozen later (3) is not the active controller.
+        for number in (1, 2):
+            self._launch(self.nodes[number])
+        for number in (1, 2):
+            self._await_started(self.nodes[number])
+        self._launch(self.nodes[3])
+        self._await_started(self.nodes[3])
+
+    def stop(self) -> None:
+        """End every node. Safe to call at any time, any number of times."""
+        running = [n.process for n in self.nodes.values() if n.process and n.process.poll() is None]
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        until = time.monotonic() + 15
+        for process in running:
+            try:
+                process.wait(max(0.1, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def freeze(self, number: int) -> None:
+        """Stop a broker as a long garbage collection or a stalled machine would."""
+        self.nodes[number].signal(signal.SIGSTOP)
+
+    def thaw(self, number: int) -> None:
+        """Let a frozen broker go on."""
+        self.nodes[number].signal(signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Cluster]:
+        """Start the nodes; in the end, stop them."""
+        try:
+            self.start()
+            yield self
+        finally:
+            self.stop()
+
+    def check_alive(self) -> None:
+        """Complain about a broker that has ended by itself."""
+        for node in self.nodes.values():
+            if node.process is None or node.process.poll() is not None:
+                raise CaptureError(f"broker {node.number} has ended (see {node.logs}/server.log)")
+
+    def _configure(self, node: Node) -> None:
+        voters = ",".join(f"{n.number}@{HOST}:{n.controller_port}" for n in self.nodes.values())
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": str(node.number),
+            "controller.quorum.voters": voters,
+            "listeners": f"PLAINTEXT://{HOST}:{node.port},CONTROLLER://{HOST}:{node.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{node.port}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(node.folder / "data"),
+            **SETTINGS,
+        }
+        text = "".join(f"{key}={value}\n" for key, value in settings.items())
+        (node.folder / "server.properties").write_text(text)
+
+    def _format(self, node: Node) -> None:
+        command = self._tools.kafka_class(
+            "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID,
+            "-c", str(node.folder / "server.properties"), options=self._logging(node),
+        )  # fmt: skip
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise CaptureError(f"formatting broker {node.number} failed:\n{result.stderr[-2000:]}")
+
+    def _launch(self, node: Node) -> None:
+        options = ("-Xmx700m", "-Xms256m", "-XX:+UseSerialGC", *self._logging(node))
+        command = self._tools.kafka_class("kafka.Kafka", str(node.folder / "server.properties"), options=options)
+        with (node.folder / "stdout").open("wb") as out:
+            # Its own session: Ctrl-C at the terminal reaches us only, and we end it in order.
+            node.process = subprocess.Popen(
+                command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+                preexec_fn=die_with_parent,
+            )  # fmt: skip
+
+    def _logging(self, node: Node) -> tuple[str, ...]:
+        return (
+            f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}",
+            f"-Dkafka.logs.dir={node.logs}",
+            f"-Dkafka.request.level={self._level}",
+        )
+
+    def _await_started(self, node: Node) -> None:
+        until = time.monotonic() + START_SECONDS
+        log = node.logs / "server.log"
+        while time.monotonic() < until:
+            if node.process is None or node.process.poll() is not None:
+                tail = (node.folder / "stdout").read_text(errors="replace")[-2000:]
+                raise CaptureError(f"broker {node.number} ended at its start (see {log})\n{tail}")
+            if log.exists() and "Kafka Server started" in log.read_text(errors="replace"):
+                return
+            time.sleep(0.2)
+        raise CaptureError(f"broker {node.number} did not start in {START_SECONDS:.0f} s ({log})")
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise CaptureError(f"port {port} is taken (choose another --base-port)") from error
+
+
+def terminate(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
+    """End a client: politely, then for certain."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGCONT)
+            process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
