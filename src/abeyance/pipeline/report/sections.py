@@ -1,0 +1,94 @@
+"""What the page holds, in its order: each question about the log, how to read its figure, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from . import figures, key_figures, tables
+from .analysis import Analysis
+from .style import EXPIRED, Figure
+
+
+@dataclass(frozen=True)
+class Section:
+    """One question about the log: its figure, how to read it, and the tables that answer it by number."""
+
+    title: str
+    read: str = ""
+    plot: str = ""
+    draw: Callable[[Analysis, str], Figure | None] | None = None
+    nothing: str = ""
+    logarithmic: str = ""
+    """What a box says that makes the figure's upright axis logarithmic; no box without."""
+    table: Callable[[Analysis, str], str] | None = None
+
+
+SECTIONS: Final = (
+    Section(
+        title="What waited, by kind",
+        table=tables.by_kind,
+        read="An operation is a request that Kafka may answer later. It <em>completes</em> when its condition "
+        "comes true (replicas have caught up, bytes have arrived, members have joined) and <em>expires</em>"
+        " when its time-out passes first. A FETCH that expires is a long poll that found too little: no "
+        "harm. A PRODUCE that expires is an error to its client. Shares are of those whose end the log tells; "
+        "percentiles are over all operations, those that did not have to wait included.",
+    ),
+    Section(
+        title="Pending over time",
+        plot="plot-pending",
+        draw=figures.pending,
+        nothing="Nothing was ever pending.",
+        read="How many operations were waiting at each moment, counted exactly rather than sampled. Each kind "
+        "has a scale of its own. A level line is steady work, such as long polls; a ramp that does not come"
+        " down means that a condition stopped coming true. Drag across to look closer, double-click to come"
+        " back.",
+    ),
+    Section(
+        title="How long they waited",
+        plot="plot-waits",
+        draw=figures.waits,
+        nothing="Nothing waited.",
+        read="Each bar counts the operations whose wait fell between its two edges; the axis is logarithmic, so "
+        "a step to the right is a multiple. In the colour of its kind: completed. In <b "
+        f'style="color:{EXPIRED}">red</b>: expired, so they would have waited longer still. Pale: how it'
+        " ended the log does not tell. A lone spike far to the right is usually a time-out. Operations that"
+        " did not wait at all are not drawn.",
+    ),
+    Section(
+        title="Had the time-out been different",
+        plot="plot-timeout",
+        draw=figures.timeout_curve,
+        nothing="Too little waited to say what another time-out would have done.",
+        logarithmic="share on a logarithmic scale, to tell one in a hundred from one in a thousand",
+        read="For a time-out T, the share of operations that would have expired. Whoever expired in the log "
+        "waited <em>at least</em> so long, not exactly so long: such waits count as censored (the "
+        "Kaplan-Meier estimate), so the curve stays honest up to the longest time-out in the log and stops "
+        "there. The band, where there is one, holds 95 % confidence. Choose the smallest T whose share you "
+        "can live with.",
+    ),
+    Section(
+        title="Keys that wait longest",
+        plot="plot-keys-longest",
+        draw=key_figures.keys_longest,
+        nothing="Nothing waited on a key.",
+        table=tables.keys,
+        read="A key is what an operation waits on: a partition, a group. For each kind, the keys with the "
+        "highest 95th percentile (the dot); the bar begins at the median and ends at the longest wait. The "
+        "table ranks by all the time spent waiting, to which many short waits add up.",
+    ),
+    Section(
+        title="Keys that expire most",
+        plot="plot-keys-expired",
+        draw=key_figures.keys_expired,
+        nothing="Nothing expired.",
+        read="For each kind, the keys on which most operations expired. An operation that watches several keys "
+        "counts on each of them.",
+    ),
+    Section(
+        title="Every request, by API",
+        table=tables.requests,
+        read="All requests of the log, those that are answered at once included.",
+    ),
+)

@@ -1,0 +1,96 @@
+"""How every figure looks: one colour a kind, little ink, units on the axes. Light and dark come from the page."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from .analysis import ReportError
+from .words import tick_values
+
+# Mid-tones: each has a contrast of at least 3:1 on the page's light ground and on its dark one.
+_PALETTE: Final = ("#3f80d6", "#c8741c", "#1f968a", "#9166cf", "#c460a2", "#85881f", "#a0694c", "#74818f")
+EXPIRED: Final = "#d8433c"
+SHORTEST_MS: Final = 0.1
+"""Where a logarithmic axis of waits begins at the latest: shorter ones are drawn at its edge."""
+
+_OF_KIND: Final = {
+    "PRODUCE": _PALETTE[0],
+    "FETCH": _PALETTE[1],
+    "FETCH_CONSUMER": _PALETTE[1],
+    "FETCH_FOLLOWER": _PALETTE[2],
+    "FETCH_RAFT": _PALETTE[7],
+    "JOIN_GROUP": _PALETTE[3],
+    "SYNC_GROUP": _PALETTE[4],
+    "DELETE_RECORDS": _PALETTE[5],
+}
+
+Figure = Any
+"""A plotly figure; plotly ships no types."""
+
+
+def plotly(module: str) -> Any:
+    """Import a module of plotly, which only the report needs."""
+    try:
+        return importlib.import_module(f"plotly.{module}")
+    except ImportError as error:
+        raise ReportError(
+            "the report draws its figures with plotly, which is not installed: pip install 'abeyance[report]'"
+        ) from error
+
+
+def colours(kinds: Sequence[str]) -> dict[str, str]:
+    """Return each kind's colour: its own for those that Kafka always has, the next free one for others."""
+    chosen = dict[str, str]()
+    for kind in kinds:
+        if kind in _OF_KIND and _OF_KIND[kind] not in chosen.values():
+            chosen[kind] = _OF_KIND[kind]
+    free = [colour for colour in _PALETTE if colour not in chosen.values()]
+    for i, kind in enumerate(kind for kind in kinds if kind not in chosen):
+        chosen[kind] = free[i % len(free)]
+    return chosen
+
+
+def faint(colour: str, opacity: float) -> str:
+    """Return a colour let through by the page's own ground."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
+
+
+def wait_axis(low: float, high: float, title: str) -> dict[str, Any]:
+    """Return a logarithmic axis of durations from `low` to `high` milliseconds, ticks in readable units."""
+    values, texts = tick_values(low, max(high, low * 10))
+    return {
+        "type": "log",
+        "title": {"text": title},
+        "tickvals": values,
+        "ticktext": texts,
+        "range": [math.log10(low), math.log10(max(high, low * 10))],
+    }
+
+
+def rows_of(kinds: Sequence[str], gap_px: int, row_px: int) -> tuple[list[tuple[float, float]], int]:
+    """Return the vertical share of each of a column of small plots, top first, and the height they need."""
+    inner = len(kinds) * (row_px + gap_px)
+    return [
+        (1 - (i + 1) * (row_px + gap_px) / inner, 1 - (i * (row_px + gap_px) + gap_px) / inner)
+        for i in range(len(kinds))
+    ], inner
+
+
+def row_title(text: str, colour: str, top: float) -> dict[str, Any]:
+    """Return the label of one small plot: above its left corner, in the colour of its kind."""
+    return {
+        "text": text,
+        "font": {"color": colour, "size": 12},
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0,
+        "y": top,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "align": "left",
+    }

@@ -1,0 +1,351 @@
+"""The report as text: what it says, that a log never gets out of its quotes, and that little data is no crash."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.report import ReportError, write_report
+from abeyance.pipeline.report.analysis import ALL, COLUMNS, MOST_SCOPES, Analysis, read_analysis
+from abeyance.pipeline.report.headline import findings, headline
+from abeyance.pipeline.report.steps import total
+from abeyance.pipeline.report.style import EXPIRED, colours
+from abeyance.pipeline.report.words import duration, escaped, label, percent, shortened, tick_values
+from pipeline import report_samples
+
+Tables = dict[str, pd.DataFrame]
+
+
+class Outline(HTMLParser):
+    """What a browser would make of the page: its elements, its words, and the data of its figures."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.figures = ""
+        self._inside: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._inside.append(dict(attrs).get("id") or tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside.pop()
+
+    def handle_data(self, data: str) -> None:
+        where = self._inside[-1] if self._inside else ""
+        if where == "figures":
+            self.figures += data
+        elif where not in {"script", "style"}:
+            self.words += data
+
+    def tags(self) -> list[str]:
+        return [tag for tag, _ in self.elements]
+
+
+@pytest.fixture(scope="module")
+def sample() -> Tables:
+    return report_samples.tables(report_samples.operations())
+
+
+def report(where: Path, tables: Tables) -> Outline:
+    written = report_samples.write(where / "tables", tables)
+    write_report(written, where / "report.html")
+    return Outline(where / "report.html")
+
+
+def analysis(tables: Tables) -> Analysis:
+    return Analysis(tables=tables)
+
+
+def test_it_says_the_counts_of_the_tables(tmp_path: Path, sample: Tables) -> None:
+    page = report(tmp_path, sample)
+    requests = sample["requests_by_kind"]
+    assert f"{requests['requests'].sum():,} requests, {requests['waited'].sum():,} of them waited" in page.words
+    everything = sample["summary"][sample["summary"]["instance"] == ALL]
+    for row in everything.to_dict("records"):
+        assert f"{row['operations']:,}{row['waited']:,}{row['completed']:,}{row['expired']:,}" in page.words
+    assert "3 lines could not be read" in page.words
+
+
+def test_it_says_how_it_was_made(tmp_path: Path, sample: Tables) -> None:
+    page = report(tmp_path, sample)
+    assert "abeyance analyze 'logs/<b>*.log' --out result" in page.words
+    assert "logs/<script>alert(7)</script>.log67,890" in page.words
+    assert ", ".join(sorted(sample)) in page.words
+
+
+def test_every_figure_has_a_variant_for_all_and_for_each_instance(tmp_path: Path, sample: Tables) -> None:
+    figures = json.loads(report(tmp_path, sample).figures)
+    assert set(figures) == {
+        "plot-pending",
+        "plot-waits",
+        "plot-timeout",
+        "plot-keys-longest",
+        "plot-keys-expired",
+    }
+    for variants in figures.values():
+        assert list(variants) == ["0", "1", "2", "3"]
+        assert all(variant["data"] for variant in variants.values())
+
+
+def test_it_is_one_file_that_names_nothing_to_load(tmp_path: Path, sample: Tables) -> None:
+    page = report(tmp_path, sample)
+    assert {path.name for path in tmp_path.iterdir()} == {"tables", "report.html"}
+    assert not [found for found in page.elements if {"src", "srcset", "data", "action"} & found[1].keys()]
+    assert [found[1]["href"] for found in page.elements if "href" in found[1]] == [
+        "#rejected",
+        "https://plotly.com/javascript/",  # a credit to follow, not a thing to load
+    ]
+    policy = next(a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+
+
+def test_what_comes_from_a_log_stays_text(tmp_path: Path, sample: Tables) -> None:
+    page = report(tmp_path, sample)
+    assert page.tags().count("script") == 3
+    assert not {"img", "i", "iframe", "object", "link"} & set(page.tags())
+    for key in report_samples.HOSTILE_KEYS[:4]:
+        assert key in page.words
+    source = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for hostile in ("<script>alert", "</script><img", "<a href='javascript", "no time </script>"):
+        assert hostile not in source
+
+
+def test_kinds_and_instances_may_be_hostile_too(tmp_path: Path) -> None:
+    tables = report_samples.tables(report_samples.operations(kinds=["PRODUCE", "FETCH_CONSUMER"]))
+    for name, frame in tables.items():
+        tables[name] = frame.replace({"PRODUCE": "<script>alert(5)</script>", "1": "</option><script>alert(6)//"})
+    page = report(tmp_path, tables)
+    assert page.tags().count("script") == 3
+    assert "<script>alert(5)</script>" in page.words
+    assert "</option><script>alert(6)//" in page.words
+
+
+def test_nothing_at_all_is_a_page(tmp_path: Path, sample: Tables) -> None:
+    page = report(tmp_path, {name: frame.head(0) for name, frame in sample.items()})
+    assert "No request in this log" in page.words
+    assert "every line of the log was read" in page.words
+    assert all(variants == {"0": None} for variants in json.loads(page.figures).values())
+
+
+def test_an_empty_table_without_its_schema_is_an_empty_table(tmp_path: Path, sample: Tables) -> None:
+    written = report_samples.write(tmp_path / "tables", sample)
+    (written / "rejected" / "part-00000.parquet").unlink()
+    write_report(written, tmp_path / "report.html")
+    assert "every line of the log was read" in Outline(tmp_path / "report.html").words
+
+
+def test_a_log_in_which_nothing_waited(tmp_path: Path) -> None:
+    done = report_samples.operations().assign(waited_ms=0.0, outcome="completed")
+    tables = report_samples.tables(done)
+    tables["pending_plot"] = tables["pending_plot"].assign(pending=0)
+    page = report(tmp_path, tables)
+    assert "and none of them waited" in page.words
+    figures = json.loads(page.figures)
+    assert figures["plot-pending"]["0"] is None
+    assert figures["plot-waits"]["0"] is None
+    assert figures["plot-keys-longest"]["0"] is None
+
+
+def test_a_log_in_which_nothing_expired(tmp_path: Path) -> None:
+    done = report_samples.operations().assign(outcome="completed")
+    page = report(tmp_path, report_samples.tables(done))
+    assert "none of these expired" in page.words
+    assert "Nothing expired: every wait ended as its condition came true." in page.words
+    figures = json.loads(page.figures)
+    assert figures["plot-keys-expired"]["0"] is None
+    colours_used = [trace["marker"]["color"] for trace in figures["plot-waits"]["0"]["data"]]
+    assert EXPIRED not in colours_used
+
+
+def test_a_log_that_does_not_tell_how_waits_ended(sample: Tables) -> None:
+    summary = sample["summary"]
+    silent = summary.assign(unknown=summary["waited"], completed=0, expired=0, expired_share=math.nan)
+    tables = sample | {"summary": silent}
+    assert headline(analysis(tables)).endswith("how they ended, the log does not tell")
+    assert not any("xpire" in sentence for sentence in findings(analysis(tables)))
+
+
+def test_one_instance_leaves_nothing_to_choose(tmp_path: Path) -> None:
+    page = report(tmp_path, report_samples.tables(report_samples.operations(instances=["broker-1"])))
+    assert next(attrs for tag, attrs in page.elements if tag == "nav").keys() == {"id", "hidden"}
+    assert page.tags().count("option") == 1
+    assert "The log of instance broker-1" in page.words
+
+
+def test_of_very_many_instances_the_busiest_can_be_chosen(sample: Tables) -> None:
+    names = [f"tenant-{i}" for i in range(MOST_SCOPES * 3)]
+    requests = pd.DataFrame({"instance": names, "api": "PRODUCE", "requests": range(len(names)), "waited": 0})
+    scopes = analysis(sample | {"requests_by_kind": requests}).scopes
+    assert scopes == [ALL, *names[-MOST_SCOPES:]]
+
+
+def test_without_rows_for_all_only_counts_are_added_up(sample: Tables) -> None:
+    parts = {name: frame[frame["instance"] != ALL] for name, frame in sample.items()}
+    assert analysis(parts).within("timeout_curve", ALL).empty
+    assert len(analysis(parts).within("waits", ALL)) == len(parts["waits"])
+    assert analysis(parts).within("summary", "2").equals(analysis(sample).within("summary", "2"))
+
+
+def test_rows_for_all_are_not_counted_twice(sample: Tables) -> None:
+    requests = sample["requests_by_kind"]
+    everything = requests.groupby("api", as_index=False)[["requests", "waited"]].sum().assign(instance=ALL)
+    both = sample | {"requests_by_kind": pd.concat([requests, everything])}
+    assert headline(analysis(both)) == headline(analysis(sample))
+    assert analysis(both).instances == analysis(sample).instances
+
+
+def test_step_functions_add_up_exactly() -> None:
+    at = pd.to_datetime(["2026-01-01T00:00:00", "2026-01-01T00:00:02", "2026-01-01T00:00:05"], utc=True)
+    one = pd.DataFrame({"instance": "1", "at": at, "pending": [2, 1, 0]})
+    two = pd.DataFrame({"instance": "2", "at": at + pd.Timedelta(seconds=1), "pending": [7, 0, 4]})
+    summed = total(pd.concat([two, one]))
+    seconds = (summed["at"] - at[0]).dt.total_seconds()
+    assert dict(zip(seconds, summed["pending"], strict=True)) == {0: 2, 1: 9, 2: 8, 3: 1, 5: 0, 6: 4}
+
+
+def test_it_replaces_an_older_report_whole_or_not_at_all(
+    tmp_path: Path, sample: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    destination = tmp_path / "deep" / "report.html"
+    written = report_samples.write(tmp_path / "tables", sample)
+    write_report(written, destination)
+    before = destination.read_bytes()
+    write_report(written, destination)
+    assert destination.read_bytes() == before
+
+    def full(self: Path, text: str, **_: object) -> int:
+        self.write_bytes(text[:100].encode())
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_report(written, destination)
+    assert destination.read_bytes() == before
+    assert list(destination.parent.iterdir()) == [destination]
+
+
+def test_without_plotly_it_says_what_to_install_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in list(sys.modules):
+        if module.partition(".")[0] == "plotly" or module.startswith("abeyance.pipeline.report"):
+            monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    with pytest.raises(AbeyanceError, match=r"pip install 'abeyance\[report\]'"):
+        importlib.import_module("abeyance.pipeline.report")
+
+
+def test_what_is_no_analysis_is_refused_in_one_line(tmp_path: Path, sample: Tables) -> None:
+    assert issubclass(ReportError, AbeyanceError)
+    with pytest.raises(ReportError, match="no such directory of tables"):
+        read_analysis(tmp_path / "absent")
+    written = report_samples.write(tmp_path / "tables", sample)
+    (written / "waits" / "part-00000.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(ReportError, match=r"table 'waits' .* cannot be read"):
+        read_analysis(written)
+    sample["waits"].drop(columns="low_ms").to_parquet(written / "waits" / "part-00000.parquet")
+    with pytest.raises(ReportError, match=r"table 'waits' .* lacks low_ms"):
+        read_analysis(written)
+    (written / "waits").rename(written / "elsewhere")
+    with pytest.raises(ReportError, match="no table 'waits'"):
+        read_analysis(written)
+
+
+def test_the_tables_are_those_that_the_analysis_writes() -> None:
+    from abeyance.pipeline.schemas import ALL_INSTANCES, TABLES
+
+    assert ALL == ALL_INSTANCES
+    for name, columns in COLUMNS.items():
+        assert set(columns) <= set(TABLES[name].names), name
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [
+        (0, "0 ms"),
+        (0.417, "0.42 ms"),
+        (30, "30 ms"),
+        (512.4, "512 ms"),
+        (999.66, "1 s"),
+        (59_990, "1 min"),
+        (1_500, "1.5 s"),
+        (30_000, "30 s"),
+        (90_500, "1 min 30 s"),
+        (3_600_000, "1 h"),
+        (100 * 86_400_000, "100 d"),
+        (math.nan, "\N{EN DASH}"),
+    ],
+)
+def test_a_duration_is_said_in_the_unit_that_fits(ms: float, said: str) -> None:
+    assert duration(ms).replace("\N{NO-BREAK SPACE}", " ") == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0, "0 %"),
+        (1, "1"),
+        (0.5, "50 %"),
+        (0.1234, "12.3 %"),
+        (0.00654, "0.65 %"),
+        (1e-7, "< 0.01 %"),
+        (0.999999, "> 9"),
+    ],
+)
+def test_a_share_never_rounds_to_none_or_all(share: float, said: str) -> None:
+    assert percent(share).replace("\N{NO-BREAK SPACE}", " ").startswith(said)
+
+
+def test_an_axis_has_enough_ticks_and_no_crowd() -> None:
+    for low, high in [
+        (0.1, 40_000.0),
+        (3.0, 30.0),
+        (100.0, 1_000.0),
+        (1.0, 1e9),
+        (0.1, 3e6),
+        (20_000.0, 300_000.0),
+    ]:
+        values, texts = tick_values(low, high)
+        assert 3 <= len(values) <= 13, (low, high, texts)
+        assert len(set(texts)) == len(texts)
+        assert values == sorted(values)
+
+
+def test_labels_keep_both_ends_and_lose_what_could_act() -> None:
+    assert shortened("a" * 80 + "-partition-17").endswith("partition-17")
+    assert len(shortened("x" * 1_000)) == 60
+    assert escaped("a\x00b\N{RIGHT-TO-LEFT OVERRIDE}<'\">") == "a\ufffdb\ufffd&lt;&#x27;&quot;&gt;"
+    assert "%{" not in label("%{customdata[0]} <b>")
+    assert "<" not in label("%{customdata[0]} <b>")
+
+
+def test_figures_leave_out_the_least_of_many_kinds(tmp_path: Path) -> None:
+    done = report_samples.operations(instances=["1"])
+    one = done[done["kind"] == "SYNC_GROUP"]
+    others = [one.assign(kind=f"KIND_{i:02}", waited_ms=one["waited_ms"] * i) for i in range(1, 11)]
+    tables = report_samples.tables(pd.concat([done, *others]))
+    found = analysis(tables)
+    assert found.drawn == [*report_samples.KINDS, "KIND_10", "KIND_09", "KIND_08"]
+    page = report(tmp_path, tables)
+    assert "7 other kinds of request that waited" in page.words
+    for variants in json.loads(page.figures).values():
+        assert "KIND_08" in str(variants) or "expired" in str(variants)
+        assert "KIND_07" not in str(variants)
+
+
+def test_kinds_have_colours_of_their_own() -> None:
+    chosen = colours(["PRODUCE", "FETCH_CONSUMER", "JOIN_GROUP", "A", "B"])
+    assert len(set(chosen.values())) == 5
+    assert colours(["PRODUCE"])["PRODUCE"] == chosen["PRODUCE"]
+    assert len(colours([f"KIND_{i}" for i in range(30)])) == 30

@@ -1,0 +1,195 @@
+"""The report in a real browser with no network: every plot is drawn, hover works, and nothing complains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from abeyance.pipeline.report import write_report
+from pipeline import report_samples
+from pipeline.report_browser import NAMES, Page, browse, installed
+
+PLOTS = ("plot-pending", "plot-waits", "plot-timeout", "plot-keys-longest", "plot-keys-expired")
+_BROWSER = installed()
+
+pytestmark = pytest.mark.skipif(
+    _BROWSER is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})"
+)
+
+# How many marks (lines, bars, points) a plot shows, of how many traces, and how large it is.
+_DRAWN = """(() => {
+  const plot = document.getElementById(%r);
+  const marks = [...plot.querySelectorAll('.scatterlayer .js-line, .barlayer .point path, .scatterlayer .point')];
+  const box = plot.querySelector('svg.main-svg').getBoundingClientRect();
+  return {traces: plot.data.length, marks: marks.filter(m => m.getAttribute('d')).length,
+          width: box.width, height: box.height, shown: plot.checkVisibility()};
+})()"""
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    assert _BROWSER is not None
+    with browse(_BROWSER) as page:
+        page.show()
+        yield page
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("report")
+    tables = report_samples.write(where / "tables", report_samples.tables(report_samples.operations()))
+    write_report(tables, where / "report.html")
+    return where / "report.html"
+
+
+@pytest.fixture
+def opened(page: Page, report: Path) -> Iterator[Page]:
+    """The report, freshly loaded; whatever a test does with it, it must not complain nor ask for anything."""
+    page.show()
+    page.forget()
+    page.open(report)
+    yield page
+    assert page.requests == [report.as_uri()]
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_every_plot_is_drawn(opened: Page, plot: str) -> None:
+    drawn = opened.run(_DRAWN % plot)
+    assert drawn["traces"] > 0
+    assert drawn["marks"] >= drawn["traces"]
+    assert drawn["shown"]
+    assert drawn["width"] > 600
+    assert drawn["height"] > 100
+
+
+def test_these_are_all_the_plots(opened: Page) -> None:
+    assert opened.run("[...document.querySelectorAll('.plot')].map(plot => plot.id)") == list(PLOTS)
+    assert not opened.run("[...document.querySelectorAll('.plot + .nothing')].some(n => n.checkVisibility())")
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_hover_tells_what_is_under_the_mouse(opened: Page, plot: str) -> None:
+    opened.run(f"document.getElementById('{plot}').scrollIntoView({{behavior: 'instant', block: 'center'}})")
+    # A mark to point at: the middle of a bar, a marker, or a place on a line.
+    x, y = opened.run(f"""(() => {{
+      const plot = document.getElementById('{plot}');
+      const size = mark => {{ const box = mark.getBoundingClientRect(); return box.width * box.height; }};
+      const marks = [...plot.querySelectorAll('.barlayer .point path, .scatterlayer .point')];
+      const [mark] = marks.sort((a, b) => size(b) - size(a));
+      if (mark) {{
+        const box = mark.getBoundingClientRect();
+        return [box.x + box.width / 2, box.y + box.height / 2];
+      }}
+      const line = [...plot.querySelectorAll('.scatterlayer .js-line')].at(-1);
+      const middle = line.getPointAtLength(line.getTotalLength() / 2).matrixTransform(line.getScreenCTM());
+      return [middle.x, middle.y];
+    }})()""")
+    opened.point(x - 3, y)
+    opened.point(x, y)
+    label = opened.wait_for(f"document.querySelector('#{plot} .hoverlayer')?.textContent")
+    said = {
+        "plot-pending": "pending",
+        "plot-waits": "after",
+        "plot-timeout": "would expire",
+        "plot-keys-longest": "median",
+        "plot-keys-expired": "expired",
+    }
+    assert said[plot] in label
+
+
+def test_choosing_an_instance_changes_figures_and_tables(opened: Page) -> None:
+    tops = "document.querySelector('#plot-pending')._fullData.map(trace => Math.max(...trace.y))"
+    shown = (
+        "[...document.querySelectorAll('[data-scope]')].filter(p => p.checkVisibility()).map(p => p.dataset.scope)"
+    )
+    names = "[...document.getElementById('scope').options].map(option => option.text)"
+    everything = opened.run(tops)
+    assert set(opened.run(shown)) == {"0"}
+    assert opened.run(names) == ["all instances", "1", "2", "3"]
+    opened.run("(s => { s.value = '2'; s.dispatchEvent(new Event('change')); })(document.getElementById('scope'))")
+    opened.wait_for(f"JSON.stringify({tops}) !== '{str(everything).replace(' ', '')}'")
+    assert set(opened.run(shown)) == {"2"}
+    assert all(opened.run(_DRAWN % plot)["marks"] > 0 for plot in PLOTS)
+
+
+def test_plots_keep_their_height_when_the_window_changes(opened: Page) -> None:
+    heights = "[...document.querySelectorAll('.plot')].map(plot => plot.getBoundingClientRect().height)"
+    widths = "[...document.querySelectorAll('.plot svg.main-svg')].map(svg => svg.getBoundingClientRect().width)"
+    opened.run("(s => { s.value = '1'; s.dispatchEvent(new Event('change')); })(document.getElementById('scope'))")
+    before = opened.run(heights)
+    assert min(before) > 100
+    opened.show(width=800)
+    opened.wait_for(f"Math.max(...{widths}) < 800")
+    assert opened.run(heights) == before
+    assert opened.run("[...document.querySelectorAll('.plot')].map(plot => plot._fullLayout.height)") == before
+
+
+def test_the_share_axis_can_be_logarithmic(opened: Page) -> None:
+    opened.run("document.querySelector('[data-logarithmic]').click()")
+    opened.wait_for("document.getElementById('plot-timeout')._fullLayout.yaxis.type === 'log'")
+    assert opened.run(_DRAWN % "plot-timeout")["marks"] > 0
+
+
+def test_names_from_the_log_are_shown_letter_by_letter(opened: Page) -> None:
+    labels = opened.run("[...document.querySelectorAll('.plot .annotation-text')].map(t => t.textContent)")
+    cells = opened.run("[...document.querySelectorAll('td code')].map(code => code.textContent)")
+    for key in report_samples.HOSTILE_KEYS[:4]:
+        assert any(text.startswith(key) for text in labels), key
+        assert key in cells
+    assert opened.run("document.querySelectorAll('main img, main svg a, main script').length") == 0
+
+
+def test_no_button_sends_data_away(opened: Page) -> None:
+    buttons = opened.run("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
+    assert set(buttons) == {"Download plot as a PNG", "Zoom", "Pan", "Reset axes"}
+
+
+def test_it_follows_the_readers_scheme(opened: Page) -> None:
+    ink = "getComputedStyle(document.querySelector('#plot-waits .xtick text')).fill"
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = opened.run(ink), opened.run(ground)
+    opened.show(scheme="dark")
+    opened.wait_for(f"{ink} !== '{light[0]}' && {ground} !== '{light[1]}'")
+
+
+def test_it_fits_a_phone(opened: Page, report: Path) -> None:
+    opened.show(width=390, height=844)
+    opened.forget()
+    opened.open(report)
+    assert opened.run("document.documentElement.scrollWidth") == 390
+    for plot in PLOTS:
+        drawn = opened.run(_DRAWN % plot)
+        assert drawn["marks"] > 0
+        assert drawn["width"] <= 390
+
+
+def test_a_report_of_nothing_is_shown_too(page: Page, tmp_path: Path) -> None:
+    tables = report_samples.tables(report_samples.operations(instances=["1"]))
+    empty = {name: frame.head(0) for name, frame in tables.items()}
+    write_report(report_samples.write(tmp_path / "tables", empty), tmp_path / "report.html")
+    page.forget()
+    page.open(tmp_path / "report.html")
+    assert page.run("document.querySelector('h1').textContent") == "No request in this log"
+    assert page.run("[...document.querySelectorAll('.plot')].every(plot => !plot.checkVisibility())")
+    assert page.run("[...document.querySelectorAll('.plot ~ .nothing')].every(note => note.checkVisibility())")
+    assert page.requests == [(tmp_path / "report.html").as_uri()]
+    assert page.complaints == []
+
+
+def test_these_checks_can_fail(page: Page, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.html"
+    bad.write_text(
+        "<!doctype html><title>bad</title><link rel=icon href=data:,><img src=http://example.invalid/pixel.png>"
+        "<script>console.error('said so'); throw new Error('thrown');</script>",
+        encoding="utf-8",
+    )
+    page.forget()
+    page.open(bad)
+    assert "http://example.invalid/pixel.png" in page.requests
+    complaints = "\n".join(page.complaints)
+    assert "said so" in complaints
+    assert "thrown" in complaints
+    assert "net::ERR" in complaints
