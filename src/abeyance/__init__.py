@@ -11,6 +11,15 @@ if os.environ.get("ABEYANCE_PURE"):
 
     _interpreted.install()
 
+from abeyance.purgatory import (
+    DelayedOperation,
+    OperationReusedError,
+    Outcome,
+    Purgatory,
+    PurgatoryClosedError,
+    PurgatoryError,
+    PurgatoryStats,
+)
 from abeyance.timer import (
     ManualTimer,
     PendingTask,
@@ -24,8 +33,15 @@ from abeyance.timer import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "DelayedOperation",
     "ManualTimer",
+    "OperationReusedError",
+    "Outcome",
     "PendingTask",
+    "Purgatory",
+    "PurgatoryClosedError",
+    "PurgatoryError",
+    "PurgatoryStats",
     "SystemTimer",
     "Timer",
     "TimerClosedError",

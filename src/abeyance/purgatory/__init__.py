@@ -1,0 +1,17 @@
+"""The purgatory: operations that complete when their condition holds, or expire when their time is over."""
+
+from abeyance.purgatory.errors import OperationReusedError, PurgatoryClosedError, PurgatoryError
+from abeyance.purgatory.operation import DelayedOperation
+from abeyance.purgatory.outcome import Outcome
+from abeyance.purgatory.purgatory import Purgatory
+from abeyance.purgatory.stats import PurgatoryStats
+
+__all__ = [
+    "DelayedOperation",
+    "OperationReusedError",
+    "Outcome",
+    "Purgatory",
+    "PurgatoryClosedError",
+    "PurgatoryError",
+    "PurgatoryStats",
+]

@@ -1,0 +1,245 @@
+"""An operation that waits: it completes once its condition holds, or expires at its deadline. Exactly once.
+
+Ground rules
+------------
+Three kinds of locks, in the order in which a thread may take them:
+
+1. *The operation's lock* (`_dop_lock`, reentrant, the user's own if given, maybe shared by several
+   operations). It is held while the operation's own code runs: `try_complete`, `on_complete`,
+   `on_expiration`. So no two threads are inside one operation at a time, and what `try_complete` saw still
+   holds when `on_complete` runs, as far as the operation's own state goes. It guards `_dop_trying` and
+   `_dop_again`. A thread that holds one never *waits* for another (see nesting.py); hence no circle of
+   waits.
+2. *The lock of the purgatory's lists* (`Purgatory._lock`, `_UNSUBMITTED` while the operation is in no
+   purgatory). It guards `_dop_state`, `_dop_watches`, `_dop_task`, `_dop_home`. It is the last lock that
+   anybody takes: while it is held no code of the user's runs and no other lock is waited for, the timer's
+   included.
+3. *The timer's lock* is the timer's own affair. We call the timer with the lists' lock free, and it calls
+   us with its own lock free.
+
+Why each race is safe:
+
+* *Who ends it?* Completion in several threads, expiry, cancelling: each goes through `Purgatory._end`,
+  which compares and sets `_dop_state` under lock 2. One of them finds it pending and wins; the others are
+  told so (P1).
+* *A completion while the submitter still adds watches.* The end sets the state and takes all the watches
+  out in one critical section; a watch is added only under the same lock, after a look at the state. Either
+  the watch is there and is taken out, or the end is seen and the watch is not added (P4).
+* *A completion while the timer is being started.* The started timer is noted under lock 2 if the operation
+  is still pending, and is stopped at once if it is not; the end takes the note and stops it. One of the two
+  does (P2, P4).
+* *Expiry while `try_complete` runs in another thread.* Expiry waits for lock 1. If the try completes the
+  operation, expiry finds it ended; the deadline is inclusive.
+* *Cancelling while `try_complete` runs in another thread.* Cancelling runs no code of the operation's and
+  so does not wait for lock 1. From then on that try cannot complete it any more: it belongs to whoever got
+  it handed back.
+* *A check from inside its own try* (`try_complete` changes something and calls `check_and_complete` on its
+  own key, maybe through other operations) cannot start a second try within the first. It leaves a note,
+  `_dop_again`, and the first is repeated, so the change is not missed (P2).
+* `_dop_state` and `_dop_home` are read without a lock in places. Both are single references, `_dop_home` is
+  written once, and `_dop_state` leaves PENDING once; a stale PENDING costs a look under the lock, never a
+  wrong end.
+
+An asynchronous exception (KeyboardInterrupt from a signal) that strikes between two bytecodes of our own is
+not defended against, as in the standard library; one that comes out of the user's code is.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, cast
+
+from abeyance.purgatory.errors import OperationReusedError
+from abeyance.purgatory.nesting import NESTING
+from abeyance.purgatory.outcome import COMPLETED, OUTCOMES, PENDING, Outcome
+
+if TYPE_CHECKING:
+    from abeyance.purgatory.ports import ReentrantLock, Stoppable
+    from abeyance.purgatory.purgatory import Purgatory
+    from abeyance.purgatory.watch import Watch
+
+logger = logging.getLogger("abeyance.purgatory")
+
+LONGEST: Final = 100 * 366 * 86_400.0
+"""Seconds: a hundred years, which is as far as timers promise to work (law T2)."""
+
+_UNSUBMITTED: Final = threading.Lock()  # lock 2 of every operation that is in no purgatory yet
+_PLAIN_LOCK: Final = type(threading.Lock())
+
+
+class DelayedOperation:
+    """Something to be done once its condition holds, or else when `timeout` is over. Subclass it.
+
+    Override `try_complete`, and `on_complete` and `on_expiration` as needed; then submit it, once, to one
+    purgatory with `Purgatory.try_complete_else_watch`. A subclass that has an `__init__` calls this one.
+
+    The contract is that of Kafka's `DelayedOperation`: `on_complete` runs exactly once, whether the operation
+    completed or expired, and `on_expiration` runs after it when it expired.
+    """
+
+    # Long names: subclasses have their own `_state` and `_lock`, and must not tread on ours.
+    __slots__ = (
+        "__weakref__",
+        "_dop_again",
+        "_dop_home",
+        "_dop_lock",
+        "_dop_state",
+        "_dop_task",
+        "_dop_timeout",
+        "_dop_trying",
+        "_dop_watches",
+    )
+
+    def __init__(self, timeout: float | timedelta, *, lock: ReentrantLock | None = None) -> None:
+        """`timeout` in seconds from its submission; zero or less is over as soon as the timer gets to it.
+
+        `lock` is held while the operation's own code runs; several operations may share one, say that of
+        the group or the session whose state they look at. It must be reentrant. By default each has a
+        `threading.RLock`.
+
+        Raises ValueError where `timeout` is NaN, infinite or beyond a hundred years: an operation that can
+        never expire is not a delayed operation. Raises TypeError for what is no time, or no reentrant lock.
+        """
+        self._dop_timeout = _seconds(timeout)
+        if lock is None:
+            lock = threading.RLock()
+        elif isinstance(lock, _PLAIN_LOCK):
+            raise TypeError("an operation's lock must be reentrant: pass a threading.RLock, not a threading.Lock")
+        self._dop_lock: ReentrantLock = lock
+        self._dop_state = PENDING
+        self._dop_home: Purgatory[DelayedOperation] | None = None
+        self._dop_watches: Watch | None = None
+        self._dop_task: Stoppable | None = None
+        self._dop_trying = False
+        self._dop_again = False
+
+    # -- to override
+
+    def try_complete(self) -> bool:
+        """Look whether the condition holds; if so `return self.force_complete()`, else return False.
+
+        Called with the operation's lock held, never by two threads at once: by the submitter (twice), then
+        by every `check_and_complete` on one of its keys. Not called any more once it has ended or was
+        cancelled. Returning True without a call of `force_complete` completes it too. What it raises is
+        reported, see `Purgatory`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say when it is complete: define try_complete()")
+
+    def on_complete(self) -> None:
+        """What there is to do at the end, whichever it is (answer the client). Runs once, with the lock held."""
+
+    def on_expiration(self) -> None:
+        """What there is to do besides when time ran out (count it). Runs once, after `on_complete`, or never."""
+
+    # -- to call
+
+    def force_complete(self) -> bool:
+        """End it now, whatever its condition, and run `on_complete` in this thread. True exactly once.
+
+        Before this returns True the operation is off all of its keys, its timer is stopped, and
+        `on_complete` has run. (One exception: inside *another* operation's code, while a third party holds
+        this one's lock, `on_complete` runs a little later: when this thread has left that other operation.
+        See nesting.py.) False when it had ended before, and inside a `try_complete` that was under way
+        while it was cancelled. What `on_complete` raises reaches the caller. O(its keys). Kafka:
+        `forceComplete`.
+        """
+        if not NESTING.enter_at_any_depth(self._dop_lock):
+            if not self._end(COMPLETED, False):
+                return False
+            NESTING.defer(_complete_later, self)
+            return True
+        try:
+            if not self._end(COMPLETED, self._dop_trying):
+                return False
+            self.on_complete()
+            return True
+        finally:
+            NESTING.leave(self._dop_lock)
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether it has completed or expired. A cancelled one has not: its new owner may yet complete it."""
+        return OUTCOMES[self._dop_state] in ("completed", "expired")
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended: "completed", "expired" or "cancelled"; None while it is pending."""
+        return OUTCOMES[self._dop_state]
+
+    @property
+    def timeout(self) -> float:
+        """Its time-out, in seconds."""
+        return self._dop_timeout
+
+    @property
+    def lock(self) -> ReentrantLock:
+        """The lock that is held while its own code runs."""
+        return self._dop_lock
+
+    def __repr__(self) -> str:
+        try:
+            return f"<{type(self).__name__} {self.outcome or 'pending'}, timeout={self._dop_timeout:g}s>"
+        except AttributeError:
+            return f"<{type(self).__name__} not initialised>"
+
+    # -- for purgatories
+
+    def _adopt(self, home: Purgatory[DelayedOperation]) -> None:
+        """Belong to this purgatory from now on. Raises OperationReusedError where it belonged to one before."""
+        try:
+            with _UNSUBMITTED:
+                earlier = self._dop_home
+                if earlier is None:
+                    self._dop_home = home
+        except AttributeError:
+            raise TypeError(
+                f"{self!r}: its __init__ must call super().__init__(timeout) before it is submitted"
+            ) from None
+        if earlier is not None:
+            raise OperationReusedError(
+                f"{self!r} was submitted before, to {earlier!r}; make a new operation for every wait"
+            )
+
+    def _end(self, state: int, trying: bool) -> bool:
+        """Pass from pending to `state`, leaving everything; True for the one caller who achieves it."""
+        home = self._dop_home
+        if home is None:
+            with _UNSUBMITTED:
+                home = self._dop_home
+                if home is None:
+                    if self._dop_state != PENDING:
+                        return False
+                    self._dop_state = state
+                    return True
+        return home._end(self, state, trying)
+
+
+def _complete_later(operation: DelayedOperation) -> None:
+    """The rest of a `force_complete` that could not have the lock: the end was decided then, its code runs now."""
+    try:
+        NESTING.enter_at_any_depth(operation._dop_lock)  # waits: this thread is in no operation any more
+        try:
+            operation.on_complete()
+        finally:
+            NESTING.leave(operation._dop_lock)
+    except Exception as error:
+        home = operation._dop_home
+        if home is None:
+            logger.error("%r: on_complete raised", operation, exc_info=error)
+        else:
+            home._report(error, operation)
+
+
+def _seconds(timeout: float | timedelta) -> float:
+    try:
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout * 1.0
+    except TypeError:
+        raise TypeError(f"timeout must be seconds (float or timedelta), not {timeout!r}") from None
+    except OverflowError:  # an int beyond every float
+        seconds = math.inf if cast("int", timeout) > 0 else 0.0
+    if not seconds <= LONGEST:  # NaN is not
+        raise ValueError(f"timeout must be a number of seconds up to a hundred years, not {timeout!r}")
+    return max(float(seconds), 0.0)

@@ -1,0 +1,44 @@
+"""P1-P4 with real threads and the real clock; and that the stress test notices when a lock is taken out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from abeyance.purgatory import directory
+
+STRESS = Path(__file__).with_name("stress.py")
+INTERPRETED = (directory.__file__ or "").endswith(".py")
+
+
+def stress(*options: str) -> dict[str, Any]:
+    """In a process of its own, for it sets a trace function and the interpreter's switch interval."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, str(STRESS), *options], capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert done.returncode in (0, 1), done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    result["stderr"] = done.stderr
+    return result
+
+
+def test_every_operation_ends_exactly_once_under_stress_p1_p2_p3_p4() -> None:
+    result = stress("--seconds", "6")
+    assert result["found"] == {}, result
+    assert result["operations"] > 500
+    assert set(result["outcomes"]) == {"completed", "expired", "stolen"}
+
+
+@pytest.mark.parametrize("part", ["operation-lock", "lists-lock", "adoption-lock", "second-try"])
+def test_the_stress_test_notices_what_is_missing(part: str) -> None:
+    """Stops at the first finding, seconds at most; given longer, so that a slow machine does not fail."""
+    if part in ("lists-lock", "adoption-lock") and not INTERPRETED:
+        pytest.skip("compiled code gives other threads no way into the middle of it, unless it is free-threaded")
+    assert stress("--seconds", "40", "--without", part)["found"] != {}
