@@ -1,15 +1,27 @@
-"""The optional compiled core: the modules of the engine, as they stand, through Cython.
+"""The optional compiled core: the hot modules, as they stand, through Cython.
 
-Everything else about the package is in pyproject.toml. Without Cython or a C compiler the package installs all
-the same and runs interpreted; `abeyance info` says which. ABEYANCE_NO_COMPILE=1 asks for that on purpose.
+Everything else about the package is in pyproject.toml. Without Cython or a C compiler the package installs all the
+same and runs interpreted; `abeyance info` says which. ABEYANCE_NO_COMPILE=1 asks for that on purpose.
 """
 
 import os
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
-COMPILED = ["abeyance.engine.slab", "abeyance.engine.delay_queue", "abeyance.engine.wheel"]
+# Those with a .pxd of their own; clock.pxd is C only, included by those that use it.
+COMPILED = [
+    "abeyance.engine.slab",
+    "abeyance.engine.delay_queue",
+    "abeyance.engine.wheel",
+    "abeyance.timer.units",
+    "abeyance.timer.task",
+    "abeyance.timer.base",
+    "abeyance.timer.manual",
+    "abeyance.timer.system",
+]
 
 DIRECTIVES = {
     "language_level": 3,
@@ -21,7 +33,21 @@ DIRECTIVES = {
 }
 
 
-def extensions() -> list[Extension]:
+class AllOrNothing(build_ext):  # type: ignore[misc]
+    """The modules call one another in C, so where one cannot be compiled all of them run interpreted."""
+
+    def run(self) -> None:
+        """Compile all, or leave none behind."""
+        try:
+            super().run()
+        except Exception as error:  # noqa: BLE001  (whatever a compiler that is missing or broken raises)
+            print(f"abeyance: cannot compile the engine, so it will run interpreted: {error}", file=sys.stderr)
+            for module in self.extensions:
+                Path(self.get_ext_fullpath(module.name)).unlink(missing_ok=True)
+            self.extensions: list[Extension] = []
+
+
+def compiled_modules() -> list[Extension]:
     """The modules to compile; none when asked for none or when there is no Cython."""
     if os.environ.get("ABEYANCE_NO_COMPILE"):
         return []
@@ -30,12 +56,10 @@ def extensions() -> list[Extension]:
     except ImportError:
         print("abeyance: no Cython here, so the engine will run interpreted", file=sys.stderr)
         return []
-    # optional: a compiler that is missing or fails is a warning, not an error
     modules = [
-        Extension(name, [f"src/{name.replace('.', '/')}.py"], optional=True, extra_compile_args=["-O3"])
-        for name in COMPILED
+        Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=["-O3"]) for name in COMPILED
     ]
     return list(cythonize(modules, compiler_directives=DIRECTIVES, build_dir="build/cython"))  # type: ignore[no-untyped-call]
 
 
-setup(ext_modules=extensions())
+setup(ext_modules=compiled_modules(), cmdclass={"build_ext": AllOrNothing})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 
-from abeyance.engine.slab import grown
+from abeyance.engine.slab import grown, pause_collection, resume_collection
 
 _FIRST_ROOM = 64
 
@@ -86,8 +86,12 @@ class DelayQueue:
 
     def _grow(self) -> None:
         room = 2 * len(self._expiration)
-        self._expiration = grown(self._expiration, "q", room)
-        self._bucket = grown(self._bucket, "q", room)
+        collecting = pause_collection()
+        try:
+            self._expiration = grown(self._expiration, "q", room)
+            self._bucket = grown(self._bucket, "q", room)
+        finally:
+            resume_collection(collecting)
 
     def entries(self) -> list[tuple[int, int]]:
         """Every (expiration, bucket), in the order of the heap. O(n)."""

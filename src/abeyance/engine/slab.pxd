@@ -1,6 +1,9 @@
 # C types for slab.py: the same source runs interpreted without them.
 cimport cython
 
+cdef long long _SLOT_MASK
+cdef int _GENERATION_MASK
+
 
 @cython.final
 cdef class Slab:
@@ -13,7 +16,7 @@ cdef class Slab:
     cdef int _fresh
     cdef int _room
 
-    @cython.locals(slot=cython.int)
+    @cython.locals(slot=cython.int, reused=cython.bint)
     cdef int take_slot(self, long long deadline, object item) except -1
     cdef object release(self, int slot)
     @cython.locals(first=cython.int, slot=cython.int)

@@ -20,13 +20,30 @@ Ground rules
 
 from __future__ import annotations
 
+import gc
 from array import array
 
 # A handle is `generation << 32 | slot`; it fits a signed 64-bit integer.
-SLOT_MASK = 0xFFFFFFFF
-GENERATION_MASK = 0x7FFFFFFF
+_SLOT_MASK = 0xFFFFFFFF
+_GENERATION_MASK = 0x7FFFFFFF
 
 _FIRST_ROOM = 256
+
+
+def pause_collection() -> bool:
+    """Keep the garbage collector from starting; return what `resume_collection` is to be given.
+
+    For the few places that allocate: a collection may run a `__del__` that uses this very wheel, half changed.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    return collecting
+
+
+def resume_collection(collecting: bool) -> None:
+    """End what `pause_collection` began."""
+    if collecting:
+        gc.enable()
 
 
 def grown(values: array[int], typecode: str, room: int) -> array[int]:
@@ -60,18 +77,18 @@ class Slab:
 
     def take_slot(self, deadline: int, item: object) -> int:
         """A live slot on a list of its own, holding `deadline` and `item`."""
-        slot = self._free
-        if slot >= 0:
+        reused = self._free >= 0
+        if not reused and self._fresh == self._room:
+            self._grow(self._fresh + 1)
+        slot = self._free if reused else self._fresh
+        self.deadline[slot] = deadline  # raises, with nothing taken, for what is no integer
+        if reused:
             self._free = self.next_slot[slot]
         else:
-            if self._fresh == self._room:
-                self._grow(self._fresh + 1)
-            slot = self._fresh
             self._fresh = slot + 1
-        self.generation[slot] = (self.generation[slot] + 1) & GENERATION_MASK
+        self.generation[slot] = (self.generation[slot] + 1) & _GENERATION_MASK
         self.next_slot[slot] = slot
         self.prev_slot[slot] = slot
-        self.deadline[slot] = deadline
         self.items[slot] = item
         return slot
 
@@ -80,7 +97,7 @@ class Slab:
         self.unlink(slot)
         item = self.items[slot]
         self.items[slot] = None
-        self.generation[slot] = (self.generation[slot] + 1) & GENERATION_MASK
+        self.generation[slot] = (self.generation[slot] + 1) & _GENERATION_MASK
         self.next_slot[slot] = self._free
         self._free = slot
         return item
@@ -104,7 +121,7 @@ class Slab:
 
     def find(self, handle: int) -> int:
         """The live slot of `handle`, or -1 when its task has ended (or the handle was never given out)."""
-        slot = handle & SLOT_MASK
+        slot = handle & _SLOT_MASK
         generation = handle >> 32
         if slot < self._fresh and generation & 1 and self.generation[slot] == generation:
             return slot
@@ -116,12 +133,16 @@ class Slab:
             room *= 2
         if room > 1 << 30:
             raise OverflowError(f"a wheel holds at most {1 << 30:,} pending tasks")
-        self.items.extend([None] * (room - self._room))
-        self.next_slot = grown(self.next_slot, "i", room)
-        self.prev_slot = grown(self.prev_slot, "i", room)
-        self.generation = grown(self.generation, "i", room)
-        self.deadline = grown(self.deadline, "q", room)
-        self._room = room
+        collecting = pause_collection()
+        try:
+            self.items.extend([None] * (room - self._room))
+            self.next_slot = grown(self.next_slot, "i", room)
+            self.prev_slot = grown(self.prev_slot, "i", room)
+            self.generation = grown(self.generation, "i", room)
+            self.deadline = grown(self.deadline, "q", room)
+            self._room = room
+        finally:
+            resume_collection(collecting)
 
     # -- circular doubly linked lists ----------------------------------------------------------------------
 

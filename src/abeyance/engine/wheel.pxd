@@ -4,6 +4,11 @@ from abeyance.engine.delay_queue cimport DelayQueue
 from abeyance.engine.slab cimport Slab
 
 
+cdef long long _MAX_TIME
+cdef long long _FOREVER
+cdef int _MAX_LEVELS
+
+
 @cython.final
 cdef class TimingWheel:
     cdef long long _tick

@@ -45,6 +45,7 @@ from abeyance.engine.slab import Slab
 # The largest deadline and clock, in units: with nanoseconds, 146 years. The room above it, up to 2**63,
 # lets deadlines be rounded up and wheels reach past it without overflow.
 MAX_TIME = 1 << 62
+_MAX_TIME = MAX_TIME  # a C constant when compiled
 
 _FOREVER = (1 << 63) - 1  # ticks: where the last wheel ends
 _MAX_LEVELS = 64  # wheels of the smallest size, 2, reach MAX_TIME with 62 of them
@@ -208,13 +209,13 @@ class TimingWheel:
     # -- filing --------------------------------------------------------------------------------------------
 
     def _to_ticks(self, deadline: int) -> int:
-        if deadline > MAX_TIME or deadline < -MAX_TIME:
+        if deadline > _MAX_TIME or deadline < -_MAX_TIME:
             raise OverflowError(f"deadline {deadline} is beyond 2**62 units")
         ticks = deadline // self._tick
         return ticks if ticks * self._tick == deadline else ticks + 1
 
     def _to_clock(self, now: int) -> int:
-        if now > MAX_TIME:
+        if now > _MAX_TIME:
             raise OverflowError(f"time {now} is beyond 2**62 units")
         ticks = now // self._tick
         return self._clock if ticks < self._clock else ticks
@@ -390,7 +391,12 @@ class TimingWheel:
 
     def spans(self) -> list[int]:
         """How long each wheel made so far is, in units: tick * wheel_size, tick * wheel_size**2, ..."""
-        return [self._span[level] * self._wheel_size * self._tick for level in range(self._levels)]
+        reach = self._tick  # a Python integer: the last wheels reach past 2**63
+        spans = []
+        for _ in range(self._levels):
+            reach *= self._wheel_size
+            spans.append(reach)
+        return spans
 
     def buckets(self) -> list[Bucket]:
         """The buckets that hold a task, in the order of level and index. O(buckets + pending)."""

@@ -2,30 +2,42 @@
 
 Ground rules
 ------------
-* `_lock` guards the wheel, `_closed` and `_failed`. It is held for one wheel operation at a time, never while a
-  callback, an error handler, an executor or a dropped item's `__del__` runs (so an item that leaves the wheel is
-  let go of after the lock). Handles are written under it as well.
-* It is reentrant for one reason: the garbage collector may start while it is held, and run a `__del__` that
-  cancels a task on the same thread. A wheel operation allocates nothing that the collector tracks (the handle is
-  made before the lock is taken), so the compiled wheel is never entered in the middle of an operation.
-* A driver decides when time passes: it calls `wheel.poll` under the lock and `_run` outside of it.
+* The lock guards the wheel, `_closed`, `_failed` and the handles' fields. It is held for one wheel operation at a
+  time, never while a callback, an error handler, an executor or a dropped item's `__del__` runs: an item that
+  leaves the wheel is let go of after the lock.
+* Compiled, on an interpreter with a global lock (GIL), that one is the lock: between `_enter` and `_leave` stands
+  C code that neither gives it up nor makes anything that the garbage collector tracks, so no other thread and no
+  finaliser gets in between, and `_enter` has nothing to do. Keep it so: no Python call between the two.
+* Interpreted, or on a free-threaded interpreter, `_enter` takes `_lock`. It is reentrant because the collector may
+  start while it is held, and run a `__del__` that cancels a task on the same thread.
+* A driver decides when time passes: it polls the wheel between `_enter` and `_leave`, and calls `_run` outside.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 import threading
-from abc import ABC, abstractmethod
+import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from abeyance.engine import TimingWheel
-from abeyance.timer.task import TimerTask
+try:
+    import cython
+except ImportError:
+    from abeyance.engine import uncompiled as cython
+
+from abeyance.engine.wheel import TimingWheel
+from abeyance.timer.task import TaskOwner, TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
 
 logger = logging.getLogger("abeyance.timer")
+
+# Whether `_enter` takes a lock: see the ground rules.
+_LOCKED = not cython.compiled or not getattr(sys, "_is_gil_enabled", lambda: True)()
+_NEVER = NEVER  # a C constant when compiled
 
 Callback = Callable[..., object]
 ErrorHandler = Callable[[BaseException, Callback], object]
@@ -56,8 +68,12 @@ class TimerStats(NamedTuple):
     wakeups: int  # times that the driver looked at the wheel because time had passed
 
 
-class Timer(ABC):
+class Timer(TaskOwner):
     """Runs callbacks at their deadlines, on a hierarchical timing wheel. Safe to use from any thread."""
+
+    __slots__ = (
+        "__weakref__", "_closed", "_failed", "_lock", "_on_error", "_reference", "_wakeups", "_wheel",
+    )  # fmt: skip
 
     def __init__(
         self, tick: float | timedelta, wheel_size: int, start: int, on_error: ErrorHandler | None
@@ -69,6 +85,7 @@ class Timer(ABC):
             raise TypeError(f"on_error must be callable, not {on_error!r}")
         self._wheel = TimingWheel(tick_ns, wheel_size, start)
         self._lock = threading.RLock()
+        self._reference = weakref.ref(self)  # the one that all handles share
         self._on_error = on_error
         self._closed = False
         self._failed = 0
@@ -82,8 +99,7 @@ class Timer(ABC):
         A delay of zero or less runs as soon as the timer gets to it, never in here (T5); an infinite one, or one
         beyond 146 years, never runs but can be cancelled or refreshed. Raises TimerClosedError after `close`.
         """
-        delay_ns = to_nanoseconds(delay, "delay")
-        return self._start(callback, args, delay_ns, min(self._now() + delay_ns, NEVER))
+        return self._start_later(callback, args, to_nanoseconds(delay, "delay"))
 
     def call_at(self, deadline: float, callback: Callback, *args: Any) -> TimerTask:
         """Run `callback(*args)` once, at `deadline` in seconds on this timer's clock (`time`). O(1)."""
@@ -99,33 +115,44 @@ class Timer(ABC):
 
         At or before the earliest deadline: a task far away is met first when its bucket cascades.
         """
-        with self._lock:
+        self._enter()
+        try:
             upcoming = self._wheel.next_expiration()
+        finally:
+            self._leave()
         return None if upcoming is None else to_seconds(upcoming)
 
     def stats(self) -> TimerStats:
         """Counts since the timer was made. O(1)."""
-        with self._lock:
+        self._enter()
+        try:
             wheel = self._wheel.stats()
-            return TimerStats(
-                pending=wheel.pending,
-                started=wheel.started,
-                expired=wheel.expired,
-                cancelled=wheel.cancelled,
-                failed=self._failed,
-                cascaded=wheel.cascaded,
-                levels=wheel.levels,
-                wakeups=self._wakeups,
-            )
+            failed = self._failed
+            wakeups = self._wakeups
+        finally:
+            self._leave()
+        return TimerStats(
+            pending=wheel.pending,
+            started=wheel.started,
+            expired=wheel.expired,
+            cancelled=wheel.cancelled,
+            failed=failed,
+            cascaded=wheel.cascaded,
+            levels=wheel.levels,
+            wakeups=wakeups,
+        )
 
     def close(self) -> list[PendingTask]:
         """Stop; return what was still pending, in the order in which it would have run. Refuses tasks after it.
 
         A callback that is running is not interrupted. A second call returns an empty list.
         """
-        with self._lock:
+        self._enter()
+        try:
             self._closed = True
             drained = self._wheel.drain()
+        finally:
+            self._leave()
         return [PendingTask(to_seconds(deadline), *_unpack(item)) for deadline, item in drained]
 
     @property
@@ -135,8 +162,11 @@ class Timer(ABC):
 
     def __len__(self) -> int:
         """How many tasks are pending, exactly (T9)."""
-        with self._lock:
+        self._enter()
+        try:
             return len(self._wheel)
+        finally:
+            self._leave()
 
     def __bool__(self) -> bool:
         # A timer with nothing pending is still a timer: `timer or default` must not replace it.
@@ -152,15 +182,20 @@ class Timer(ABC):
 
     # -- for drivers ---------------------------------------------------------------------------------------
 
-    @abstractmethod
     def _now(self) -> int:
         """The clock, in nanoseconds."""
+        raise NotImplementedError
 
-    def _prepare(self) -> None:  # noqa: B027  (a hook: not every timer needs it)
-        """Called under the lock before a task is added. If it raises, the caller sees it and nothing is added."""
-
-    def _deadline_added(self, deadline: int) -> None:  # noqa: B027  (as above)
+    def _deadline_added(self, deadline: int) -> None:
         """Called under the lock when a deadline (ns) has appeared: the driver may have to look earlier."""
+
+    def _enter(self) -> None:
+        if _LOCKED:
+            self._lock.acquire()
+
+    def _leave(self) -> None:
+        if _LOCKED:
+            self._lock.release()
 
     def _run(self, item: object) -> None:
         """Run a task that has left the wheel; report what it raises, harming no other (T8)."""
@@ -171,8 +206,9 @@ class Timer(ABC):
             self._report(error, callback)
 
     def _report(self, error: BaseException, callback: Callback) -> None:
-        with self._lock:
-            self._failed += 1
+        self._enter()
+        self._failed += 1
+        self._leave()
         if self._on_error is not None:
             try:
                 self._on_error(error, callback)
@@ -183,39 +219,61 @@ class Timer(ABC):
 
     # -- for TimerTask -------------------------------------------------------------------------------------
 
+    def _start_later(self, callback: Callback, args: tuple[Any, ...], delay: int) -> TimerTask:
+        deadline = self._now() + delay
+        return self._start(callback, args, delay, _NEVER if deadline > _NEVER else deadline)
+
     def _start(self, callback: Callback, args: tuple[Any, ...], delay: int, deadline: int) -> TimerTask:
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {callback!r}")
         item: object = (callback, *args) if args else callback
-        task = TimerTask(self, delay, deadline)
-        with self._lock:
-            if not self._closed:
-                self._prepare()
+        task = TimerTask.__new__(TimerTask)
+        task._owner = self._reference
+        task._delay = delay
+        task._deadline = deadline
+        task._cancelled = False
+        self._enter()
+        try:
+            closed = self._closed
+            if not closed:
                 task._handle = self._wheel.add(deadline, item)
                 self._deadline_added(deadline)
-                return task
-        raise TimerClosedError(f"{self!r} is closed and cannot run {callback!r}; make a new timer")
+        finally:
+            self._leave()
+        if closed:
+            raise TimerClosedError(f"{self!r} is closed and cannot run {callback!r}; make a new timer")
+        return task
 
     def _cancel(self, task: TimerTask) -> bool:
-        with self._lock:
+        self._enter()
+        try:
             item = self._wheel.remove(task._handle)
-            if item is None:
-                return False
-            task._cancelled = True
-        return True  # `item` is let go of here, outside the lock
+            if item is not None:
+                task._cancelled = True
+        finally:
+            self._leave()
+        return item is not None  # and `item` is let go of here, outside the lock
 
     def _refresh(self, task: TimerTask) -> bool:
-        deadline = min(self._now() + task._delay, NEVER)
-        with self._lock:
-            if not self._wheel.refresh(task._handle, deadline):
-                return False
-            task._deadline = deadline
-            self._deadline_added(deadline)
-        return True
+        deadline = self._now() + task._delay
+        if deadline > _NEVER:
+            deadline = _NEVER
+        self._enter()
+        try:
+            pending = self._wheel.refresh(task._handle, deadline)
+            if pending:
+                task._deadline = deadline
+                self._deadline_added(deadline)
+        finally:
+            self._leave()
+        return pending
 
     def _is_pending(self, task: TimerTask) -> bool:
-        with self._lock:
+        self._enter()
+        try:
             return self._wheel.is_pending(task._handle)
+        finally:
+            self._leave()
 
 
 def _unpack(item: Any) -> tuple[Callback, tuple[Any, ...]]:

@@ -16,6 +16,8 @@ class ManualTimer(Timer):
     advance the clock themselves.
     """
 
+    __slots__ = ("_time",)
+
     def __init__(
         self,
         *,
@@ -55,7 +57,8 @@ class ManualTimer(Timer):
             raise OverflowError("a virtual clock ends at 146 years (2**62 ns)")
         ran = 0
         while True:
-            with self._lock:
+            self._enter()
+            try:
                 upcoming = self._wheel.next_expiration()
                 if upcoming is None or upcoming > target:
                     self._time = max(self._time, target)
@@ -63,6 +66,8 @@ class ManualTimer(Timer):
                 self._time = max(self._time, upcoming)
                 item = self._wheel.poll(self._time)
                 self._wakeups += 1
+            finally:
+                self._leave()
             if item is not None:
                 ran += 1
                 self._run(item)

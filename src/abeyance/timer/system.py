@@ -1,16 +1,41 @@
-"""A timer with a thread of its own, on the machine's monotonic clock."""
+"""A timer with a thread of its own, on the machine's monotonic clock.
+
+Ground rules
+------------
+* `_sleeps_until` says until when the thread sleeps, and `_woken` whether it has been woken since. Both are
+  written under the timer's lock. `_wake` is the thread's alarm: a lock that the thread takes to sleep, with a
+  time-out, and that the first to see an earlier deadline releases; once a sleep, for `_woken` is set with it.
+* The thread refers to the timer while tasks are pending, so that they run even if nobody else does, and weakly
+  while none are: an idle timer that is dropped is freed, and its thread ends, as in `ThreadPoolExecutor`.
+"""
 
 from __future__ import annotations
 
 import threading
-import time
+import weakref
 from concurrent.futures import Executor
+from contextlib import suppress
 from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+try:
+    import cython
+except ImportError:
+    from abeyance.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyance.timer.clock import monotonic_ns
+else:
+    from cython.cimports.abeyance.timer.clock import monotonic_ns
 
 from abeyance.timer.base import ErrorHandler, PendingTask, Timer, _unpack
-from abeyance.timer.units import NANOSECONDS, NEVER
+from abeyance.timer.units import NEVER
 
 _AWAKE = -1  # for `_sleeps_until`: the thread is running, and will look at the wheel before it sleeps
+_ENDED = -1  # from `_turn`: the timer is closed
+_FOREVER = NEVER
+_LONGEST = threading.TIMEOUT_MAX
 
 
 class SystemTimer(Timer):
@@ -24,6 +49,8 @@ class SystemTimer(Timer):
     them elsewhere (a task counts as run when it has been submitted: cancelling it after that returns False).
     """
 
+    __slots__ = ("_executor", "_name", "_sleeps_until", "_starting", "_thread", "_wake", "_woken")
+
     def __init__(
         self,
         name: str = "abeyance",
@@ -34,62 +61,103 @@ class SystemTimer(Timer):
         on_error: ErrorHandler | None = None,
     ) -> None:
         """`tick` in seconds; `name` is the thread's; `on_error(error, callback)` gets what callbacks raise."""
-        super().__init__(tick, wheel_size, time.monotonic_ns(), on_error)
-        self.name = name
+        super().__init__(tick, wheel_size, monotonic_ns(), on_error)
+        self._name = name
         self._executor = executor
-        self._wake = threading.Condition(self._lock)
-        self._sleeps_until = _AWAKE  # ns; written under the lock
+        self._sleeps_until = _AWAKE
+        self._woken = False
+        self._wake = threading.Lock()
+        self._wake.acquire()
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
+    @property
+    def name(self) -> str:
+        """What the timer is called; its thread is `<name>-timer`."""
+        return self._name
+
     def _now(self) -> int:
-        return time.monotonic_ns()
+        return monotonic_ns()
 
     def close(self) -> list[PendingTask]:
         """As `Timer.close`; returns when a callback that is running has ended (unless called by that one)."""
         pending = super().close()
-        with self._lock:
-            thread = self._thread
-            self._wake.notify()
+        self._enter()
+        try:
+            self._alarm()
+        finally:
+            self._leave()
+        thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         return pending
 
-    def _prepare(self) -> None:
+    def _start(self, callback: Any, args: tuple[Any, ...], delay: int, deadline: int) -> Any:
         if self._thread is None:
-            thread = threading.Thread(target=self._drive, name=f"{self.name}-timer", daemon=True)
-            thread.start()  # may raise; it then waits for the lock, which the caller holds
-            self._thread = thread
+            self._start_thread()
+        return Timer._start(self, callback, args, delay, deadline)
+
+    def _start_thread(self) -> None:
+        # If it raises, the caller sees it, and has not added a task that would never run.
+        with self._starting:
+            if self._thread is None and not self._closed:
+                alarm = self._wake
+                reference = weakref.ref(self, partial(_release, alarm))
+                thread = threading.Thread(
+                    target=_drive, args=(reference, alarm), name=f"{self._name}-timer", daemon=True
+                )
+                thread.start()
+                self._thread = thread
 
     def _deadline_added(self, deadline: int) -> None:
         # The thread need not wake for a bucket that comes up earlier but holds only later deadlines.
         if deadline < self._sleeps_until:
-            self._sleeps_until = deadline
-            self._wake.notify()
+            self._alarm()
 
-    def _drive(self) -> None:
+    def _alarm(self) -> None:
+        if not self._woken:
+            self._woken = True
+            self._sleeps_until = _AWAKE
+            self._wake.release()
+
+    def _turn(self) -> int:
+        """Run what is due; return how long to sleep then, in nanoseconds, NEVER until woken, _ENDED for good."""
+        self._enter()
+        try:
+            self._sleeps_until = _AWAKE
+            self._wakeups += 1
+            if self._woken:
+                self._woken = False
+                self._wake.acquire(False)  # in case the sleep timed out just before it was woken
+        finally:
+            self._leave()
         while True:
-            with self._lock:
-                item = self._wheel.poll(self._now())
-                while item is None:
-                    if self._closed:
-                        return
+            self._enter()
+            try:
+                if self._closed:
+                    return _ENDED
+                now = monotonic_ns()
+                item = self._wheel.poll(now)
+                if item is None:
                     upcoming = self._wheel.next_expiration()
-                    delay = NEVER if upcoming is None else upcoming - self._now()
-                    if delay > 0:
-                        self._sleeps_until = NEVER if upcoming is None else upcoming
-                        self._wake.wait(None if upcoming is None else delay / NANOSECONDS)
-                        self._sleeps_until = _AWAKE
-                        self._wakeups += 1
-                    item = self._wheel.poll(self._now())
+                    if upcoming is None:
+                        self._sleeps_until = _FOREVER
+                        return _FOREVER
+                    if upcoming > now:
+                        self._sleeps_until = upcoming
+                        return upcoming - now
+                    continue
+            finally:
+                self._leave()
             if self._executor is None:
                 self._run(item)
             else:
                 self._submit(self._executor, item)
-            del item  # not to be kept alive while the thread sleeps
+            item = None  # not to be kept alive while the next one is looked for
 
     def _run(self, item: object) -> None:
         try:
-            super()._run(item)
+            Timer._run(self, item)
         except BaseException as error:  # noqa: BLE001  (SystemExit and the like must not end the thread: T8)
             self._report(error, _unpack(item)[0])
 
@@ -100,4 +168,25 @@ class SystemTimer(Timer):
             self._report(error, _unpack(item)[0])
 
     def __repr__(self) -> str:
-        return f"<SystemTimer {self.name!r}, {'closed' if self._closed else f'{len(self)} pending'}>"
+        return f"<SystemTimer {self._name!r}, {'closed' if self._closed else f'{len(self)} pending'}>"
+
+
+def _drive(reference: Any, alarm: Any) -> None:
+    """The thread: let the timer have its turn, sleep, and so on until it is closed or gone."""
+    while True:
+        timer = reference()
+        if timer is None:
+            return
+        delay = timer._turn()
+        if delay == _ENDED:
+            return
+        if delay >= _FOREVER:
+            del timer
+            alarm.acquire()
+        else:
+            alarm.acquire(True, min(delay / 1e9, _LONGEST))
+
+
+def _release(alarm: Any, _: object) -> None:
+    with suppress(RuntimeError):  # released already: the thread is awake
+        alarm.release()

@@ -2,55 +2,76 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+
+try:
+    import cython
+except ImportError:
+    from abeyance.engine import uncompiled as cython
 
 from abeyance.timer.units import to_seconds
 
-if TYPE_CHECKING:
-    from abeyance.timer.base import Timer
+
+class TaskOwner:
+    """What a handle asks of its timer. For timers to implement."""
+
+    __slots__ = ()
+
+    def _cancel(self, task: TimerTask) -> bool:
+        raise NotImplementedError
+
+    def _refresh(self, task: TimerTask) -> bool:
+        raise NotImplementedError
+
+    def _is_pending(self, task: TimerTask) -> bool:
+        raise NotImplementedError
 
 
+@cython.no_gc
+@cython.freelist(1024)
+@cython.cclass
 class TimerTask:
     """What `call_later` and `call_at` return: cancel it, refresh it, or let go of it (it runs all the same).
 
-    Safe to use from any thread. All of it is O(1). The timer does not refer to its handles.
+    Safe to use from any thread. All of it is O(1).
+
+    The timer does not refer to its handles, and a handle refers to its timer weakly, so there is no cycle through
+    a handle. Compiled, the garbage collector does not see handles at all, however many a program keeps.
     """
 
-    __slots__ = ("_cancelled", "_deadline", "_delay", "_handle", "_timer")
+    __slots__ = ("_cancelled", "_deadline", "_delay", "_handle", "_owner")
 
     # Written by the timer under its lock, or before anyone else has seen the handle.
-    _timer: Timer
+    _owner: Callable[[], TaskOwner | None]  # a weak reference
     _handle: int  # the wheel's; stale once the task has ended
     _delay: int  # nanoseconds
     _deadline: int  # nanoseconds on the timer's clock, as asked for
     _cancelled: bool
 
-    def __init__(self, timer: Timer, delay: int, deadline: int) -> None:
-        """For timers only: they set the handle when the wheel has taken the task."""
-        self._timer = timer
-        self._handle = 0
-        self._delay = delay
-        self._deadline = deadline
-        self._cancelled = False
+    def __init__(self) -> None:
+        raise TypeError("a TimerTask is made by a timer's call_later or call_at")
 
     def cancel(self) -> bool:
         """Stop the task; True exactly when this prevented its run (T3). False when it ran, runs, or had ended.
 
         The callback and its arguments are let go of at once (T4).
         """
-        return self._timer._cancel(self)
+        owner = self._owner()
+        return owner is not None and owner._cancel(self)
 
     def refresh(self) -> bool:
         """Start the same delay again, from now; False when the task has ended. One store in the common case.
 
         For a task made by `call_at` the delay is what was left when it was made.
         """
-        return self._timer._refresh(self)
+        owner = self._owner()
+        return owner is not None and owner._refresh(self)
 
     @property
     def pending(self) -> bool:
         """Whether it has neither begun to run nor been cancelled."""
-        return self._timer._is_pending(self)
+        owner = self._owner()
+        return owner is not None and owner._is_pending(self)
 
     @property
     def cancelled(self) -> bool:
@@ -64,4 +85,4 @@ class TimerTask:
 
     def __repr__(self) -> str:
         state = "cancelled" if self._cancelled else "pending" if self.pending else "ended"
-        return f"<TimerTask {state} deadline={self.deadline:.9g}s on {self._timer!r}>"
+        return f"<TimerTask {state} deadline={self.deadline:.9g}s on {self._owner()!r}>"

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from typing import TYPE_CHECKING
+
+try:
+    import cython
+except ImportError:
+    from abeyance.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyance.timer.clock import whole
+else:
+    from cython.cimports.abeyance.timer.clock import whole
 
 from abeyance.engine import MAX_TIME
-
-NANOSECONDS = 1_000_000_000  # in a second
 
 # What a delay that reaches past MAX_TIME (146 years of the timer's clock) is filed as. No driver's clock gets
 # there, so such a task stays pending until it is cancelled; it never runs early.
 NEVER = MAX_TIME
+_NEVER = NEVER  # a C constant when compiled
+_NANOSECONDS = 1e9  # in a second
+_MANY_SECONDS = 4e9  # whatever is less fits
 
 
 def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
@@ -19,18 +31,24 @@ def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
 
     Raises TypeError for what is no time and ValueError for NaN, each naming the argument `name`.
     """
-    if isinstance(seconds, timedelta):
-        value = seconds // timedelta(microseconds=1) * 1000
+    if type(seconds) is float:
+        value = seconds
+    elif isinstance(seconds, timedelta):
+        return seconds // timedelta(microseconds=1) * 1000
     else:
         try:
-            if math.isnan(seconds):
-                raise ValueError(f"{name} must be a number of seconds, not NaN")
-            value = NEVER if seconds >= NEVER else -NEVER if seconds <= -NEVER else round(seconds * NANOSECONDS)
-        except TypeError:
+            value = float(seconds)
+        except OverflowError:
+            value = math.copysign(math.inf, seconds)
+        except (TypeError, ValueError):
             raise TypeError(f"{name} must be seconds (float or timedelta), not {seconds!r}") from None
-    return max(-NEVER, min(value, NEVER))
+    if -_MANY_SECONDS < value < _MANY_SECONDS:
+        return whole(value * _NANOSECONDS + 0.5)
+    if value != value:
+        raise ValueError(f"{name} must be a number of seconds, not NaN")
+    return _NEVER if value > 0 else -_NEVER
 
 
 def to_seconds(nanoseconds: int) -> float:
     """Seconds as float; infinity for NEVER."""
-    return math.inf if nanoseconds >= NEVER else nanoseconds / NANOSECONDS
+    return math.inf if nanoseconds >= _NEVER else nanoseconds / _NANOSECONDS

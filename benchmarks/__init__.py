@@ -1,0 +1,1 @@
+"""The benchmarks: Abeyance's timers and purgatory beside their peers, in one run (`python -m benchmarks`)."""

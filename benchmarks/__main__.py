@@ -1,0 +1,120 @@
+"""`make bench`: measure, print the tables, write the page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from benchmarks import jvm_rivals, plots, rivals, runner, table, wording
+from benchmarks.arguments import parser
+from benchmarks.machine import load, machine, versions
+from benchmarks.page import page
+from benchmarks.plan import Plan
+from benchmarks.results import Results, read
+from benchmarks.rows import ROWS
+
+
+def main(given: list[str] | None = None) -> int:
+    """Do as the command line says; return the exit code."""
+    options = parser().parse_args(given)
+    full = options.out / "results.json"
+    if (options.render or options.update) and not full.exists():
+        print(f"benchmarks: error: there is no full run yet ({full}); do one first", file=sys.stderr)
+        return 2
+    if options.render:
+        _write_page(read(full), options.docs)
+        return 0
+    selected = bool(options.quick or options.rows or options.rivals or options.sizes)
+    plan, class_path = _plan(options)
+    if options.list:
+        for task in plan.tasks:
+            print(f"{task.row:<20} {wording.size(task.size):>6}  {rivals.LABELS[task.rival]}")
+        return 0
+    if not plan.tasks:
+        print("benchmarks: error: nothing was chosen: see --list", file=sys.stderr)
+        return 2
+
+    results = Results(machine(), versions(), load(), plan.left_out)
+    if class_path is not None:
+        results.versions |= jvm_rivals.versions()
+    path = full
+    if selected and not options.update:
+        path = options.out / ("quick.json" if options.quick else "selected.json")
+    unfinished = path.with_suffix(".unfinished.json")
+    try:
+        _measure(plan, options.effort or ("quick" if options.quick else "full"), class_path, results, unfinished)
+    except KeyboardInterrupt:
+        print(f"\ninterrupted; what was measured is in {unfinished}", file=sys.stderr)
+        return 130
+    print("\n" + table.as_text(results))
+    if options.update:
+        results = _updated(read(full), results)
+    results.write(path)
+    unfinished.unlink(missing_ok=True)
+    print(f"\nresults: {path}")
+    _write_page(results, options.docs if path == full else options.out / path.stem)
+    return 1 if results.failed else 0
+
+
+def _plan(options: argparse.Namespace) -> tuple[Plan, str | None]:
+    names = options.rivals or [name for name in rivals.LABELS if not (options.quick and name == "jvm-heap")]
+    plan = Plan(options.rows or list(ROWS), names, options.sizes, options.quick)
+    class_path = None
+    wanted = [name for name in rivals.JVM if any(task.rival == name for task in plan.tasks)]
+    if wanted and not options.list:
+        print("building the rivals on the JVM ...", flush=True)
+        try:
+            class_path = jvm_rivals.build(runner.ROOT)
+        except jvm_rivals.NotHereError as error:
+            for name in wanted:
+                plan.leave_out(name, str(error))
+    for name, why in plan.left_out.items():
+        print(f"left out: {rivals.LABELS[name]}: {why}", flush=True)
+    return plan, class_path
+
+
+def _measure(plan: Plan, effort: str, class_path: str | None, results: Results, unfinished: Path) -> None:
+    began = time.monotonic()
+    count = len(plan.tasks)
+    for number, task in enumerate(plan.tasks, 1):
+        row = ROWS[task.row]
+        what = f"{row.title}, {wording.size(task.size)} {row.size_of}, {rivals.LABELS[task.rival]}"
+        print(f"[{number:>{len(str(count))}}/{count}] {what:<72} ", end="", flush=True)
+        try:
+            measurement = runner.measure(task, effort, class_path)
+        except runner.FailedError as error:
+            results.failed[what] = str(error)
+            print(f"failed: {error}", flush=True)
+            continue
+        results.add(measurement)
+        results.write(unfinished)
+        minutes, seconds = divmod(int(time.monotonic() - began), 60)
+        print(f"{wording.median(measurement):>8} {row.unit:<4} {minutes:>3}:{seconds:02}", flush=True)
+
+
+def _updated(earlier: Results, later: Results) -> Results:
+    for measurement in later.measurements:
+        earlier.add(measurement)
+    earlier.updated = True
+    earlier.versions |= later.versions
+    earlier.load = max(earlier.load, later.load)
+    measured = {measurement.rival for measurement in later.measurements}
+    earlier.left_out = {name: why for name, why in earlier.left_out.items() if name not in measured}
+    earlier.failed |= later.failed
+    return earlier
+
+
+def _write_page(results: Results, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = plots.draw(results, folder / "benchmarks")
+    if not drawn:
+        print("no plots: matplotlib is not installed (pip install -r requirements/bench.txt)")
+    path = folder / "benchmarks.md"
+    path.write_text(page(results, {f"benchmarks/{name}": caption for name, caption in drawn.items()}))
+    print(f"page: {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+package bench;
+
+import com.sun.management.OperatingSystemMXBean;
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.IntToLongFunction;
+import org.apache.kafka.server.purgatory.DelayedOperation;
+import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
+import org.apache.kafka.server.purgatory.TopicPartitionOperationKey;
+import org.apache.kafka.server.util.timer.SystemTimer;
+
+/** Kafka's purgatory: watch and complete, as in purgatories.py. */
+final class Purgatories {
+    private static final int KEYS = 1_000;
+    private static final int PURGE_INTERVAL = 1_000; // as in Kafka
+    private static final long FAR_MILLIS = 200_000;
+    private static final long SHORT_MILLIS = 200; // of the enqueue benchmark
+
+    static Sample watch(int size, Effort effort) {
+        DelayedOperationPurgatory<Waiting> purgatory = purgatory();
+        List<List<TopicPartitionOperationKey>> others = keyLists("payments");
+        for (int i = 0; i < size; i++) {
+            purgatory.tryCompleteElseWatch(new Waiting(FAR_MILLIS), others.get(i % KEYS));
+        }
+        List<List<TopicPartitionOperationKey>> keys = keyLists("orders");
+        return rounds(effort, count -> {
+            long began = System.nanoTime();
+            for (int i = 0; i < count; i++) {
+                List<TopicPartitionOperationKey> key = keys.get(i % KEYS);
+                Waiting operation = new Waiting(FAR_MILLIS);
+                purgatory.tryCompleteElseWatch(operation, key);
+                operation.ready = true;
+                purgatory.checkAndComplete(key.get(0));
+            }
+            return System.nanoTime() - began;
+        });
+    }
+
+    static Sample watchKeys(int size, Effort effort) {
+        DelayedOperationPurgatory<Waiting> purgatory = purgatory();
+        List<TopicPartitionOperationKey> keys = new ArrayList<>();
+        for (int i = 0; i < size; i++) {
+            keys.add(new TopicPartitionOperationKey("key", i));
+        }
+        return rounds(effort, count -> {
+            int operations = Math.max(1, count / size);
+            long began = System.nanoTime();
+            for (int i = 0; i < operations; i++) {
+                Waiting operation = new Waiting(FAR_MILLIS);
+                purgatory.tryCompleteElseWatch(operation, keys);
+                operation.ready = true;
+                purgatory.checkAndComplete(keys.get(0));
+            }
+            return (System.nanoTime() - began) * count / ((long) operations * size);
+        });
+    }
+
+    static Sample watchHot(int size, Effort effort) {
+        DelayedOperationPurgatory<Waiting> purgatory = purgatory();
+        List<TopicPartitionOperationKey> hot = List.of(new TopicPartitionOperationKey("hot", 0));
+        List<Double> rounds = new ArrayList<>();
+        long warmUntil = System.nanoTime() + Math.round(effort.warm() * 1e9);
+        while (System.nanoTime() < warmUntil) {
+            hotRound(purgatory, hot, size);
+        }
+        Patience patience = new Patience(effort);
+        while (patience.another()) {
+            rounds.add((double) hotRound(purgatory, hot, size) / size);
+        }
+        return new Sample(rounds, size);
+    }
+
+    private static long hotRound(
+            DelayedOperationPurgatory<Waiting> purgatory, List<TopicPartitionOperationKey> hot, int size) {
+        long began = System.nanoTime();
+        Waiting[] operations = new Waiting[size];
+        for (int i = 0; i < size; i++) {
+            operations[i] = new Waiting(FAR_MILLIS);
+        }
+        for (Waiting operation : operations) {
+            purgatory.tryCompleteElseWatch(operation, hot);
+        }
+        for (Waiting operation : operations) {
+            operation.ready = true;
+        }
+        int completed = purgatory.checkAndComplete(hot.get(0));
+        long spent = System.nanoTime() - began;
+        if (completed != size) {
+            throw new IllegalStateException("one check completed " + completed + " of " + size);
+        }
+        return spent;
+    }
+
+    static Sample enqueue(int size, Effort effort) throws InterruptedException {
+        DelayedOperationPurgatory<Waiting> purgatory = purgatory();
+        List<List<TopicPartitionOperationKey>> keys = keyLists("orders");
+        int count = Math.min(size, effort.enqueue());
+        OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        List<Double> rounds = new ArrayList<>();
+        List<Double> cpu = new ArrayList<>();
+        int warm = effort.warm() > 1 ? 5 : 2;
+        Patience patience = new Patience(effort);
+        for (int round = -warm; round < 0 || patience.another(); round++) {
+            Waiting.expired = 0;
+            long before = system.getProcessCpuTime();
+            long began = System.nanoTime();
+            for (int i = 0; i < count; i++) {
+                purgatory.tryCompleteElseWatch(new Waiting(SHORT_MILLIS), keys.get(i % KEYS));
+            }
+            while (Waiting.expired < count) {
+                Thread.sleep(1);
+            }
+            long spent = System.nanoTime() - began;
+            if (round >= 0) {
+                cpu.add((double) (system.getProcessCpuTime() - before) / count);
+                rounds.add(count * 1e9 / (spent - SHORT_MILLIS * 1_000_000));
+            }
+        }
+        return new Sample(rounds, count, "cpu", cpu);
+    }
+
+    /** As {@code Rounds.cost}, of work that times itself. */
+    private static Sample rounds(Effort effort, IntToLongFunction work) {
+        int count = Math.min(1_000, effort.most());
+        long warmUntil = System.nanoTime() + Math.round(effort.warm() * 1e9);
+        while (System.nanoTime() < warmUntil) {
+            long spent = Math.max(1, work.applyAsLong(count));
+            long chunks = Math.max(1, Math.round(effort.seconds() * 1e9 / spent));
+            count = (int) Math.min(chunks * count, effort.most());
+        }
+        List<Double> rounds = new ArrayList<>();
+        Patience patience = new Patience(effort);
+        while (patience.another()) {
+            rounds.add((double) work.applyAsLong(count) / count);
+        }
+        return new Sample(rounds, count);
+    }
+
+    private static DelayedOperationPurgatory<Waiting> purgatory() {
+        return new DelayedOperationPurgatory<>(
+                "benchmark", new SystemTimer("benchmark"), 0, PURGE_INTERVAL, true, true);
+    }
+
+    private static List<List<TopicPartitionOperationKey>> keyLists(String topic) {
+        List<List<TopicPartitionOperationKey>> lists = new ArrayList<>();
+        for (int i = 0; i < KEYS; i++) {
+            lists.add(List.of(new TopicPartitionOperationKey(topic, i)));
+        }
+        return lists;
+    }
+
+    /** An operation whose condition is one flag. */
+    private static final class Waiting extends DelayedOperation {
+        static volatile int expired; // counted by the timer's one executor thread
+
+        private volatile boolean ready;
+
+        Waiting(long millis) {
+            super(millis);
+        }
+
+        @Override
+        public boolean tryComplete() {
+            return ready && forceComplete();
+        }
+
+        @Override
+        public void onComplete() {
+        }
+
+        @Override
+        public void onExpiration() {
+            expired++;
+        }
+    }
+
+    private Purgatories() {
+    }
+}

@@ -1,0 +1,113 @@
+"""The results page, in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import rivals, table, wording
+from benchmarks.results import Results
+from benchmarks.rows import ROWS
+from benchmarks.targets import TARGETS
+
+NOTES = Path(__file__).parent / "notes.md"
+PEERS = ("asyncio", "uvloop", "kafka")
+
+
+def page(results: Results, plots: dict[str, str], notes: Path = NOTES) -> str:
+    """The page. `plots` are file names beside it and what they show; `notes` is included where it exists."""
+    parts = [*_head(results), *_targets(results)]
+    if notes.exists():
+        parts += ["## Missed targets, and why", notes.read_text().strip()]
+    parts += [*_plots(plots), *_tables(results), *_method(results)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(results: Results) -> Iterator[str]:
+    yield "# Benchmarks"
+    yield "<!-- Written by `make bench`; what is written by hand is in benchmarks/notes.md. -->"
+    runs = "in one run, parts of it measured anew later" if results.updated else "all of it in one run"
+    yield (
+        f"Taken {results.dates()} by `make bench`, {runs}, on one machine: every rival, row and size "
+        "in a fresh process, rivals side by side. Medians; ratios matter more than figures, which are this "
+        "machine's."
+    )
+    facts = {**results.machine, **results.versions}
+    yield "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())])
+    cores = int(results.machine.get("cores", "1"))
+    if results.load > cores / 2:
+        yield (
+            f"**The machine was not quiet:** when the run began, {results.load:.1f} processes wanted its {cores} "
+            "cores. Figures are higher than they need be, stalls above all."
+        )
+    missing = {**{rivals.LABELS[name]: why for name, why in results.left_out.items()}, **results.failed}
+    if missing:
+        yield "\n".join(["Not measured:", "", *(f"- {name}: {why}" for name, why in missing.items())])
+
+
+def _targets(results: Results) -> Iterator[str]:
+    yield "## Targets"
+    yield "What the design asks of `SystemTimer` and `Purgatory`, beside the peers' figures in this run."
+    heading = "| what | asyncio | uvloop | Kafka (JVM) | to reach | here | |"
+    lines = [heading, "|---|---:|---:|---:|---|---:|---|"]
+    for target in TARGETS:
+        judged = target.judge(results)
+        figure, verdict = (wording.NONE, "not measured") if judged is None else (judged[0], "")
+        if judged is not None:
+            verdict = "reached" if judged[1] else "**missed**"
+        peers = [wording.median(results.find(peer, target.row, target.size)) for peer in PEERS]
+        lines.append(f"| {target.what} | {' | '.join(peers)} | {target.aim} | {figure} | {verdict} |")
+    yield "\n".join(lines)
+
+
+def _plots(plots: dict[str, str]) -> Iterator[str]:
+    if plots:
+        yield "## At a glance"
+    for path, caption in plots.items():
+        yield f"![{caption}]({path})"
+        yield caption
+
+
+def _tables(results: Results) -> Iterator[str]:
+    yield "## All figures"
+    yield (
+        "Medians. A ratio is a rival's figure over the peer's at the largest size that both were measured at: "
+        "below 1x is cheaper."
+    )
+    for row in ROWS.values():
+        found = table.as_markdown(results, row)
+        if not found:
+            continue
+        yield f"### {row.title[0].upper()}{row.title[1:]}"
+        yield f"{row.about} Columns: {row.size_of}."
+        yield found
+
+
+def _method(results: Results) -> Iterator[str]:
+    yield "## How it is measured"
+    rounds = sorted({len(one.rounds) for one in results.of_row("pair")}) or [0]
+    yield "\n".join(
+        [
+            f"- Costs are medians of {rounds[0]} rounds or more, after a warm-up, of up to 100,000 operations "
+            "each; the same loop with nothing in it is deducted. The clock that a start reads is included. The "
+            "garbage collector is on. All rounds are in `build/bench/results.json`.",
+            "- The callback is one function that does nothing, the same for all. Delays are random, 120 to 240 s, "
+            "for those pending and those measured alike, so that a heap pays its average and not its worst. "
+            "Handles are kept, as by somebody who may cancel, unless a row says otherwise.",
+            "- asyncio and uvloop are measured inside the running loop, which gets an iteration every 1,000 "
+            "operations, included in the figure, and deducted when empty. `loop.call_later` is not thread-safe; "
+            "Abeyance's and Kafka's timers are.",
+            "- The heap delay queue is a list-based heap with marks for cancelled entries, rebuilt when more than "
+            "half are marked. `sched` and `threading.Timer` are measured at small sizes only.",
+            "- Kafka's `SystemTimer` and `DelayedOperationPurgatory` are the published jars "
+            "(kafka-server-common), driven from Java (`benchmarks/jvm`), with 3 s of warm-up for the JIT "
+            "compiler, G1 and a heap of 4 GB. A Kafka task is its own callback and handle. Kafka leaves a "
+            "completed operation on its other keys until a purge by another thread, which these figures do not "
+            "count.",
+            "- JVM thread-pool heap: `ScheduledThreadPoolExecutor` with one thread, removing what is cancelled.",
+            "- A stall is the longest gap between two looks at the clock of the thread that uses the timer, the "
+            "median over seven rounds, or fewer (three at least) where they take long. It contains what the "
+            "operating system and the garbage collectors do.",
+            "- Memory is resident memory, and on the JVM live heap, of three fresh processes each.",
+        ]
+    )

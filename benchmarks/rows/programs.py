@@ -1,0 +1,40 @@
+"""From a row's name to its program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks import rivals
+from benchmarks.effort import Effort
+from benchmarks.measurement import Sample, Steps
+from benchmarks.rivals.rival import Rival
+from benchmarks.rows import costs, room, storms
+
+_TIMERS: dict[str, Callable[[Rival, int, Effort], Steps[Sample]]] = {
+    "pair": costs.pair,
+    "start": costs.start,
+    "start_forgotten": costs.start_forgotten,
+    "stop": costs.stop,
+    "refresh": costs.refresh,
+    "next": costs.next_expiration,
+    "expiry": storms.expiry,
+    "stall_start": storms.stall_start,
+    "stall_expiry": storms.stall_expiry,
+    "stall_stop": storms.stall_stop,
+    "memory": room.memory,
+    "memory_forgotten": room.memory_forgotten,
+    "collection": room.collection,
+    "collection_forgotten": room.collection_forgotten,
+    "lateness": storms.lateness,
+}
+
+
+def measure(rival: str, row: str, size: int, effort: Effort) -> Sample:
+    """Measure in this process. Raises ImportError where something is not installed."""
+    if rival == "purgatory":
+        from benchmarks.rows import purgatories
+
+        program: Callable[[int, Effort], Sample] = getattr(purgatories, row)
+        return program(size, effort)
+    with rivals.load(rival)() as timer:
+        return timer.run(_TIMERS[row](timer, size, effort))

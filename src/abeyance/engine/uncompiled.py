@@ -1,0 +1,25 @@
+"""Stands in for the module `cython` where Cython is not installed: nothing is compiled then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+compiled = False
+
+
+def no_gc(cls: T) -> T:
+    """For compiled classes only."""
+    return cls
+
+
+def cclass(cls: T) -> T:
+    """For compiled classes only."""
+    return cls
+
+
+def freelist(size: int) -> Callable[[T], T]:
+    """For compiled classes only."""
+    return no_gc

@@ -1,0 +1,34 @@
+# C types for base.py: the same source runs interpreted without them.
+cimport cython
+from abeyance.engine.wheel cimport TimingWheel
+from abeyance.timer.task cimport TaskOwner, TimerTask
+from abeyance.timer.units cimport to_nanoseconds
+
+cdef bint _LOCKED
+cdef long long _NEVER
+
+
+cdef class Timer(TaskOwner):
+    cdef object __weakref__
+    cdef TimingWheel _wheel
+    cdef object _lock
+    cdef object _reference
+    cdef object _on_error
+    cdef bint _closed
+    cdef long long _failed
+    cdef long long _wakeups
+
+    cdef long long _now(self) except *
+    cdef void _deadline_added(self, long long deadline) except *
+    cdef void _enter(self) except *
+    cdef void _leave(self) except *
+    cpdef object _run(self, object item)
+    cpdef object _report(self, object error, object callback)
+    @cython.locals(deadline=cython.longlong)
+    cdef TimerTask _start_later(self, object callback, tuple args, long long delay)
+    @cython.locals(task=TimerTask, closed=cython.bint)
+    cdef TimerTask _start(self, object callback, tuple args, long long delay, long long deadline)
+    cdef bint _cancel(self, TimerTask task) except *
+    @cython.locals(deadline=cython.longlong, pending=cython.bint)
+    cdef bint _refresh(self, TimerTask task) except *
+    cpdef bint _is_pending(self, TimerTask task) except *

@@ -1,0 +1,19 @@
+# What the compiled timers take from C; clock.py has the same for the interpreted ones.
+from libc.math cimport floor
+
+cdef extern from "<time.h>" nogil:
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    int clock_gettime(int clock, timespec* time)
+    int CLOCK_MONOTONIC
+
+
+cdef inline long long monotonic_ns() noexcept:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec * 1_000_000_000LL + now.tv_nsec
+
+
+cdef inline long long whole(double value) noexcept:
+    return <long long> floor(value)

@@ -1,0 +1,111 @@
+"""The table and the page, from figures made up so that each target can be judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks.measurement import Measurement
+from benchmarks.page import page
+from benchmarks.results import Results, read
+from benchmarks.rows import ROWS
+from benchmarks.targets import TARGETS
+
+from benchmarks import plots, table, wording
+
+
+def made_up(ours: float, theirs: float) -> Results:
+    results = Results({"processor": "a processor", "cores": "2"}, {"Python": "3"}, load=0.0)
+    for row in ROWS.values():
+        for size in row.sizes:
+            for rival in row.rivals:
+                figure = ours if rival in ("system", "purgatory") else theirs
+                extra = {"late": [figure, figure + 1], "cpu": [figure]}
+                results.add(
+                    Measurement(rival, row.name, size, [figure] * 7, 1, extra, "2026-01-01T00:00:00+00:00")
+                )
+    return results
+
+
+def verdicts(results: Results) -> list[str]:
+    lines = page(results, {}, Path("no such file")).splitlines()
+    what = {target.what for target in TARGETS}
+    return [
+        line.split("|")[-2].strip()
+        for line in lines
+        if line.startswith("|") and line.split("|")[1].strip() in what
+    ]
+
+
+def test_targets_that_are_reached() -> None:
+    # 10 ns an operation is within every limit but that of operations a second
+    reached = verdicts(made_up(10, 20))
+    assert len(reached) == len(TARGETS)
+    assert reached.count("**missed**") == 1
+
+
+def test_targets_that_are_missed() -> None:
+    missed = verdicts(made_up(10**8, 10**7))
+    # what is never early stays so, what is flat stays flat, and operations a second are plenty
+    assert missed.count("reached") == 3
+
+
+def test_what_was_not_measured_is_said_to_be_so() -> None:
+    results = made_up(10, 20)
+    results.measurements = [one for one in results.measurements if one.rival != "system"]
+    assert verdicts(results).count("not measured") == sum(
+        "purgatory" not in t.what and "enqueue" not in t.row for t in TARGETS
+    )
+
+
+def test_notes_are_included_where_they_exist(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("Because of this.\n")
+    assert "## Missed targets, and why\n\nBecause of this." in page(made_up(1, 2), {}, notes)
+    assert "Missed targets, and why" not in page(made_up(1, 2), {}, tmp_path / "none.md")
+
+
+def test_a_busy_machine_and_what_is_left_out_are_named() -> None:
+    results = made_up(1, 2)
+    results.load = 5.0
+    results.left_out["kafka"] = "no mvn on this machine"
+    said = page(results, {}, Path("no such file"))
+    assert "not quiet" in said
+    assert "- Apache Kafka (JVM): no mvn on this machine" in said
+
+
+def test_the_ratio_is_taken_at_the_largest_common_size() -> None:
+    text = table.as_text(made_up(50, 200))
+    line = next(line for line in text.splitlines() if line.startswith("abeyance SystemTimer"))
+    assert line.split()[2:] == ["0.050", "0.050", "0.050", "0.050", "0.25x", "0.25x"]
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+    results = made_up(1, 2)
+    results.write(tmp_path / "results.json")
+    assert read(tmp_path / "results.json") == results
+
+
+def test_a_later_measurement_takes_the_place_of_an_earlier_one() -> None:
+    results = made_up(1, 2)
+    count = len(results.measurements)
+    results.add(Measurement("system", "pair", 0, [9.0], 1, {}, "2026-01-02T00:00:00+00:00"))
+    assert len(results.measurements) == count
+    assert results.dates() == "2026-01-01 to 2026-01-02"
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [(0, "0"), (10, "10"), (1_000, "1 k"), (100_000, "100 k"), (1_000_000, "1 M")]
+)
+def test_sizes_in_words(size: int, said: str) -> None:
+    assert wording.size(size) == said
+
+
+def test_plots(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="plots need requirements/bench.txt")
+    drawn = plots.draw(made_up(10, 20), tmp_path)
+    assert (
+        set(drawn)
+        == {path.name for path in tmp_path.iterdir()}
+        == {"costs.svg", "stalls.svg", "memory.svg", "lateness.svg"}
+    )

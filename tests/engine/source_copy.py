@@ -1,0 +1,58 @@
+"""Private, interpreted copies of the engine, made from its source text.
+
+For two uses. Compiled, the inner structures have no Python surface, so the tests of these take a copy. And a copy
+may be made with a deliberate mistake in it, to see whether the tests notice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import abeyance.engine
+
+# In the order of import, so that each finds the copies of those below it.
+MODULES = ("slab", "delay_queue", "wheel")
+
+_numbers = itertools.count()
+
+
+class Edit(NamedTuple):
+    module: str
+    old: str
+    new: str
+
+
+@contextmanager
+def engine_copy(*edits: Edit) -> Iterator[Any]:
+    """The copied modules as attributes: `copy.wheel.TimingWheel`, `copy.slab.Slab`, ..."""
+    package = f"engine_copy_{next(_numbers)}"
+    folder = Path(abeyance.engine.__file__).parent
+    parent = ModuleType(package)
+    parent.__path__ = []
+    sys.modules[package] = parent
+    copies = SimpleNamespace()
+    try:
+        for name in MODULES:
+            path = folder / f"{name}.py"
+            text = path.read_text()
+            for edit in edits:
+                if edit.module == name:
+                    assert text.count(edit.old) == 1, f"{name}.py has changed: look for {edit.old!r} anew"
+                    text = text.replace(edit.old, edit.new)
+            text = text.replace("from abeyance.engine.", f"from {package}.")
+            module = ModuleType(f"{package}.{name}")
+            module.__file__ = str(path)
+            sys.modules[module.__name__] = module
+            exec(compile(text, str(path), "exec"), module.__dict__)
+            setattr(copies, name, module)
+        yield copies
+    finally:
+        for name in MODULES:
+            sys.modules.pop(f"{package}.{name}", None)
+        del sys.modules[package]

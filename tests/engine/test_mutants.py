@@ -1,0 +1,118 @@
+"""The tests' own test: deliberate mistakes in a copy of the engine, each of which the property test has to notice."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from engine.source_copy import Edit, engine_copy
+from engine.wheel_machine import WheelMachine
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+# Not random, so that a mutant found today is found tomorrow; and no shrinking: that it is found is all we ask.
+SEARCH = settings(
+    max_examples=500,
+    stateful_step_count=30,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+)
+
+MUTANTS = {
+    "deadlines round down": Edit(
+        "wheel", "return ticks if ticks * self._tick == deadline else ticks + 1", "return ticks"
+    ),
+    "off by one bucket": Edit("wheel", "+ virtual % self._wheel_size", "+ (virtual + 1) % self._wheel_size"),
+    "a wheel holds one bucket too many": Edit(
+        "wheel", "(first + self._wheel_size) * span\n", "(first + self._wheel_size + 1) * span\n"
+    ),
+    "a cascade loses what is not due yet": Edit(
+        "wheel", "self._file(slot, True)", "slab.deadline[slot] > self._clock or self._file(slot, True)"
+    ),
+    "a budget that runs out loses a task": Edit(
+        "wheel", "                if budget <= 0:\n", "                if budget <= 0:\n                    slab.unlink(slot)\n"
+    ),
+    "a cascade goes behind younger tasks": Edit("wheel", "self._file(slot, True)", "self._file(slot, False)"),
+    "a higher wheel cascades first": Edit(
+        "delay_queue", "self._bucket[one] < self._bucket[other]", "self._bucket[one] > self._bucket[other]"
+    ),
+    "the next expiration is a tick late": Edit(
+        "wheel", "return self._queue.first_expiration()\n", "return self._queue.first_expiration() + 1\n"
+    ),
+    "an emptied bucket counts as queued": Edit(
+        "wheel", "slab.deadline[self._queue.pop()] = -1", "self._queue.pop()"
+    ),
+    "the clock passes buckets by": Edit(
+        "wheel", "target if upcoming < 0 or upcoming > target else upcoming", "target"
+    ),
+    "the clock goes back": Edit("wheel", "return self._clock if ticks < self._clock else ticks", "return ticks"),
+    "a task fires twice": Edit("wheel", "due.append(self._hand_out(slot))", "due += [self._hand_out(slot)] * 2"),
+    "a removed task comes out all the same": Edit(
+        "wheel",
+        "        self._cancelled += 1\n        return self._slab.release(slot)",
+        "        self._cancelled += 1\n        return self._slab.items[slot]",
+    ),
+    "a handle outlives its task": Edit(
+        "slab",
+        "        self.items[slot] = None\n        self.generation[slot] = (self.generation[slot] + 1)",
+        "        self.items[slot] = None\n        self.generation[slot] = (self.generation[slot] + 2)",
+    ),
+    "a nearer deadline is not filed anew": Edit(
+        "wheel", "if ticks < filed or filed <= self._clock:", "if filed <= self._clock:"
+    ),
+    "a due task that is refreshed stays due": Edit(
+        "wheel", "if ticks < filed or filed <= self._clock:", "if ticks < filed:"
+    ),
+    "an overdue task that is refreshed stays overdue": Edit(
+        "wheel",
+        "            if self._ticks_of(handle) == deadline:\n                return",
+        "            if self._slab.find(handle) >= 0:\n                return",
+    ),
+    "overdue tasks come last in, first out": Edit("wheel", "self._overdue_order += 1", "self._overdue_order -= 1"),
+    "a removed task is still counted": Edit(
+        "wheel", "        self._pending -= 1\n        self._cancelled += 1\n", "        self._cancelled += 1\n"
+    ),
+    "draining forgets the order of the wheels": Edit("wheel", ", -level, order,", ", level, order,"),
+}  # fmt: skip
+
+
+def machine_for(timing_wheel: Any) -> type[WheelMachine]:
+    return type("MutantMachine", (WheelMachine,), {"wheel_class": timing_wheel})
+
+
+@contextmanager
+def hang_guard(seconds: float) -> Iterator[None]:
+    """A broken wheel may go round for ever, which should fail one test and not stop them all."""
+
+    def stop(number: int, frame: object) -> None:
+        raise TimeoutError(f"still going after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("mistake", MUTANTS)
+def test_a_deliberate_mistake_is_noticed(mistake: str) -> None:
+    with (
+        engine_copy(MUTANTS[mistake]) as engine,
+        hang_guard(60),
+        pytest.raises((AssertionError, LookupError, TypeError)),
+    ):
+        run_state_machine_as_test(machine_for(engine.wheel.TimingWheel), settings=SEARCH)
+
+
+def test_the_engine_without_a_mistake_passes_the_same_search() -> None:
+    with engine_copy() as engine:
+        run_state_machine_as_test(machine_for(engine.wheel.TimingWheel), settings=SEARCH)
