@@ -1,6 +1,7 @@
 # make demo    analyse the request log of a real Apache Kafka cluster, and name the report
 # make test    all tests, with the engine compiled and interpreted
 # make check   ruff and mypy
+# make bench   measure beside asyncio, uvloop, Kafka on the JVM and others; BENCH=--quick for a short one
 # make clean   remove what the above made
 #
 # Each sets itself up in .venv. PYTHON=python3.12 names another interpreter (3.11 or newer).
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 COMPILED := $(wildcard src/abeyance/*/*.pxd) $(patsubst %.pxd,%.py,$(wildcard src/abeyance/*/*.pxd))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
-.PHONY: demo test test-compiled test-interpreted check clean
+.PHONY: demo test test-compiled test-interpreted check bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.run: $(SET_UP)
@@ -38,6 +39,13 @@ check: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+$(VENV)/.bench: $(SET_UP)
+	@$(PYTHON) scripts/set_up.py $(VENV) bench
+	@touch $@
+
+bench: $(VENV)/.bench
+	@$(BIN)/python -m benchmarks $(BENCH)
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
     python3 scripts/set_up.py .venv run     what the demo needs: Spark, the report, the compiled core
     python3 scripts/set_up.py .venv test    the same, and what the tests and checks need
+    python3 scripts/set_up.py .venv bench   the same, and what the benchmarks measure against
 
 Takes a Java runtime from PyPI where the machine has none that Spark supports, and compiles the core where there
 is a C compiler; without one, the same source runs interpreted. Safe to run again: it brings an environment up to
@@ -66,7 +67,7 @@ def main() -> None:
         fail(f"Python 3.11 or newer is needed, this is {found}; name one with: make PYTHON=python3.12 ...")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the virtual environment goes")
-    parser.add_argument("purpose", choices=["run", "test"], help="what it is for")
+    parser.add_argument("purpose", choices=["run", "test", "bench"], help="what it is for")
     options = parser.parse_args()
 
     python = make_environment(options.folder.resolve())

@@ -14,6 +14,7 @@ cdef class Timer(TaskOwner):
     cdef object _lock
     cdef object _reference
     cdef object _on_error
+    cdef object _caught
     cdef bint _closed
     cdef long long _failed
     cdef long long _wakeups

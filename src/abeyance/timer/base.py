@@ -72,12 +72,18 @@ class Timer(TaskOwner):
     """Runs callbacks at their deadlines, on a hierarchical timing wheel. Safe to use from any thread."""
 
     __slots__ = (
-        "__weakref__", "_closed", "_failed", "_lock", "_on_error", "_reference", "_wakeups", "_wheel",
+        "__weakref__", "_caught", "_closed", "_failed", "_lock", "_on_error", "_reference", "_wakeups", "_wheel",
     )  # fmt: skip
 
     def __init__(
-        self, tick: float | timedelta, wheel_size: int, start: int, on_error: ErrorHandler | None
+        self,
+        tick: float | timedelta,
+        wheel_size: int,
+        start: int,
+        on_error: ErrorHandler | None,
+        caught: type[BaseException] = Exception,
     ) -> None:
+        """For drivers: `start` in nanoseconds on their clock; `caught` is what they report and survive (T8)."""
         tick_ns = to_nanoseconds(tick, "tick")
         if not 1 <= tick_ns < NEVER:
             raise ValueError(f"tick must be at least a nanosecond, and finite, not {tick!r} seconds")
@@ -87,6 +93,7 @@ class Timer(TaskOwner):
         self._lock = threading.RLock()
         self._reference = weakref.ref(self)  # the one that all handles share
         self._on_error = on_error
+        self._caught = caught
         self._closed = False
         self._failed = 0
         self._wakeups = 0
@@ -202,20 +209,21 @@ class Timer(TaskOwner):
         callback, args = _unpack(item)
         try:
             callback(*args)
-        except Exception as error:  # noqa: BLE001  (T8: whatever it is, it is reported)
+        except self._caught as error:
             self._report(error, callback)
 
     def _report(self, error: BaseException, callback: Callback) -> None:
         self._enter()
         self._failed += 1
         self._leave()
+        # `repr(self)` takes our lock, so it is made here, not where records are formatted: under logging's lock.
         if self._on_error is not None:
             try:
                 self._on_error(error, callback)
                 return
-            except Exception:
-                logger.exception("%r: on_error raised while handling an error of %r", self, callback)
-        logger.error("%r: %r raised", self, callback, exc_info=error)
+            except self._caught:
+                logger.exception("%s: on_error raised while handling an error of %r", repr(self), callback)
+        logger.error("%s: %r raised", repr(self), callback, exc_info=error)
 
     # -- for TimerTask -------------------------------------------------------------------------------------
 
@@ -255,11 +263,11 @@ class Timer(TaskOwner):
         return item is not None  # and `item` is let go of here, outside the lock
 
     def _refresh(self, task: TimerTask) -> bool:
-        deadline = self._now() + task._delay
-        if deadline > _NEVER:
-            deadline = _NEVER
         self._enter()
         try:
+            deadline = self._now() + task._delay  # read in here: of two refreshes at once the later one counts
+            if deadline > _NEVER:
+                deadline = _NEVER
             pending = self._wheel.refresh(task._handle, deadline)
             if pending:
                 task._deadline = deadline

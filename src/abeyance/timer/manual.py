@@ -28,6 +28,8 @@ class ManualTimer(Timer):
     ) -> None:
         """`tick` and `start` in seconds; `on_error(error, callback)` gets what callbacks raise, else the log."""
         self._time = to_nanoseconds(start, "start")
+        if not 0 <= self._time < NEVER:
+            raise ValueError(f"start must be from 0 to 146 years, not {start!r} seconds")
         super().__init__(tick, wheel_size, self._time, on_error)
 
     def _now(self) -> int:
@@ -71,6 +73,7 @@ class ManualTimer(Timer):
             if item is not None:
                 ran += 1
                 self._run(item)
+                item = None  # let go of here, not under the lock when the next one takes its place
 
     def __repr__(self) -> str:
         return f"<ManualTimer at {to_seconds(self._time):.9g}s, {len(self)} pending>"

@@ -11,6 +11,7 @@ cdef long long _FOREVER
 cdef class SystemTimer(Timer):
     cdef object _name
     cdef object _executor
+    cdef list _handed
     cdef long long _sleeps_until
     cdef bint _woken
     cdef object _wake
@@ -24,4 +25,3 @@ cdef class SystemTimer(Timer):
     cdef void _alarm(self) except *
     @cython.locals(now=cython.longlong)
     cpdef long long _turn(self) except *
-    cpdef object _run(self, object item)

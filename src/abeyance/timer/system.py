@@ -6,7 +6,8 @@ Ground rules
   written under the timer's lock. `_wake` is the thread's alarm: a lock that the thread takes to sleep, with a
   time-out, and that the first to see an earlier deadline releases; once a sleep, for `_woken` is set with it.
 * The thread refers to the timer while tasks are pending, so that they run even if nobody else does, and weakly
-  while none are: an idle timer that is dropped is freed, and its thread ends, as in `ThreadPoolExecutor`.
+  while none are: an idle timer that is dropped is freed, and its thread ends, as in `ThreadPoolExecutor`. Whoever
+  wakes the thread hands it the timer through `_handed`, for by the time it looks the timer might be gone.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class SystemTimer(Timer):
     them elsewhere (a task counts as run when it has been submitted: cancelling it after that returns False).
     """
 
-    __slots__ = ("_executor", "_name", "_sleeps_until", "_starting", "_thread", "_wake", "_woken")
+    __slots__ = ("_executor", "_handed", "_name", "_sleeps_until", "_starting", "_thread", "_wake", "_woken")
 
     def __init__(
         self,
@@ -61,11 +62,13 @@ class SystemTimer(Timer):
         on_error: ErrorHandler | None = None,
     ) -> None:
         """`tick` in seconds; `name` is the thread's; `on_error(error, callback)` gets what callbacks raise."""
-        super().__init__(tick, wheel_size, monotonic_ns(), on_error)
+        # BaseException: neither SystemExit nor the like may end the thread.
+        super().__init__(tick, wheel_size, monotonic_ns(), on_error, BaseException)
         self._name = name
         self._executor = executor
         self._sleeps_until = _AWAKE
         self._woken = False
+        self._handed: list[SystemTimer] = []
         self._wake = threading.Lock()
         self._wake.acquire()
         self._starting = threading.Lock()
@@ -103,10 +106,16 @@ class SystemTimer(Timer):
             if self._thread is None and not self._closed:
                 alarm = self._wake
                 reference = weakref.ref(self, partial(_release, alarm))
+                handed = self._handed
+                handed.append(self)
                 thread = threading.Thread(
-                    target=_drive, args=(reference, alarm), name=f"{self._name}-timer", daemon=True
+                    target=_drive, args=(reference, handed, alarm), name=f"{self._name}-timer", daemon=True
                 )
-                thread.start()
+                try:
+                    thread.start()
+                except BaseException:
+                    handed.clear()
+                    raise
                 self._thread = thread
 
     def _deadline_added(self, deadline: int) -> None:
@@ -118,6 +127,7 @@ class SystemTimer(Timer):
         if not self._woken:
             self._woken = True
             self._sleeps_until = _AWAKE
+            self._handed.append(self)
             self._wake.release()
 
     def _turn(self) -> int:
@@ -155,30 +165,29 @@ class SystemTimer(Timer):
                 self._submit(self._executor, item)
             item = None  # not to be kept alive while the next one is looked for
 
-    def _run(self, item: object) -> None:
-        try:
-            Timer._run(self, item)
-        except BaseException as error:  # noqa: BLE001  (SystemExit and the like must not end the thread: T8)
-            self._report(error, _unpack(item)[0])
-
     def _submit(self, executor: Executor, item: object) -> None:
         try:
-            executor.submit(self._run, item)
-        except Exception as error:  # noqa: BLE001  (an executor that was shut down, or is full)
+            executor.submit(self._execute, item)
+        except self._caught as error:  # an executor that was shut down, or is full
             self._report(error, _unpack(item)[0])
+
+    def _execute(self, item: object) -> None:
+        self._run(item)
 
     def __repr__(self) -> str:
         return f"<SystemTimer {self._name!r}, {'closed' if self._closed else f'{len(self)} pending'}>"
 
 
-def _drive(reference: Any, alarm: Any) -> None:
+def _drive(reference: Any, handed: list[SystemTimer], alarm: Any) -> None:
     """The thread: let the timer have its turn, sleep, and so on until it is closed or gone."""
     while True:
         timer = reference()
+        handed.clear()
         if timer is None:
             return
         delay = timer._turn()
         if delay == _ENDED:
+            handed.clear()
             return
         if delay >= _FOREVER:
             del timer

@@ -34,12 +34,14 @@ def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
     if type(seconds) is float:
         value = seconds
     elif isinstance(seconds, timedelta):
-        return seconds // timedelta(microseconds=1) * 1000
+        value = seconds.total_seconds()
+        if -_MANY_SECONDS < value < _MANY_SECONDS:
+            return seconds // timedelta(microseconds=1) * 1000  # exact, where the float is not
     else:
         try:
-            value = float(seconds)
+            value = math.copysign(seconds, seconds)  # a float of whatever is a number; float() takes strings
         except OverflowError:
-            value = math.copysign(math.inf, seconds)
+            value = math.inf if seconds > 0 else -math.inf
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be seconds (float or timedelta), not {seconds!r}") from None
     if -_MANY_SECONDS < value < _MANY_SECONDS:

@@ -1,0 +1,94 @@
+"""The command `abeyance`.
+
+Errors that a user can mend are one line and exit status 2; `--debug` shows the traceback as well. Ctrl-C is exit
+status 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import platform
+import sys
+from collections.abc import Sequence
+
+import abeyance
+from abeyance.engine import is_compiled
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline import command as pipeline_command
+from abeyance.pipeline.java import find_java
+
+_DESCRIPTION = """\
+Delayed operations: what waited, for what, how long, and what expired.
+
+  abeyance analyze logs/kafka-request.log* --out result    what waited in Kafka's purgatories, as a report
+  abeyance info                                            what runs here, and what is missing
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="abeyance", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"abeyance {abeyance.__version__}")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    pipeline_command.add_arguments(commands)
+    info = commands.add_parser(
+        "info",
+        help="what runs here, and what is missing",
+        description="Print the versions in use, whether the engine is compiled, and which Java Spark would get.",
+    )
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _info(_: argparse.Namespace) -> int:
+    engine = "compiled" if is_compiled() else "interpreted (no compiled modules here, or ABEYANCE_PURE is set)"
+    rows = [
+        ("abeyance", abeyance.__version__),
+        ("engine", engine),
+        ("python", f"{platform.python_version()} ({sys.executable})"),
+        ("spark", _version("pyspark", "spark")),
+        ("report", _version("plotly", "report")),
+        ("java", _java()),
+    ]
+    for name, value in rows:
+        print(f"{name:<10}{value}")
+    return 0
+
+
+def _version(distribution: str, extra: str) -> str:
+    try:
+        return f"{distribution} {importlib.metadata.version(distribution)}"
+    except importlib.metadata.PackageNotFoundError:
+        return f"no {distribution}; to have it: pip install 'abeyance[{extra}]'"
+
+
+def _java() -> str:
+    try:
+        return str(find_java())
+    except AbeyanceError as error:
+        return str(error)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+    except AbeyanceError as error:
+        if options.debug:
+            raise
+        print(f"abeyance: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        if options.debug:
+            raise
+        print("abeyance: interrupted", file=sys.stderr)
+        return 130
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

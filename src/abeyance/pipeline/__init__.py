@@ -1,0 +1,75 @@
+"""Delayed operations on Apache Spark: what waited, for what, how long, and what expired.
+
+Needs the extra `spark` (`pip install 'abeyance[spark]'`) and a Java, which the extra `java` can bring. Spark is
+imported only when one of the names below is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyance.errors import AbeyanceError
+
+if TYPE_CHECKING:
+    from abeyance.pipeline.analysis import (
+        by_key,
+        pending_over_time,
+        pending_plot,
+        summary,
+        timeout_curve,
+        waits,
+    )
+    from abeyance.pipeline.java import find_java
+    from abeyance.pipeline.job import AnalysisResult, analyze
+    from abeyance.pipeline.kafka_log import KafkaRequestLog, read_kafka_request_log
+    from abeyance.pipeline.session import spark_session
+
+__all__ = [
+    "AnalysisResult",
+    "KafkaRequestLog",
+    "analyze",
+    "by_key",
+    "find_java",
+    "pending_over_time",
+    "pending_plot",
+    "read_kafka_request_log",
+    "spark_session",
+    "summary",
+    "timeout_curve",
+    "waits",
+]
+
+_HOMES: Final = {
+    "AnalysisResult": "job",
+    "KafkaRequestLog": "kafka_log",
+    "analyze": "job",
+    "by_key": "analysis",
+    "find_java": "java",
+    "pending_over_time": "analysis",
+    "pending_plot": "analysis",
+    "read_kafka_request_log": "kafka_log",
+    "spark_session": "session",
+    "summary": "analysis",
+    "timeout_curve": "analysis",
+    "waits": "analysis",
+}
+_EXTRA: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in _EXTRA:
+            raise AbeyanceError(f"{name} needs {missing}: pip install 'abeyance[spark]'") from error
+        raise
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

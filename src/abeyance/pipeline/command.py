@@ -1,0 +1,139 @@
+"""`abeyance analyze`: the pipeline's main job from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from abeyance.pipeline.log_files import chunks, find_logs
+from abeyance.pipeline.result_directory import check_target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["add_arguments", "run"]
+
+# Up to about so much text Spark needs seconds, and is told not to prepare for hours.
+_BRIEF_BYTES: Final = 2 << 30
+
+_DESCRIPTION: Final = """\
+Read the request log of Apache Kafka brokers and report what waited there, for what, how long,
+and what expired: Parquet tables and one HTML page that opens offline.
+
+LOGS are files (plain or gzip), globs, or directories, which are searched for
+kafka-request.log*. The folder that holds a file names the broker that wrote it. Kafka writes
+this log when its logger kafka.request.logger is at DEBUG.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  abeyance analyze examples/data/kafka-request-log --out result
+      three brokers, one folder each; then open result/report.html
+  abeyance analyze 'logs/*/kafka-request.log*' --out result --overwrite
+      replace an earlier result
+  abeyance analyze broker-1/ broker-2/ --out result --master 'local[8]' --timezone Europe/Berlin
+      eight cores; the log's times are Berlin's
+"""
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the subcommand `analyze`; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "analyze",
+        help="report what waited in Kafka brokers, from their request logs",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
+    )
+    parser.add_argument(
+        "--master", default="local[*]", help="the Spark master (default: %(default)s, all cores of this machine)"
+    )
+    parser.add_argument(
+        "--timezone", default="UTC", metavar="ZONE", help="what the log's times mean (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--instance", metavar="NAME", help="the broker that wrote all the files (default: each file's folder)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the report's path")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Analyze as told, print a summary and the report's path; return the exit status.
+
+    Raises `AbeyanceError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
+    """
+    # All that can be refused is refused before Spark takes its seconds to start.
+    check_target(args.out.absolute(), overwrite=args.overwrite)
+    files = find_logs(args.logs, instance=args.instance)
+    brief = sum(piece.cost for piece in chunks(files)) <= _BRIEF_BYTES
+    # The first import that needs the extra `spark`: its error says how to install it.
+    from abeyance.pipeline import analyze
+
+    try:
+        with _terminate_as_interrupt(), _session(args, brief=brief) as spark:
+            result = analyze(
+                spark,
+                args.logs,
+                args.out,
+                overwrite=args.overwrite,
+                timezone=args.timezone,
+                instance=args.instance,
+                quiet=args.quiet,
+                command=shlex.join(["abeyance", *sys.argv[1:]]),
+            )
+            if args.quiet:
+                print(result.report)
+            else:
+                from abeyance.pipeline.summary_text import print_summary
+
+                print_summary(result)
+    except KeyboardInterrupt:
+        print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
+        return 130
+    return 0
+
+
+@contextmanager
+def _session(args: argparse.Namespace, *, brief: bool) -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
+    from abeyance.pipeline.progress import Steps
+    from abeyance.pipeline.session import spark_session
+
+    ours = SparkSession.getActiveSession() is None
+    with Steps(quiet=args.quiet).step("starting Spark"):
+        spark = spark_session(args.master, "abeyance analyze", brief=brief)
+    try:
+        yield spark
+    finally:
+        if ours:
+            # Spark removes its temporary files as it stops; if it is gone already there is nothing to stop.
+            with suppress(Exception):
+                spark.stop()
+
+
+@contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM end the work as Ctrl-C does: what was half-written is removed."""
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,91 @@
+"""What Spark is doing, shown while it works: a bar on a terminal, one line a step elsewhere, or nothing.
+
+All of it goes to the error stream: the standard output is for results.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Steps"]
+
+_POLL_SECONDS: Final = 0.2
+
+
+class Steps:
+    """Shows the steps of one long piece of work; `quiet` shows nothing."""
+
+    def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
+        self._console = console if console is not None else Console(stderr=True)
+        self._quiet = quiet
+
+    @contextmanager
+    def step(self, what: str, spark: SparkSession | None = None, group: str | None = None) -> Iterator[None]:
+        """Show `what` while the block runs; with a job group, how many of its Spark tasks are done."""
+        if self._quiet:
+            yield
+            return
+        if not self._console.is_terminal:
+            # A log file or a pipe: the line has to be there before the work, in case the work never ends.
+            print(f"{what} ...", file=sys.stderr, flush=True)
+            yield
+            return
+        bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[tasks]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+        )
+        with bar:
+            shown = bar.add_task(what, total=None, tasks="")
+            done = threading.Event()
+            watcher = None
+            if spark is not None and group is not None:
+                watcher = threading.Thread(target=_watch, args=(bar, shown, spark, group, done), daemon=True)
+                watcher.start()
+
+            def stop() -> None:
+                done.set()
+                if watcher is not None:
+                    watcher.join()
+
+            try:
+                yield
+                stop()
+                # Not the last count: Spark skips stages whose result it still has, and their tasks are never done.
+                bar.update(shown, total=1, completed=1, tasks="")
+            finally:
+                stop()
+
+
+def _watch(bar: Progress, shown: TaskID, spark: SparkSession, group: str, done: threading.Event) -> None:
+    """Count the tasks of the group's stages until told to stop; only jobs begun since then are counted."""
+    tracker = spark.sparkContext.statusTracker()
+    earlier = set(tracker.getJobIdsForGroup(group))
+    # Spark forgets old stages: what was once seen is kept.
+    stages: dict[int, tuple[int, int]] = {}
+    while not done.wait(_POLL_SECONDS):
+        try:
+            for job in set(tracker.getJobIdsForGroup(group)) - earlier:
+                found = tracker.getJobInfo(job)
+                for stage in found.stageIds if found is not None else ():
+                    info = tracker.getStageInfo(stage)
+                    if info is not None:
+                        stages[stage] = (info.numCompletedTasks, info.numTasks)
+        except Exception:  # noqa: BLE001 - a bar must never end the work it shows, whatever Py4J meets
+            return
+        completed, total = (sum(column) for column in zip(*stages.values(), strict=True)) if stages else (0, 0)
+        if total:
+            bar.update(shown, total=total, completed=completed, tasks=f"{completed}/{total} tasks")

@@ -1,0 +1,142 @@
+"""A result that appears whole or not at all: written aside, then renamed into place.
+
+A run that was killed leaves at most a hidden directory beside the result, which the next run removes.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import glob
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from abeyance.errors import AbeyanceError
+
+__all__ = ["MARKER", "check_target", "is_result", "new_result", "read_marker", "write_marker"]
+
+MARKER: Final = "abeyance-analysis.json"
+_TOOL: Final = "abeyance"
+_LOCK: Final = ".lock"
+
+
+def check_target(out: Path, *, overwrite: bool) -> None:
+    """Raise `AbeyanceError` unless a result may be put at `out`.
+
+    Only a directory that holds a result of ours is ever replaced, and only when told to.
+    """
+    if out.is_symlink() or out.exists():
+        if out.is_dir() and not any(out.iterdir()):
+            return
+        if not is_result(out):
+            raise AbeyanceError(f"{out} exists and is not a result of abeyance: it is left alone")
+        if not overwrite:
+            raise AbeyanceError(f"{out} already holds a result; use --overwrite to replace it")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AbeyanceError(f"cannot write {out}: {error.strerror or error}") from error
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        raise AbeyanceError(f"cannot write {out}: no permission in {out.parent}")
+
+
+def is_result(directory: Path) -> bool:
+    """Return whether a directory holds a finished result of ours."""
+    return directory.is_dir() and not directory.is_symlink() and read_marker(directory).get("tool") == _TOOL
+
+
+def read_marker(directory: Path) -> Mapping[str, Any]:
+    """Return what a result's marker says, empty when there is none."""
+    try:
+        found = json.loads((directory / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_marker(directory: Path, entries: Mapping[str, Any]) -> None:
+    """Write the marker that makes a directory a result of ours."""
+    text = json.dumps({"tool": _TOOL} | dict(entries), indent=2, ensure_ascii=False)
+    (directory / MARKER).write_text(text + "\n", encoding="utf-8")
+
+
+@contextmanager
+def new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Give a directory to write into; when the block ends well it becomes `out`, else it is removed.
+
+    Raises `AbeyanceError` when `out` may not be written, and for a full disk whatever the block met it with.
+    """
+    out = Path(os.path.abspath(out))
+    _remove_abandoned(out)
+    check_target(out, overwrite=overwrite)
+    try:
+        aside = Path(tempfile.mkdtemp(prefix=_prefix(out), dir=out.parent))
+    except OSError as error:
+        raise AbeyanceError(f"cannot write {out}: {error.strerror or error}") from error
+    try:
+        # Held while this process lives: how the next run knows an abandoned directory from one in use.
+        with open(aside / _LOCK, "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                yield aside
+                _put_in_place(aside, out, overwrite=overwrite)
+            except OSError as error:
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    raise AbeyanceError(f"the disk is full: {out} was not written") from error
+                raise AbeyanceError(f"cannot write {out}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_in_place(aside: Path, out: Path, *, overwrite: bool) -> None:
+    # Asked again: much time has passed, and nothing that appeared meanwhile may be lost.
+    check_target(out, overwrite=overwrite)
+    (aside / _LOCK).unlink()
+    aside.chmod(0o777 & ~_umask())
+    replaced = None
+    if out.exists():
+        replaced = Path(tempfile.mkdtemp(prefix=_prefix(out), dir=out.parent))
+        out.rename(replaced / "replaced")
+    try:
+        aside.rename(out)
+    except OSError:
+        if replaced is not None:
+            (replaced / "replaced").rename(out)
+        raise
+    finally:
+        if replaced is not None:
+            shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _prefix(out: Path) -> str:
+    return f".{out.name}.abeyance-"
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _remove_abandoned(out: Path) -> None:
+    """Remove what a killed run left beside `out`."""
+    for left in out.parent.glob(f"{glob.escape(_prefix(out))}*"):
+        with suppress(OSError):
+            if left.is_symlink() or not left.is_dir():
+                continue
+            if (left / "replaced").is_dir() and not out.exists():
+                # Killed between the two renames: the old result is the only one.
+                (left / "replaced").rename(out)
+            lock = left / _LOCK
+            if lock.exists():
+                with open(lock, "rb") as held:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            elif not (left / "replaced").exists() and any(left.iterdir()):
+                continue
+            shutil.rmtree(left, ignore_errors=True)

@@ -1,0 +1,127 @@
+"""A Spark session as the pipeline wants it: a Java that works, UTC, quiet, and bound to loopback when local."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["spark_session"]
+
+_LOG_SETTINGS = Path(__file__).with_name("spark-log4j2.properties")
+_LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
+
+_BRIEF_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+# Reading, parsing and the analysis of a log need no more; a cluster is sized by whoever runs it.
+_LOCAL_MEMORY_MB: Final = (1024, 4096)
+
+
+def spark_session(
+    master: str = "local[*]",
+    app_name: str = "abeyance",
+    *,
+    brief: bool = False,
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return the active Spark session, or start one on `master`.
+
+    Finds a Java (`NoJavaError` when there is none), makes the workers run this interpreter, sets the session's
+    time zone to UTC, and keeps Spark's own log off the terminal. `brief` is for work of seconds: on a local
+    master, Spark then spends little on making itself fast. `config` adds to these settings or overrides them.
+    Raises `AbeyanceError` when Spark does not start, with the last thing it said.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
+    # Workers must be this very Python: by default they take whatever python3 comes first on the PATH.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = _settings(master, app_name, brief=brief) | dict(config or {})
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    # The JVM greets with warnings of its own (incubator modules, picked-up options) before any log settings
+    # apply. They go to a file that nobody sees, unless Spark does not start.
+    with tempfile.TemporaryFile() as said:
+        try:
+            gateway = launch_gateway(conf, popen_kwargs={"stderr": said})  # type: ignore[no-untyped-call]
+            SparkContext(conf=conf, gateway=gateway)
+        except (PySparkRuntimeError, OSError) as error:
+            raise AbeyanceError(f"Spark did not start on {java}: {_last_line(said) or error}") from error
+        except Exception as error:
+            raise AbeyanceError(f"Spark did not start with master {master!r}: {_cause(error)}") from error
+    return SparkSession.builder.getOrCreate()
+
+
+def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
+    java_options = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
+    settings = {
+        "spark.master": master,
+        "spark.app.name": app_name,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.parquet.compression.codec": "zstd",
+    }
+    local = _LOCAL.match(master)
+    if local is None:
+        return settings
+    named = local["cores"]
+    cores = (os.cpu_count() or 1) if named == "*" else int(named or 1)
+    # 200 partitions, Spark's default, are 200 tasks a shuffle even for a log of one megabyte.
+    partitions = max(2 * cores, 4)
+    if brief:
+        # Over a few megabytes, half of Spark's time goes into compiling itself well and planning again.
+        partitions = cores
+        settings |= {
+            "spark.driver.extraJavaOptions": f"{java_options} {_BRIEF_JAVA}",
+            "spark.sql.adaptive.enabled": "false",
+        }
+    return settings | {
+        # Loopback only: nothing of a local run is offered to the network, and no host name has to resolve.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": f"{_local_memory_mb()}m",
+        "spark.sql.shuffle.partitions": str(partitions),
+    }
+
+
+def _local_memory_mb() -> int:
+    smallest, largest = _LOCAL_MEMORY_MB
+    try:
+        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    except (ValueError, OSError):
+        return smallest
+    return min(max(installed // 4, smallest), largest)
+
+
+def _last_line(said: IO[bytes]) -> str:
+    said.seek(0)
+    lines = said.read().decode(errors="replace").split("\n")
+    told = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("at ")]
+    return told[-1] if told else ""
+
+
+def _cause(error: BaseException) -> str:
+    """Return the first line of what the JVM says is wrong, without Py4J's own preamble."""
+    java = getattr(error, "java_exception", None)
+    text = str(java if java is not None else error)
+    return text.strip().split("\n")[0]

@@ -1,0 +1,90 @@
+"""The short summary of an analysis that a terminal shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+from abeyance.pipeline.schemas import ALL_INSTANCES
+
+if TYPE_CHECKING:
+    from abeyance.pipeline.job import AnalysisResult
+
+__all__ = ["print_summary"]
+
+_MOST_KINDS: Final = 12
+_MOST_REASONS: Final = 3
+_LEAST_KIND: Final = 8
+_PIPE_COLUMNS: Final = 120
+
+
+def print_summary(result: AnalysisResult, console: Console | None = None) -> None:
+    """Print what waited and what expired, what was rejected, and where the report is."""
+    if console is None:
+        console = Console()
+        if not console.is_terminal:
+            console = Console(width=_PIPE_COLUMNS)
+    rows = [row for row in _rows(result.out / "summary") if row["instance"] == ALL_INSTANCES]
+    # What waited most comes first: that is what the reader is here for.
+    rows.sort(key=lambda row: (-row["expired"], -row["waited"], row["kind"]))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    shown = [_cells(row) for row in rows[:_MOST_KINDS]]
+    names = ("kind", "count", "expired", "%", "p50 ms", "p95 ms", "p99 ms", "max ms")
+    widths = [max(len(cell) for cell in column) for column in zip(names, *shown, strict=True)]
+    # Where the terminal is narrow it is the kind that is cut short, never a number. Columns are two spaces apart.
+    widths[0] = max(min(widths[0], console.width - sum(widths[1:]) - 2 * len(widths[1:])), _LEAST_KIND)
+    for name, width in zip(names, widths, strict=True):
+        table.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True, width=width)
+    for cells in shown:
+        table.add_row(*cells)
+    instances = {row["instance"] for row in _rows(result.out / "requests_by_kind")}
+    console.print(
+        f"{result.requests:,} requests of {len(instances)} instance{'' if len(instances) == 1 else 's'}, "
+        f"{result.operations:,} operations, {result.rejected:,} lines rejected",
+        highlight=False,
+    )
+    console.print()
+    console.print(table)
+    if len(rows) > _MOST_KINDS:
+        console.print(f"and {len(rows) - _MOST_KINDS} more kinds", style="dim", highlight=False)
+    if result.rejected:
+        _print_rejected(result.out / "rejected", console)
+    console.print()
+    # Neither wrapped nor coloured: the path is there to be copied.
+    console.print(f"Report: {result.report}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    share = row["expired_share"]
+    return [
+        row["kind"],
+        f"{row['operations']:,}",
+        f"{row['expired']:,}",
+        "-" if share is None else f"{100 * share:.2f}",
+        *(_milliseconds(row[name]) for name in ("p50_ms", "p95_ms", "p99_ms", "max_ms")),
+    ]
+
+
+def _print_rejected(table: Path, console: Console) -> None:
+    rows = sorted(_rows(table), key=lambda row: (row["file"], row["line_number"]))
+    console.print()
+    for row in rows[:_MOST_REASONS]:
+        where = f"rejected: {row['file']} line {row['line_number']}: {row['reason']}"
+        console.print(where, style="yellow", soft_wrap=True, markup=False, highlight=False)
+    if len(rows) > _MOST_REASONS:
+        more = f"... and {len(rows) - _MOST_REASONS:,} more in the table `rejected`"
+        console.print(more, style="yellow", highlight=False)
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _rows(table: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(table).to_pylist()
+    return found

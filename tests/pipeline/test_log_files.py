@@ -1,0 +1,218 @@
+"""Finding a log's files, naming their instances, cutting them in pieces, and reading damaged ones."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline import log_files
+from abeyance.pipeline.log_files import (
+    Chunk,
+    DamagedFileError,
+    LogFile,
+    LongLineError,
+    chunks,
+    find_logs,
+    read_lines,
+)
+
+LINES = [f"line {number}".encode() for number in range(3000)]
+TEXT = b"\n".join(LINES) + b"\n"
+
+
+def put(path: Path, content: bytes = TEXT) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def read(path: Path, size: int = log_files.CHUNK_BYTES) -> tuple[list[bytes | LongLineError], str]:
+    """Read a file by its chunks; return its lines and what was wrong with it."""
+    found: list[bytes | LongLineError] = []
+    for chunk in chunks(find_logs(path), size):
+        try:
+            found += read_lines(chunk)
+        except DamagedFileError as error:
+            return found, str(error)
+    return found, ""
+
+
+def test_files_globs_and_directories(tmp_path: Path) -> None:
+    one = put(tmp_path / "broker-1" / "kafka-request.log")
+    old = put(tmp_path / "broker-1" / "deep" / "kafka-request.log.2026-11-20-07.gz", gzip.compress(TEXT))
+    two = put(tmp_path / "broker-2" / "kafka-request.log")
+    put(tmp_path / "broker-2" / "server.log")
+    other = put(tmp_path / "named otherwise.txt")
+
+    def paths(*given: str | Path) -> set[str]:
+        return {file.path for file in find_logs([str(path) for path in given])}
+
+    assert paths(tmp_path) == {str(one), str(old), str(two)}
+    assert paths(tmp_path / "*" / "kafka-request.log*") == {str(one), str(two)}
+    assert paths(tmp_path / "**" / "kafka-request.log*") == {str(one), str(old), str(two)}
+    assert paths(other, one, tmp_path / "broker-1") == {str(other), str(one), str(old)}
+    assert paths(f"file://{tmp_path / 'broker-2'}") == {f"file://{two}"}
+    assert find_logs(f"file://{one}")[0].instance == "broker-1"
+
+
+def test_a_name_that_looks_like_a_glob_is_a_name_first(tmp_path: Path) -> None:
+    odd = put(tmp_path / "a [1] {b} *" / "kafka-request.log")
+    assert [file.path for file in find_logs(odd)] == [str(odd)]
+    assert read(odd) == (LINES, "")
+
+
+def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
+    file = put(tmp_path / "b" / "kafka-request.log")
+    (tmp_path / "link").symlink_to(file)
+    os.chdir(tmp_path)
+    assert len(find_logs([file, "b", "b/../b/kafka-request.log", "link", tmp_path])) == 1
+
+
+def test_the_folder_names_the_instance_and_more_of_it_where_needed(tmp_path: Path) -> None:
+    for folder in ("a/broker-1", "a/broker-2", "b/broker-1"):
+        put(tmp_path / folder / "kafka-request.log")
+    one_site = find_logs(tmp_path / "a")
+    assert [file.instance for file in one_site] == ["broker-1", "broker-2"]
+    assert [file.instance for file in find_logs(tmp_path)] == ["a/broker-1", "a/broker-2", "b/broker-1"]
+    named = find_logs(tmp_path, instance="all")
+    assert {file.instance for file in named} == {"all"}
+    assert len({file.label for file in named}) == 3
+    assert {f.instance for f in find_logs(tmp_path, instance=lambda path: path.split("/")[-3])} == {"a", "b"}
+    with pytest.raises(AbeyanceError, match="cannot be called"):
+        find_logs(tmp_path, instance="*")
+
+
+def test_what_cannot_be_found_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    for path, message in [
+        ("gone", "no such file or directory: "),
+        ("gone*", "nothing matches "),
+        ("empty", "no kafka-request.log* in "),
+        ("dangling", "no such file or directory: "),
+        ("pipe", "cannot read "),
+    ]:
+        with pytest.raises(AbeyanceError) as caught:
+            find_logs(str(tmp_path / path))
+        assert str(caught.value).startswith(message)
+        assert path in str(caught.value)
+    for uri in ("file:///nowhere/at/all", "nosuchscheme://x/y"):
+        with pytest.raises(AbeyanceError, match=uri):
+            find_logs(uri)
+    with pytest.raises(AbeyanceError, match="no log was named"):
+        find_logs([])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="drops root's right to read with Linux's setpriv")
+def test_an_unreadable_file_is_one_line(tmp_path: Path) -> None:
+    file = put(tmp_path / "kafka-request.log")
+    file.chmod(0)
+    program = f"from abeyance.pipeline.log_files import find_logs; find_logs({str(file)!r})"
+    command = [sys.executable, "-c", program]
+    if os.geteuid() == 0:
+        # Root reads everything, unless it gives up that one right.
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", *command]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert f"cannot read {file}: Permission denied" in run.stderr.splitlines()[-1]
+
+
+@given(
+    st.integers(1, 300),
+    st.lists(st.binary(max_size=40).map(lambda b: b.replace(b"\n", b"")), max_size=20),
+    st.booleans(),
+)
+def test_chunks_of_any_size_give_each_line_once_and_in_order(
+    tmp_path_factory: pytest.TempPathFactory, size: int, lines: list[bytes], ended: bool
+) -> None:
+    text = b"\n".join(lines) + (b"\n" if ended and lines else b"")
+    whole = [line.rstrip(b"\r") for line in text.split(b"\n")]
+    if text.endswith(b"\n") or not text:
+        whole.pop()
+    path = put(tmp_path_factory.mktemp("chunks") / "kafka-request.log", text.replace(b"\x1f\x8b", b"..") or b"")
+    if path.read_bytes() == text and not any(text.startswith(magic) for magic in (b"BZh", b"\xfd7zXZ", b"PK")):
+        assert read(path, size) == (whole, "")
+
+
+def test_chunks_tile_the_file() -> None:
+    plain = LogFile("p", "i", "l", 100, compressed=False)
+    assert [(c.start, c.end) for c in chunks([plain], 40)] == [(0, 40), (40, 80), (80, 100)]
+    packed = LogFile("p", "i", "l", 100, compressed=True)
+    assert chunks([packed], 40) == [Chunk(packed, 0, 100)]
+    assert chunks([LogFile("p", "i", "l", 0, compressed=False)]) == []
+
+
+def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
+    assert read(put(tmp_path / "kafka-request.log.1", gzip.compress(TEXT))) == (LINES, "")
+    assert read(put(tmp_path / "kafka-request.log.2.gz", TEXT)) == (LINES, "")
+    # Rotation may append one gzip file to another.
+    members = gzip.compress(TEXT[:500]) + gzip.compress(TEXT[500:])
+    assert read(put(tmp_path / "kafka-request.log.3.gz", members)) == (LINES, "")
+
+
+def test_a_gzip_file_that_was_cut_off_gives_what_it_holds(tmp_path: Path) -> None:
+    packed = gzip.compress(os.urandom(300_000).hex().encode() + b"\n" + TEXT)
+    for keep in (len(packed) - 4, len(packed) - 9, len(packed) // 2, 11, 3):
+        lines, damage = read(put(tmp_path / "kafka-request.log.gz", packed[:keep]))
+        assert damage == "the gzip file is cut off"
+        assert len(lines) == (0 if keep <= len(packed) // 2 else 3001 if keep == len(packed) - 4 else len(lines))
+
+
+def test_a_gzip_file_that_was_damaged_gives_what_came_before(tmp_path: Path) -> None:
+    packed = gzip.compress(TEXT)
+    flipped = bytearray(packed)
+    flipped[-6] ^= 0xFF  # the check sum
+    lines, damage = read(put(tmp_path / "kafka-request.log.gz", bytes(flipped)))
+    assert lines == LINES
+    assert damage.startswith("damaged gzip: CRC check failed")
+    lines, damage = read(put(tmp_path / "kafka-request.log.gz", packed + b"\nappended text"))
+    assert lines == LINES
+    assert damage.startswith("damaged gzip: ")
+    flipped = bytearray(packed)
+    flipped[len(packed) // 2] ^= 0xFF
+    lines, damage = read(put(tmp_path / "kafka-request.log.gz", bytes(flipped)))
+    assert damage
+    assert lines[:100] == LINES[: min(len(lines), 100)]
+
+
+@pytest.mark.parametrize("magic", [b"BZh9", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"])
+def test_other_compression_is_named(tmp_path: Path, magic: bytes) -> None:
+    lines, damage = read(put(tmp_path / "kafka-request.log.1", magic + TEXT))
+    assert lines == []
+    assert damage.startswith("compressed with ")
+
+
+def test_a_huge_line_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_files, "MAX_LINE_BYTES", 100)
+    long = b"x" * 99 + b"\n" + b"y" * 1000 + b"\n" + b"z\n" + b"w" * 250
+    for content in (long, gzip.compress(long)):
+        path = put(tmp_path / "kafka-request.log", content)
+        for size in (10, 99, 100, 101, 5000):
+            lines, damage = read(path, size)
+            assert damage == ""
+            assert [line if isinstance(line, bytes) else len(line.args) for line in lines] == [
+                b"x" * 99,
+                1,
+                b"z",
+                1,
+            ]
+
+
+def test_a_file_that_grows_is_read_as_it_was_found(tmp_path: Path) -> None:
+    path = put(tmp_path / "kafka-request.log")
+    found = chunks(find_logs(path))
+    with path.open("ab") as stream:
+        stream.write(b"later\n")
+    assert [line for chunk in found for line in read_lines(chunk)] == LINES
+    path.unlink()
+    with pytest.raises(DamagedFileError, match="cannot be read: No such file"):
+        list(read_lines(found[0]))

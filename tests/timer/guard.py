@@ -1,0 +1,29 @@
+"""Waiting for a thread without waiting for ever, and without timing anything."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+PATIENCE = 30.0  # seconds: when so long has passed, something hangs
+
+
+def wait_for(event: threading.Event) -> None:
+    assert event.wait(PATIENCE), "it did not happen"
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < give_up, "it did not happen"
+        time.sleep(0.001)
+
+
+def join(thread: threading.Thread) -> None:
+    thread.join(PATIENCE)
+    assert not thread.is_alive(), "it hangs"
+
+
+def threads_named(name: str) -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == name]

@@ -1,0 +1,154 @@
+"""The garbage collector may start inside any operation of a timer, and run a finaliser that uses that timer.
+
+Where an operation allocates, CPython up to 3.11 may collect on the spot; a `__del__` or a weak reference's callback
+is then user code in the middle of it. These tests collect at every allocation there is, one after another, and let
+the "finaliser" (a hook of the collector, which serves as well) do its worst.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from abeyance import ManualTimer, SystemTimer, TimerTask
+
+
+@contextmanager
+def collecting(at: int, action: Callable[[], object]) -> Iterator[list[int]]:
+    """Collect at every chance in this thread; run `action` in the collection number `at`. Yields their count."""
+    count = [0]
+    this_thread = threading.get_ident()
+    pins: list[object] = []
+
+    def hook(phase: str, _: dict[str, int]) -> None:
+        if threading.get_ident() != this_thread:
+            return
+        if phase == "start":
+            count[0] += 1
+            if count[0] == at:
+                action()
+        else:
+            pins.append([])  # counts as an allocation: the very next one collects again
+
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.callbacks.append(hook)
+    gc.set_threshold(1)
+    try:
+        yield count
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(hook)
+
+
+def nothing() -> None:
+    pass
+
+
+# The first room is 256 slots, the sentinels of two or three wheels of 64 included, and 64 queued buckets: the counts
+# go from just before to just after either is full. A task far away needs new wheels on top of that.
+@pytest.mark.parametrize("delay", [5e-9, 70.0])
+@pytest.mark.parametrize("apart", [13e-9, 64e-9])
+@pytest.mark.parametrize("action", ["start", "cancel", "refresh"])
+def test_a_finaliser_may_use_a_timer_that_is_just_growing(action: str, apart: float, delay: float) -> None:
+    for pending in (*range(59, 67), *range(123, 129)):
+        collection = 0
+        while True:
+            collection += 1
+            timer = ManualTimer(wheel_size=64)
+            tasks = [timer.call_later(number * apart, nothing) for number in range(pending)]
+            expected = pending + 1
+            extra: list[TimerTask] = []
+
+            def finaliser(timer: ManualTimer = timer, tasks: Any = tasks, extra: Any = extra) -> None:
+                if action == "start":
+                    extra.extend(timer.call_later(1e-7 * number**3, nothing) for number in range(70))
+                elif action == "cancel":
+                    assert all(task.cancel() for task in tasks[::3])
+                else:
+                    assert all(task.refresh() for task in tasks[::3])
+
+            with collecting(collection, finaliser) as count:
+                timer.call_later(delay, nothing)
+            if count[0] < collection:
+                break  # the operation has no more allocations than that
+            if action == "start":
+                expected += len(extra)
+                assert len(extra) == 70
+            elif action == "cancel":
+                expected -= len(tasks[::3])
+            assert len(timer) == expected, f"{pending} pending, collection {collection}"
+            assert timer.advance(1e6) == expected, f"{pending} pending, collection {collection}"
+            assert timer.next_expiration() is None
+
+
+def test_t9_a_finaliser_may_use_a_timer_that_is_just_closing() -> None:
+    for action in ("cancel", "refresh"):
+        collection = 0
+        while True:
+            collection += 1
+            timer = ManualTimer(wheel_size=4)
+            tasks = [timer.call_later(number % 17 * 1e-9 + 70e-9, nothing) for number in range(30)]
+            timer.advance(60e-9)
+            cancelled: list[bool] = []
+
+            def finaliser(tasks: Any = tasks, cancelled: Any = cancelled) -> None:
+                for task in tasks[::2]:
+                    if action == "cancel":
+                        cancelled.append(task.cancel())
+                    else:
+                        task.refresh()
+
+            with collecting(collection, finaliser) as count:
+                pending = timer.close()
+            if count[0] < collection:
+                break
+            assert len(timer) == 0
+            assert len(pending) + sum(cancelled) == 30, "each was handed back or cancelled, and not both"
+
+
+@pytest.mark.parametrize("make", [ManualTimer, SystemTimer])
+def test_no_deadlock_when_a_finaliser_cancels_while_the_timer_is_in_use(make: Any) -> None:
+    timer = make()
+    rng = random.Random(1)
+    pending: list[TimerTask] = []
+    cancelled = 0
+
+    class Owner:
+        """In a cycle with itself, so that only the collector can free it; cancels its task as it goes."""
+
+        def __init__(self) -> None:
+            self.itself = self
+            self.task = timer.call_later(3600, nothing)
+
+        def __del__(self) -> None:
+            nonlocal cancelled
+            cancelled += self.task.cancel()
+
+    def work() -> None:
+        for _ in range(3000):
+            Owner()
+            pending.append(timer.call_later(3600 * rng.random() + 60, nothing))
+            if rng.random() < 0.5:
+                pending.pop(rng.randrange(len(pending))).cancel()
+            pending[-1:] and pending[-1].refresh()
+
+    thresholds = gc.get_threshold()
+    gc.set_threshold(3)
+    try:
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        worker.join(60)
+        assert not worker.is_alive(), "deadlock"
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    assert cancelled == 3000
+    assert len(timer) == len(pending)
+    assert len(timer.close()) == len(pending)
