@@ -211,13 +211,13 @@ class TimingWheel:
     def _to_ticks(self, deadline: int) -> int:
         if deadline > _MAX_TIME or deadline < -_MAX_TIME:
             raise OverflowError(f"deadline {deadline} is beyond 2**62 units")
-        ticks = deadline // self._tick
+        ticks = (deadline | 0) // self._tick  # `|` refuses a float, which C would refuse or cut
         return ticks if ticks * self._tick == deadline else ticks + 1
 
     def _to_clock(self, now: int) -> int:
         if now > _MAX_TIME:
             raise OverflowError(f"time {now} is beyond 2**62 units")
-        ticks = now // self._tick
+        ticks = (now | 0) // self._tick
         return self._clock if ticks < self._clock else ticks
 
     def _file(self, slot: int, cascading: bool) -> None:
