@@ -11,16 +11,22 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-# Those with a .pxd of their own; clock.pxd is C only, included by those that use it.
+# Those with a .pxd of their own; clock.pxd and thread_state.pxd are C only, included by those that use them.
 COMPILED = [
     "abeyance.engine.slab",
     "abeyance.engine.delay_queue",
     "abeyance.engine.wheel",
+    "abeyance.engine.bulk",
+    "abeyance.engine.replay",
     "abeyance.timer.units",
     "abeyance.timer.task",
     "abeyance.timer.base",
     "abeyance.timer.manual",
     "abeyance.timer.system",
+    "abeyance.purgatory.nesting",
+    "abeyance.purgatory.operation",
+    "abeyance.purgatory.directory",
+    "abeyance.purgatory.room",
 ]
 
 DIRECTIVES = {
@@ -56,9 +62,7 @@ def compiled_modules() -> list[Extension]:
     except ImportError:
         print("abeyance: no Cython here, so the engine will run interpreted", file=sys.stderr)
         return []
-    modules = [
-        Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=["-O3"]) for name in COMPILED
-    ]
+    modules = [Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=["-O3"]) for name in COMPILED]
     return list(cythonize(modules, compiler_directives=DIRECTIVES, build_dir="build/cython"))  # type: ignore[no-untyped-call]
 
 

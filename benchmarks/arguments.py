@@ -22,15 +22,11 @@ def parser() -> argparse.ArgumentParser:
         ),
         epilog=f"rows: {', '.join(ROWS)}. rivals: {', '.join(rivals.LABELS)}.",
     )
-    made.add_argument(
-        "--quick", action="store_true", help="small sizes, few rounds: does it work, under 2 minutes"
-    )
+    made.add_argument("--quick", action="store_true", help="small sizes, few rounds: does it work, under 2 minutes")
     made.add_argument("--rows", type=_names(ROWS), metavar="A,B", help="only these rows")
     made.add_argument("--rivals", type=_names(rivals.LABELS), metavar="A,B", help="only these rivals")
     made.add_argument("--sizes", type=_sizes, metavar="N,M", help="only these sizes")
-    made.add_argument(
-        "--update", action="store_true", help="put the figures into the last full run's, and its page"
-    )
+    made.add_argument("--update", action="store_true", help="put the figures into the last full run's, and its page")
     made.add_argument("--render", action="store_true", help="measure nothing: write the last full run's page anew")
     made.add_argument("--list", action="store_true", help="measure nothing: say what would be")
     made.add_argument("--effort", choices=["full", "quick", "tiny"], help=argparse.SUPPRESS)

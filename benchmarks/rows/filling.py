@@ -22,9 +22,7 @@ class Delays:
     def __init__(self, rival: Rival, shortest: float = SHORTEST, longest: float = LONGEST) -> None:
         source = random.Random(1)
         chunks = 100
-        self._parts = [
-            rival.units([source.uniform(shortest, longest) for _ in range(CHUNK)]) for _ in range(chunks)
-        ]
+        self._parts = [rival.units([source.uniform(shortest, longest) for _ in range(CHUNK)]) for _ in range(chunks)]
         self._turn = 0
 
     def parts(self, count: int) -> Iterator[list[Any]]:

@@ -87,18 +87,14 @@ def _arguments() -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--out", type=Path, default=OUTPUT, help="folder to replace (examples/data/kafka-request-log)"
-    )
+    parser.add_argument("--out", type=Path, default=OUTPUT, help="folder to replace (examples/data/kafka-request-log)")
     parser.add_argument(
         "--work",
         type=Path,
         default=Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "abeyance-kafka-capture",
         help="folder for the jars, the clients and the brokers' files (%(default)s)",
     )
-    parser.add_argument(
-        "--base-port", type=int, default=29190, help="ports +1..+3 and +11..+13 are used (%(default)s)"
-    )
+    parser.add_argument("--base-port", type=int, default=29190, help="ports +1..+3 and +11..+13 are used (%(default)s)")
     parser.add_argument("--level", choices=("TRACE", "DEBUG"), default="TRACE", help="of the request logger")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="end the scenario early (%(default)s)")
     parser.add_argument("--unchecked", action="store_true", help="accept the result of a shortened scenario")

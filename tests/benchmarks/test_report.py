@@ -21,9 +21,7 @@ def made_up(ours: float, theirs: float) -> Results:
             for rival in row.rivals:
                 figure = ours if rival in ("system", "purgatory") else theirs
                 extra = {"late": [figure, figure + 1], "cpu": [figure]}
-                results.add(
-                    Measurement(rival, row.name, size, [figure] * 7, 1, extra, "2026-01-01T00:00:00+00:00")
-                )
+                results.add(Measurement(rival, row.name, size, [figure] * 7, 1, extra, "2026-01-01T00:00:00+00:00"))
     return results
 
 
@@ -31,9 +29,7 @@ def verdicts(results: Results) -> list[str]:
     lines = page(results, {}, Path("no such file")).splitlines()
     what = {target.what for target in TARGETS}
     return [
-        line.split("|")[-2].strip()
-        for line in lines
-        if line.startswith("|") and line.split("|")[1].strip() in what
+        line.split("|")[-2].strip() for line in lines if line.startswith("|") and line.split("|")[1].strip() in what
     ]
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from engine.source_copy import engine_copy
 from hypothesis import given
 from hypothesis import strategies as st
+
+from engine.source_copy import engine_copy
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from engine.source_copy import Edit, engine_copy
-from engine.wheel_machine import WheelMachine
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
+
+from engine.source_copy import Edit, engine_copy
+from engine.wheel_machine import WheelMachine
 
 # Not random, so that a mutant found today is found tomorrow; and no shrinking: that it is found is all we ask.
 SEARCH = settings(
@@ -37,7 +38,9 @@ MUTANTS = {
         "wheel", "self._file(slot, True)", "slab.deadline[slot] > self._clock or self._file(slot, True)"
     ),
     "a budget that runs out loses a task": Edit(
-        "wheel", "                if budget <= 0:\n", "                if budget <= 0:\n                    slab.unlink(slot)\n"
+        "wheel",
+        "                if budget <= 0:\n",
+        "                if budget <= 0:\n                    slab.unlink(slot)\n",
     ),
     "a cascade goes behind younger tasks": Edit("wheel", "self._file(slot, True)", "self._file(slot, False)"),
     "a higher wheel cascades first": Edit(

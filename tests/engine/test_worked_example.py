@@ -42,7 +42,7 @@ def test_the_clock_steps_from_bucket_to_bucket_and_each_task_is_due_at_its_deadl
 
 
 def test_a_far_task_cascades_through_every_wheel_before_it_runs(wheel: TimingWheel) -> None:
-    journey = []
+    journey: list[Bucket] = []
     while len(wheel):
         where = [bucket for bucket in wheel.buckets() if 222 in bucket.deadlines]
         if where and (not journey or journey[-1] != where[0]):

@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from oracle import Oracle
 
 from abeyance.engine import MAX_TIME, TimingWheel
+from oracle import Oracle
 
 # A time is drawn as a recipe, because what is interesting (a wheel's edge, a tie with another task) is known only
 # once the machine has got somewhere. `When` turns the machine into a time in units.
@@ -17,15 +17,15 @@ When = Callable[["WheelMachine"], int]
 
 
 def _near(ticks: int, units: int) -> When:
-    return lambda machine: machine.wheel.clock + ticks * machine.wheel.tick + units
+    return lambda machine: machine.clock + ticks * machine.tick + units
 
 
 def _edge(level: int, multiple: int, ticks: int, units: int) -> When:
     """About where a bucket of `level` begins, `multiple` buckets from the one that the clock is in."""
 
     def when(machine: WheelMachine) -> int:
-        span = machine.wheel.tick * machine.wheel.wheel_size**level
-        return (machine.wheel.clock // span + multiple) * span + ticks * machine.wheel.tick + units
+        span: int = machine.tick * machine.wheel.wheel_size**level
+        return (machine.clock // span + multiple) * span + ticks * machine.tick + units
 
     return when
 
@@ -41,7 +41,7 @@ def _tie(index: int, units: int) -> When:
     def when(machine: WheelMachine) -> int:
         keys = machine.oracle.pending()
         if not keys:
-            return machine.wheel.clock
+            return machine.clock
         return (machine.oracle.deadline(keys[index % len(keys)]) or 0) - units
 
     return when
@@ -52,7 +52,7 @@ def _upcoming(units: int) -> When:
 
 
 def _ahead(units: int) -> When:
-    return lambda machine: machine.wheel.clock + units
+    return lambda machine: machine.clock + units
 
 
 def _at(time: int) -> When:
@@ -239,6 +239,15 @@ class WheelMachine(RuleBasedStateMachine):
             assert self.wheel.clock <= upcoming <= max(first, self.wheel.clock)
 
     # -- helpers -------------------------------------------------------------------------------------------
+
+    @property
+    def clock(self) -> int:
+        clock: int = self.wheel.clock
+        return clock
+
+    @property
+    def tick(self) -> int:
+        return self.oracle.tick
 
     def _add(self, deadline: int) -> None:
         item = len(self.handles)

@@ -60,8 +60,7 @@ class Page:
     def complaints(self) -> list[str]:
         """Exceptions, dialogs, and whatever the console holds of warnings and errors."""
         said = [
-            json.dumps(e["params"])
-            for e in self._events("Runtime.exceptionThrown", "Page.javascriptDialogOpening")
+            json.dumps(e["params"]) for e in self._events("Runtime.exceptionThrown", "Page.javascriptDialogOpening")
         ]
         logged = [e["params"]["entry"] for e in self._events("Log.entryAdded")]
         said += [json.dumps(e) for e in logged if e["level"] in {"warning", "error"}]

@@ -86,9 +86,9 @@ def test_operations_agree_with_the_counts(result: Path) -> None:
     operations = Counter[str]()
     for row in pq.read_table(result / "summary").to_pylist():
         if row["instance"] == ALL_INSTANCES:
-            operations[row["kind"].removesuffix("_CONSUMER").removesuffix("_FOLLOWER").removesuffix("_RAFT")] += (
-                row["operations"]
-            )
+            operations[row["kind"].removesuffix("_CONSUMER").removesuffix("_FOLLOWER").removesuffix("_RAFT")] += row[
+                "operations"
+            ]
     delayable = {"PRODUCE", "FETCH", "SHARE_FETCH", "JOIN_GROUP", "SYNC_GROUP", "DELETE_RECORDS"}
     for api in {name for _, name in counts}:
         source = counts if api in delayable else waited

@@ -41,9 +41,7 @@ def without_java(tmp_path: Path) -> dict[str, str]:
         found = shutil.which(tool)
         if found:
             (tools / tool).symlink_to(found)
-    hidden = {
-        name: value for name, value in os.environ.items() if not name.startswith(("JAVA", "SPARK", "PYSPARK"))
-    }
+    hidden = {name: value for name, value in os.environ.items() if not name.startswith(("JAVA", "SPARK", "PYSPARK"))}
     return hidden | {"PATH": str(tools), "XDG_CACHE_HOME": str(tmp_path / "cache")}
 
 
@@ -154,9 +152,7 @@ def test_spark_runs_on_the_java_from_pypi(without_java: dict[str, str]) -> None:
         "assert int(running) == java.version\n"
         "spark.stop()\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", program], env=without_java, capture_output=True, text=True, check=False
-    )
+    run = subprocess.run([sys.executable, "-c", program], env=without_java, capture_output=True, text=True, check=False)
     assert run.stdout.split() == ["10"], run.stderr
     # And Spark said nothing: no banner, no warning.
     assert run.stderr == ""

@@ -26,9 +26,7 @@ def genuine(shipped: tuple[bytes, ...]) -> Parsed:
     return [(r, operation(r, names)) for r in requests if r.api in DELAYABLE or r.remote_ms > 0]
 
 
-def of_kind(
-    genuine: Parsed, kind: str, when: Callable[[ApiRequest, Operation], bool] = lambda r, o: True
-) -> Parsed:
+def of_kind(genuine: Parsed, kind: str, when: Callable[[ApiRequest, Operation], bool] = lambda r, o: True) -> Parsed:
     return [(r, o) for r, o in genuine if o.kind == kind and when(r, o)]
 
 
@@ -193,9 +191,7 @@ def test_delete_records(genuine: Parsed) -> None:
 def test_other_requests_that_waited() -> None:
     commit = line("OFFSET_COMMIT", {"groupId": "g"}, {"topics": [{"partitions": [{"errorCode": 0}]}]}, remote=7.0)
     assert read(commit) == Operation("OFFSET_COMMIT", None, (("group-g", None),), "all", COMPLETED, 0)
-    late = line(
-        "OFFSET_COMMIT", {"groupId": "g"}, {"topics": [{"partitions": [{"errorCode": 15}]}]}, remote=5004.0
-    )
+    late = line("OFFSET_COMMIT", {"groupId": "g"}, {"topics": [{"partitions": [{"errorCode": 15}]}]}, remote=5004.0)
     assert read(late).outcome is None
     groups = line("OFFSET_FETCH", {"groups": [{"groupId": "a"}, {"groupId": "b"}]}, {"errorCode": 0}, remote=1.0)
     assert read(groups).watches == (("group-a", None), ("group-b", None))

@@ -14,9 +14,7 @@ from pipeline.report_browser import NAMES, Page, browse, installed
 PLOTS = ("plot-pending", "plot-waits", "plot-timeout", "plot-keys-longest", "plot-keys-expired")
 _BROWSER = installed()
 
-pytestmark = pytest.mark.skipif(
-    _BROWSER is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})"
-)
+pytestmark = pytest.mark.skipif(_BROWSER is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})")
 
 # How many marks (lines, bars, points) a plot shows, of how many traces, and how large it is.
 _DRAWN = """(() => {
@@ -102,9 +100,7 @@ def test_hover_tells_what_is_under_the_mouse(opened: Page, plot: str) -> None:
 
 def test_choosing_an_instance_changes_figures_and_tables(opened: Page) -> None:
     tops = "document.querySelector('#plot-pending')._fullData.map(trace => Math.max(...trace.y))"
-    shown = (
-        "[...document.querySelectorAll('[data-scope]')].filter(p => p.checkVisibility()).map(p => p.dataset.scope)"
-    )
+    shown = "[...document.querySelectorAll('[data-scope]')].filter(p => p.checkVisibility()).map(p => p.dataset.scope)"
     names = "[...document.getElementById('scope').options].map(option => option.text)"
     everything = opened.run(tops)
     assert set(opened.run(shown)) == {"0"}

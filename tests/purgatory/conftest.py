@@ -24,9 +24,7 @@ def reported() -> list[tuple[Exception, Wait]]:
 
 @pytest.fixture
 def purgatory(timer: ManualTimer, reported: list[tuple[Exception, Wait]]) -> Iterator[Purgatory[Wait]]:
-    purgatory: Purgatory[Wait] = Purgatory(
-        "test", timer, on_error=lambda error, wait: reported.append((error, wait))
-    )
+    purgatory: Purgatory[Wait] = Purgatory("test", timer, on_error=lambda error, wait: reported.append((error, wait)))
     yield purgatory
     purgatory._check()
     purgatory.close()

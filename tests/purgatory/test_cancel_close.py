@@ -11,9 +11,7 @@ from abeyance.timer import ManualTimer
 from purgatory.waits import Wait, raising
 
 
-def test_cancel_takes_out_and_leaves_the_end_to_the_caller_p4(
-    timer: ManualTimer, purgatory: Purgatory[Wait]
-) -> None:
+def test_cancel_takes_out_and_leaves_the_end_to_the_caller_p4(timer: ManualTimer, purgatory: Purgatory[Wait]) -> None:
     wait = Wait()
     purgatory.try_complete_else_watch(wait, ["a", "b"])
     assert purgatory.cancel(wait)
@@ -42,9 +40,7 @@ def test_cancel_of_what_is_not_here(timer: ManualTimer, purgatory: Purgatory[Wai
     assert not other.cancel(wait)
 
 
-def test_cancel_for_key_leaves_the_other_keys_and_the_timer_too(
-    timer: ManualTimer, purgatory: Purgatory[Wait]
-) -> None:
+def test_cancel_for_key_leaves_the_other_keys_and_the_timer_too(timer: ManualTimer, purgatory: Purgatory[Wait]) -> None:
     """Kafka leaves it watched on its other keys, with no timer."""
     here = [Wait(), Wait()]
     there = Wait()
@@ -132,9 +128,7 @@ def test_the_context_manager_closes(timer: ManualTimer) -> None:
     assert wait.ends == ["complete", "expire"]
 
 
-def test_closing_between_the_tries_refuses_the_operation_p7(
-    timer: ManualTimer, purgatory: Purgatory[Wait]
-) -> None:
+def test_closing_between_the_tries_refuses_the_operation_p7(timer: ManualTimer, purgatory: Purgatory[Wait]) -> None:
     def close(wait: Wait) -> None:
         purgatory.close()
 
@@ -145,9 +139,7 @@ def test_closing_between_the_tries_refuses_the_operation_p7(
     assert len(timer) == purgatory.watched == 0
 
 
-def test_closing_during_the_second_try_ends_the_operation_p7(
-    timer: ManualTimer, purgatory: Purgatory[Wait]
-) -> None:
+def test_closing_during_the_second_try_ends_the_operation_p7(timer: ManualTimer, purgatory: Purgatory[Wait]) -> None:
     def close(wait: Wait) -> None:
         if len(wait.calls) == 2:
             purgatory.close()

@@ -48,9 +48,7 @@ def test_an_operation_whose_submission_raised_may_still_complete_p6(purgatory: P
     assert purgatory.check_and_complete("a") == 1
 
 
-def test_a_first_try_that_raises_and_a_second_that_completes_p6(
-    timer: ManualTimer, purgatory: Purgatory[Wait]
-) -> None:
+def test_a_first_try_that_raises_and_a_second_that_completes_p6(timer: ManualTimer, purgatory: Purgatory[Wait]) -> None:
     wait = raising_at(1)
     wait.ready = True
     with pytest.raises(ValueError, match="try 1"):

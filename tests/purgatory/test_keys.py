@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from abeyance.purgatory import Purgatory, PurgatoryError
+from abeyance.purgatory.nesting import LOCKED
 from abeyance.timer import ManualTimer
 from purgatory.waits import Wait, assert_lists_free
 
@@ -212,12 +213,70 @@ def test_a_key_whose_hash_changes_is_still_left_p4(purgatory: Purgatory[Wait]) -
     assert purgatory.watched_keys == 0
 
 
+@pytest.mark.skipif(not LOCKED, reason="compiled: no lock, and no gap for a finaliser")
 def test_the_lock_tells_a_finaliser_off_instead_of_hanging(purgatory: Purgatory[Wait]) -> None:
     """A finaliser or signal handler may run in the middle of a change to the lists, on the very thread."""
     wait = Wait()
     purgatory.try_complete_else_watch(wait, ["k"])
-    with purgatory._lock:
+    with purgatory._directory._lock:
         for call in (purgatory.stats, wait.force_complete, lambda: purgatory.check_and_complete("k")):
             with pytest.raises(PurgatoryError, match="a finaliser or a signal handler"):
                 call()
     assert wait.force_complete()
+
+
+def test_many_keys_are_found_whatever_their_hashes(timer: ManualTimer, purgatory: Purgatory[Wait]) -> None:
+    """Hashes that differ by one, or in high bits only, or are negative; through many sizes of the table."""
+    keys: list[object] = [number << 32 for number in range(1, 700)]
+    keys += range(-300, 700)
+    keys += [number * 1024 for number in range(1, 700)]
+    keys += [float(number) + 0.5 for number in range(300)]
+    waits = {key: Wait(name=str(key)) for key in keys}
+    for count, (key, wait) in enumerate(waits.items(), 1):
+        purgatory.try_complete_else_watch(wait, [key])
+        assert purgatory.watched_keys == count
+    purgatory._check()
+    for key, wait in list(waits.items())[::2]:
+        wait.ready = True
+        assert purgatory.check_and_complete(key) == 1
+    purgatory._check()
+    assert purgatory.watched_keys == len(waits) - len(list(waits)[::2])
+    timer.advance(10)
+
+
+def test_a_key_given_again_while_others_join_it_is_watched_once(purgatory: Purgatory[Wait]) -> None:
+    """Between the two, while another key is compared, others join the first."""
+
+    def meddle() -> None:
+        if wait.calls == ["try"] and not others:
+            others.extend(Wait() for _ in range(3))
+            for other in others:
+                purgatory.try_complete_else_watch(other, ["k"])
+
+    others: list[Wait] = []
+    resident, wait = Wait(), Wait()
+    purgatory.try_complete_else_watch(resident, [Key("m", meddle=meddle)])
+    purgatory.try_complete_else_watch(wait, ["k", Key("m"), "k"])
+    assert len(others) == 3
+    assert purgatory.watched == 1 + 3 + 2
+    purgatory._check()
+    purgatory.check_and_complete("k")
+    assert wait.calls == ["try"] * 3
+
+
+def test_a_key_is_let_go_of_with_its_last_operation_and_outside_the_lock(purgatory: Purgatory[Wait]) -> None:
+    class Mourned(Key):
+        __hash__ = Key.__hash__
+
+        def __del__(self) -> None:
+            gone.append(purgatory.watched)
+            purgatory.check_and_complete("other")
+
+    gone: list[int] = []
+    for keys in (1, 3):
+        wait = Wait()
+        purgatory.try_complete_else_watch(wait, [Mourned(str(number)) for number in range(keys)])
+        assert gone == []
+        assert wait.force_complete()
+        assert gone == [0] * keys
+        gone.clear()

@@ -75,9 +75,7 @@ def test_a_change_between_the_tries_is_not_missed_p2(timer: ManualTimer, purgato
     assert purgatory.watched == purgatory.delayed == len(timer) == 0
 
 
-def test_a_change_during_the_second_try_finds_it_watched_p2(
-    timer: ManualTimer, purgatory: Purgatory[Wait]
-) -> None:
+def test_a_change_during_the_second_try_finds_it_watched_p2(timer: ManualTimer, purgatory: Purgatory[Wait]) -> None:
     threads: list[threading.Thread] = []
 
     def change(wait: Wait) -> None:
@@ -100,7 +98,7 @@ class MeddlesomeTimer(ManualTimer):
         super().__init__()
         self.wait = Wait()
         self.moment = ""
-        self.cancels = 0
+        self.purgatory: Purgatory[Wait] = Purgatory("p", self)
 
     def call_later(self, delay: object, callback: object, *args: object) -> Stoppable:  # type: ignore[override]
         if self.moment == "before":
@@ -109,15 +107,14 @@ class MeddlesomeTimer(ManualTimer):
         if self.moment == "after":
             assert self.wait.force_complete()
         if self.moment == "cancelled":
-            assert self.wait._dop_home is not None
-            assert self.wait._dop_home.cancel(self.wait)
+            assert self.purgatory.cancel(self.wait)
         return task
 
 
 @pytest.mark.parametrize("moment", ["before", "after", "cancelled"])
 def test_an_operation_that_ends_while_its_timer_starts_leaves_no_timer_p2_p4(moment: str) -> None:
     timer = MeddlesomeTimer()
-    purgatory: Purgatory[Wait] = Purgatory("p", timer)
+    purgatory = timer.purgatory
     timer.moment = moment
     assert purgatory.try_complete_else_watch(timer.wait, ["a", "b"]) is (moment != "cancelled")
     assert purgatory.watched == purgatory.delayed == len(timer) == 0

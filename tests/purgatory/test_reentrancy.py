@@ -159,9 +159,7 @@ def test_two_operations_that_complete_each_other_from_two_threads_do_not_deadloc
             met.add(wait.name)
             meet.wait(10)
             other = waits["b" if wait.name == "a" else "a"]
-            counts.append(
-                other.force_complete() if action == "force" else purgatory.check_and_complete(other.name)
-            )
+            counts.append(other.force_complete() if action == "force" else purgatory.check_and_complete(other.name))
 
     waits = {name: Wait(name=name, on_try=go) for name in "ab"}
     for name, wait in waits.items():
@@ -210,9 +208,7 @@ def test_submitting_from_inside_with_a_lock_that_another_thread_holds(
     assert purgatory.watched == 1
 
 
-def test_expiry_inside_an_operation_does_not_wait_for_another(
-    timer: ManualTimer, purgatory: Purgatory[Wait]
-) -> None:
+def test_expiry_inside_an_operation_does_not_wait_for_another(timer: ManualTimer, purgatory: Purgatory[Wait]) -> None:
     held, release = threading.Event(), threading.Event()
     due = Wait(1)
     purgatory.try_complete_else_watch(due, ["k"])

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from abeyance.purgatory import directory
-
 STRESS = Path(__file__).with_name("stress.py")
-INTERPRETED = (directory.__file__ or "").endswith(".py")
 
 
-def stress(*options: str) -> dict[str, Any]:
+def stress(*options: str, pure: str) -> dict[str, Any]:
     """In a process of its own, for it sets a trace function and the interpreter's switch interval."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "ABEYANCE_PURE": pure,
+    }
     done = subprocess.run(
         [sys.executable, str(STRESS), *options], capture_output=True, text=True, timeout=120, env=environment
     )
@@ -29,8 +30,9 @@ def stress(*options: str) -> dict[str, Any]:
     return result
 
 
-def test_every_operation_ends_exactly_once_under_stress_p1_p2_p3_p4() -> None:
-    result = stress("--seconds", "6")
+@pytest.mark.parametrize("pure", ["", "1"], ids=["as installed", "interpreted"])
+def test_every_operation_ends_exactly_once_under_stress_p1_p2_p3_p4(pure: str) -> None:
+    result = stress("--seconds", "6", pure=pure)
     assert result["found"] == {}, result
     assert result["operations"] > 500
     assert set(result["outcomes"]) == {"completed", "expired", "stolen"}
@@ -39,6 +41,4 @@ def test_every_operation_ends_exactly_once_under_stress_p1_p2_p3_p4() -> None:
 @pytest.mark.parametrize("part", ["operation-lock", "lists-lock", "adoption-lock", "second-try"])
 def test_the_stress_test_notices_what_is_missing(part: str) -> None:
     """Stops at the first finding, seconds at most; given longer, so that a slow machine does not fail."""
-    if part in ("lists-lock", "adoption-lock") and not INTERPRETED:
-        pytest.skip("compiled code gives other threads no way into the middle of it, unless it is free-threaded")
-    assert stress("--seconds", "40", "--without", part)["found"] != {}
+    assert stress("--seconds", "40", "--without", part, pure="1")["found"] != {}

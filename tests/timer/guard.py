@@ -9,6 +9,16 @@ from collections.abc import Callable
 PATIENCE = 30.0  # seconds: when so long has passed, something hangs
 
 
+def in_turn(*actions: Callable[[], object]) -> Callable[..., None]:
+    """A callback that does one thing after another, whatever it is called with."""
+
+    def callback(*_: object) -> None:
+        for action in actions:
+            action()
+
+    return callback
+
+
 def wait_for(event: threading.Event) -> None:
     assert event.wait(PATIENCE), "it did not happen"
 

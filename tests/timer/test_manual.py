@@ -77,9 +77,7 @@ def test_t1_a_coarse_tick_rounds_up_never_down(ran: list[Any]) -> None:
     assert ran == [0.02]
 
 
-def test_t5_a_task_already_due_runs_at_the_next_turn_never_inside_the_call(
-    timer: ManualTimer, ran: list[Any]
-) -> None:
+def test_t5_a_task_already_due_runs_at_the_next_turn_never_inside_the_call(timer: ManualTimer, ran: list[Any]) -> None:
     timer.advance(10)
     for delay in (0, -5, -math.inf):
         timer.call_later(delay, ran.append, delay)
@@ -99,9 +97,7 @@ def test_t6_tasks_run_in_the_order_of_deadlines_and_within_a_tick_of_arrival(
     assert ran == ["a", "a2", "b", "b2", "c", "c2"]
 
 
-def test_during_a_callback_the_clock_shows_the_time_at_which_it_came_due(
-    timer: ManualTimer, ran: list[Any]
-) -> None:
+def test_during_a_callback_the_clock_shows_the_time_at_which_it_came_due(timer: ManualTimer, ran: list[Any]) -> None:
     for delay in (1, 2, 70, 3600, 86_400 * 365):
         timer.call_later(delay, lambda: ran.append(timer.time()))
     timer.advance(10**9)
@@ -271,9 +267,7 @@ def test_t5_what_a_callback_starts_for_now_runs_after_it_in_the_same_advance(
     assert ran == ["first", "second"]
 
 
-def test_t7_a_callback_may_advance_the_clock_and_no_task_runs_out_of_turn(
-    timer: ManualTimer, ran: list[Any]
-) -> None:
+def test_t7_a_callback_may_advance_the_clock_and_no_task_runs_out_of_turn(timer: ManualTimer, ran: list[Any]) -> None:
     timer.call_later(1, lambda: timer.advance(5))
     for delay in (2, 6, 7):
         timer.call_later(delay, lambda: ran.append(timer.time()))
@@ -475,6 +469,4 @@ def test_several_threads_may_use_a_manual_timer_that_another_advances(timer: Man
     for worker in workers:
         join(worker)
     timer.advance(100)
-    assert sorted(ran + cancelled) == sorted(
-        worker * 1000 + number for worker in range(4) for number in range(500)
-    )
+    assert sorted(ran + cancelled) == sorted(worker * 1000 + number for worker in range(4) for number in range(500))

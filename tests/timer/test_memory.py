@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from abeyance import ManualTimer, SystemTimer, TimerTask
-from timer.guard import PATIENCE, threads_named, wait_for, wait_until
+from timer.guard import in_turn, threads_named, wait_for, wait_until
 
 
 class Thing:
@@ -216,7 +216,7 @@ def test_a_weak_references_callback_may_cancel(timer: Any) -> None:
     thing = Thing()
     thing.itself = thing  # type: ignore[attr-defined]  # a cycle: only the collector frees it
     task = timer.call_later(30, nothing)
-    watch = weakref.ref(thing, lambda _: (task.cancel(), done.set()))
+    watch = weakref.ref(thing, in_turn(task.cancel, done.set))
     del thing
     gc.collect()
     wait_for(done)
@@ -230,7 +230,7 @@ def test_a_weak_references_callback_may_cancel(timer: Any) -> None:
 def test_a_dropped_manual_timer_is_freed_with_all_that_it_holds() -> None:
     timer = ManualTimer()
     thing = Thing()
-    watched = [weakref.ref(timer), weakref.ref(thing)]
+    watched: list[weakref.ref[object]] = [weakref.ref(timer), weakref.ref(thing)]
     for delay in (1, 100, 10**6):
         timer.call_later(delay, thing)
     task = timer.call_later(5, thing)
@@ -245,9 +245,9 @@ def test_a_cycle_through_a_callback_is_freed_with_the_timer() -> None:
     thing = Thing()
     thing.timer = timer  # type: ignore[attr-defined]
     thing.task = timer.call_later(5, thing)  # type: ignore[attr-defined]
-    timer.call_later(6, lambda: timer.advance(1))
+    timer.call_later(6, timer.advance, 1)
     timer.call_later(7, nothing, timer, thing)
-    watched = [weakref.ref(timer), weakref.ref(thing)]
+    watched: list[weakref.ref[object]] = [weakref.ref(timer), weakref.ref(thing)]
     del timer, thing
     gc.collect()
     assert [one() for one in watched] == [None, None]
@@ -263,7 +263,7 @@ def test_a_cycle_through_on_error_is_freed_with_the_timer() -> None:
             pass
 
     service = Service()
-    watched = [weakref.ref(service), weakref.ref(service.timer)]
+    watched: list[weakref.ref[object]] = [weakref.ref(service), weakref.ref(service.timer)]
     del service
     gc.collect()
     assert [one() for one in watched] == [None, None]
@@ -272,7 +272,7 @@ def test_a_cycle_through_on_error_is_freed_with_the_timer() -> None:
 def test_a_task_does_not_keep_its_callback_or_its_timer_alive() -> None:
     timer = ManualTimer()
     thing = Thing()
-    watched = [weakref.ref(timer), weakref.ref(thing)]
+    watched: list[weakref.ref[object]] = [weakref.ref(timer), weakref.ref(thing)]
     tasks = [timer.call_later(delay, thing) for delay in range(3)]
     timer.advance(5)
     del timer, thing
@@ -326,4 +326,3 @@ def test_ended_tasks_leave_no_memory_behind() -> None:
     gc.collect()
     assert len(gc.get_objects()) - before < 100
     assert len(timer) == 0
-    assert PATIENCE

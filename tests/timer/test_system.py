@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from abeyance import SystemTimer, TimerTask
-from timer.guard import PATIENCE, join, threads_named, wait_for, wait_until
+from timer.guard import PATIENCE, in_turn, join, threads_named, wait_for, wait_until
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_callbacks_may_start_others_without_end(timer: SystemTimer) -> None:
 def test_refresh_keeps_a_task_from_running_for_as_long_as_it_goes_on(timer: SystemTimer) -> None:
     ran: list[float] = []
     done = threading.Event()
-    task = timer.call_later(0.2, lambda: (ran.append(timer.time()), done.set()))
+    task = timer.call_later(0.2, in_turn(lambda: ran.append(timer.time()), done.set))
     refreshed = 0.0
     for _ in range(30):
         time.sleep(0.01)
@@ -285,7 +285,7 @@ def test_an_earlier_task_is_not_kept_waiting_by_a_far_one(timer: SystemTimer) ->
 def test_a_refresh_to_nearer_wakes_it_too(timer: SystemTimer) -> None:
     # A deadline already past gives a delay below zero, so that a refresh asks for a time before now.
     blocked, go_on, done = threading.Event(), threading.Event(), threading.Event()
-    timer.call_later(0, lambda: (blocked.set(), wait_for(go_on)))
+    timer.call_later(0, in_turn(blocked.set, lambda: wait_for(go_on)))
     wait_for(blocked)
     task = timer.call_later(0.001, done.set)
     assert task.refresh()
@@ -391,7 +391,7 @@ def test_an_executor_runs_the_callbacks() -> None:
     done = threading.Semaphore(0)
     with ThreadPoolExecutor(2, thread_name_prefix="pool") as executor, SystemTimer(executor=executor) as timer:
         for _ in range(10):
-            timer.call_later(0.001, lambda: (names.append(threading.current_thread().name), done.release()))
+            timer.call_later(0.001, in_turn(lambda: names.append(threading.current_thread().name), done.release))
         for _ in range(10):
             assert done.acquire(timeout=PATIENCE)
     assert all(name.startswith("pool") for name in names)
@@ -462,7 +462,12 @@ def test_t8_an_executor_that_was_shut_down_is_reported() -> None:
     done = threading.Event()
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
-    with SystemTimer(executor=executor, on_error=lambda error, _: (errors.append(error), done.set())) as timer:
+
+    def on_error(error: BaseException, _: object) -> None:
+        errors.append(error)
+        done.set()
+
+    with SystemTimer(executor=executor, on_error=on_error) as timer:
         timer.call_later(0, int)
         wait_for(done)
     assert isinstance(errors[0], RuntimeError)

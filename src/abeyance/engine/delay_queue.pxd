@@ -7,6 +7,7 @@ cdef class DelayQueue:
     cdef long long[::1] _expiration
     cdef long long[::1] _bucket
     cdef int _size
+    cdef long long _pushed
 
     cdef long long first_expiration(self) noexcept
     cdef int first_bucket(self) noexcept

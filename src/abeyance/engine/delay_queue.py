@@ -18,10 +18,11 @@ _FIRST_ROOM = 64
 class DelayQueue:
     """Buckets by expiration; of two with one expiration the lower bucket number comes first."""
 
-    __slots__ = ("_bucket", "_expiration", "_size")
+    __slots__ = ("_bucket", "_expiration", "_pushed", "_size")
 
     def __init__(self) -> None:
         self._size = 0
+        self._pushed = 0  # since the beginning
         self._expiration = array("q", bytes(8 * _FIRST_ROOM))
         self._bucket = array("q", bytes(8 * _FIRST_ROOM))
 
@@ -42,6 +43,7 @@ class DelayQueue:
             self._grow()
         child = self._size
         self._size = child + 1
+        self._pushed += 1
         while child > 0:
             parent = (child - 1) >> 1
             if self._expiration[parent] < expiration or (

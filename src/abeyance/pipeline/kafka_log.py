@@ -257,9 +257,7 @@ def _survey_batches(
     return survey
 
 
-def _parse_batches(
-    survey: Survey, zone: ZoneInfo
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _parse_batches(survey: Survey, zone: ZoneInfo) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():

@@ -66,9 +66,7 @@ OBSERVED: Final = StructType(
 
 EVENTS: Final = _table(instance=_STRING, key=_STRING, at=_TIME, progress=_LONG)
 
-OUTCOMES: Final = _table(
-    instance=_STRING, op_id=_STRING, kind=_STRING, outcome=_STRING, at=_TIME, waited_ms=_DOUBLE
-)
+OUTCOMES: Final = _table(instance=_STRING, op_id=_STRING, kind=_STRING, outcome=_STRING, at=_TIME, waited_ms=_DOUBLE)
 
 REJECTED: Final = _table(
     instance=_STRING,

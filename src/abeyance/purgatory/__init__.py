@@ -1,10 +1,9 @@
 """The purgatory: operations that complete when their condition holds, or expire when their time is over."""
 
 from abeyance.purgatory.errors import OperationReusedError, PurgatoryClosedError, PurgatoryError
-from abeyance.purgatory.operation import DelayedOperation
-from abeyance.purgatory.outcome import Outcome
+from abeyance.purgatory.operation import DelayedOperation, Outcome
 from abeyance.purgatory.purgatory import Purgatory
-from abeyance.purgatory.stats import PurgatoryStats
+from abeyance.purgatory.room import PurgatoryStats
 
 __all__ = [
     "DelayedOperation",

@@ -1,4 +1,4 @@
-"""How deep the present thread is inside operations, and what it has put off until it is out again.
+"""The locks of operations, how deep the present thread is inside them, and what it has put off until it is out.
 
 An operation's own code may complete other operations: `on_complete` appends to a log, the log moves on,
 others were waiting for just that. So a thread may hold one operation's lock and want another's. If it
@@ -16,80 +16,163 @@ another nests to a fixed depth, and goes on from the queue.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
+
+try:
+    import cython
+except ImportError:
+    from abeyance.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyance.purgatory.thread_state import depth, get_ident, owed, set_depth, set_owed
+else:
+    from cython.cimports.abeyance.purgatory.thread_state import depth, get_ident, owed, set_depth, set_owed
 
 from abeyance.purgatory.ports import ReentrantLock
 
-DEEPEST: Final = 64
+DEEPEST = 64
 """Locks a thread may hold before it puts off what would nest deeper: some 30 operations, 200 frames."""
+_DEEPEST = DEEPEST  # a C constant when compiled
+
+# Whether a lock is a lock; False where the interpreter's global one does for all: see operation.py.
+LOCKED = not cython.compiled or not getattr(sys, "_is_gil_enabled", lambda: True)()
+_LOCKED = LOCKED  # a C constant when compiled
+
+_PLAIN_LOCK: Any = type(threading.Lock())
 
 
-class Nesting(threading.local):
-    """The present thread's share; every thread sees its own, so nothing here needs a lock."""
+class Locked:
+    """What is locked while its code runs: by the lock it was given, or else by one of its own.
+
+    Its own is a `threading.RLock`. Compiled, on an interpreter with a global lock, it begins as two integers, the
+    thread that holds it and how often, for C code that looks and changes them is not interrupted there. Only when
+    another thread has to wait for it, or somebody asks for it, is the real lock made, held by whom it was held by.
+    """
+
+    # Long names: subclasses have their own `_lock`, and must not tread on ours.
+    __slots__ = ("_dop_held", "_dop_lock", "_dop_owner")
+
+    def _dop_begin(self, lock: ReentrantLock | None) -> None:
+        """For `__init__`: be locked by `lock`."""
+        if lock is None:
+            if _LOCKED:
+                lock = threading.RLock()
+        elif isinstance(lock, _PLAIN_LOCK):
+            raise TypeError("an operation's lock must be reentrant: pass a threading.RLock, not a threading.Lock")
+        self._dop_held = 0
+        self._dop_owner = 0
+        self._dop_lock = lock
+
+    def _dop_take(self, blocking: bool) -> bool:
+        """Take the lock; False where that would mean waiting, unless `blocking`."""
+        if self._dop_lock is None:
+            me = get_ident()
+            if self._dop_held == 0:
+                self._dop_owner = me
+                self._dop_held = 1
+                return True
+            if self._dop_owner == me:
+                self._dop_held += 1
+                return True
+            if not blocking:
+                return False
+            self._dop_whole_lock()
+        return self._dop_lock.acquire(blocking)  # type: ignore[union-attr]
+
+    def _dop_give(self) -> None:
+        """Give it back, once for each time it was taken."""
+        if self._dop_lock is None:
+            self._dop_held -= 1
+        else:
+            self._dop_lock.release()
+
+    def _dop_whole_lock(self) -> ReentrantLock:
+        """The lock, as a lock."""
+        while self._dop_lock is None:
+            held = self._dop_held
+            owner = self._dop_owner
+            whole: Any = threading.RLock()
+            if held:
+                whole._acquire_restore((held, owner))  # as threading.Condition does, after a wait
+            if self._dop_held == held and self._dop_owner == owner and self._dop_lock is None:
+                self._dop_lock = whole
+        return self._dop_lock
+
+
+def enter(operation: Locked) -> bool:
+    """Take an operation's lock; False where this thread must not wait for it, or is too deep already."""
+    if depth() >= _DEEPEST:
+        return False
+    return enter_at_any_depth(operation)
+
+
+def enter_at_any_depth(operation: Locked) -> bool:
+    """Take an operation's lock; False where this thread must not wait for it."""
+    if not operation._dop_take(False):
+        if depth():
+            return False
+        operation._dop_take(True)
+    set_depth(depth() + 1)
+    return True
+
+
+def release(operation: Locked) -> None:
+    """Give the lock back, and leave what was put off where it is: `settle` is still owed."""
+    set_depth(depth() - 1)
+    operation._dop_give()
+
+
+def leave(operation: Locked) -> None:
+    """Give the lock back and, once the last is given back, do what was put off."""
+    set_depth(depth() - 1)
+    operation._dop_give()
+    if owed():
+        settle()
+
+
+class _PutOff(threading.local):
+    """What the present thread has put off; every thread sees its own."""
 
     def __init__(self) -> None:
-        self.depth = 0
-        self.put_off: deque[tuple[Callable[[Any], object], Any]] = deque()
+        self.actions: deque[tuple[Callable[[Any], object], Any]] = deque()
         self.settling = False
 
-    def enter(self, lock: ReentrantLock) -> bool:
-        """Take an operation's lock; False where this thread must not wait for it, or is too deep already."""
-        if self.depth >= DEEPEST:
-            return False
-        return self.enter_at_any_depth(lock)
 
-    def enter_at_any_depth(self, lock: ReentrantLock) -> bool:
-        """Take an operation's lock; False where this thread must not wait for it."""
-        if not lock.acquire(False):
-            if self.depth:
-                return False
-            lock.acquire()
-        self.depth += 1
-        return True
+_PUT_OFF = _PutOff()
 
-    def release(self, lock: ReentrantLock) -> None:
-        """Give the lock back, and leave what was put off where it is: `settle` is still owed."""
-        self.depth -= 1
-        lock.release()
 
-    def leave(self, lock: ReentrantLock) -> None:
-        """Give the lock back and, once the last is given back, do what was put off."""
-        self.depth -= 1
-        lock.release()
-        if self.put_off:
-            self.settle()
+def defer(action: Callable[[Any], object], operation: Any) -> None:
+    """Put `action(operation)` off until this thread is out of every operation."""
+    _PUT_OFF.actions.append((action, operation))
+    set_owed(owed() + 1)
 
-    def defer(self, action: Callable[[Any], object], operation: Any) -> None:
-        """Put `action(operation)` off until this thread is out of every operation."""
-        self.put_off.append((action, operation))
 
-    def settle(self) -> None:
-        """Do what was put off, in order, if this thread is out of every operation and not at it already.
+def settle() -> None:
+    """Do what was put off, in order, if this thread is out of every operation and not at it already.
 
-        The actions report their own errors. What still comes out is a KeyboardInterrupt or its like: it must
-        neither be swallowed nor cost the others their turn, so the rest is done first.
-        """
-        if self.depth or self.settling:
-            return
-        interruption: BaseException | None = None
-        self.settling = True
-        try:
-            while self.put_off:
-                action, operation = self.put_off.popleft()
-                try:
-                    action(operation)
-                except BaseException as raised:  # noqa: BLE001  raised again below
-                    interruption = raised
-        finally:
-            self.settling = False
-        if interruption is not None:
+    The actions report their own errors. What still comes out is a KeyboardInterrupt or its like: it must
+    neither be swallowed nor cost the others their turn, so the rest is done first.
+    """
+    if not owed() or depth() or _PUT_OFF.settling:
+        return
+    interruption: BaseException | None = None
+    _PUT_OFF.settling = True
+    try:
+        while _PUT_OFF.actions:
+            action, operation = _PUT_OFF.actions.popleft()
+            set_owed(owed() - 1)
             try:
-                raise interruption
-            finally:
-                del interruption  # a frame must not hold the exception that holds the frame
-
-
-NESTING: Final = Nesting()
+                action(operation)
+            except BaseException as raised:  # noqa: BLE001  raised again below
+                interruption = raised
+    finally:
+        _PUT_OFF.settling = False
+    if interruption is not None:
+        try:
+            raise interruption
+        finally:
+            del interruption  # a frame must not hold the exception that holds the frame

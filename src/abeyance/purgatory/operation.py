@@ -10,16 +10,18 @@ Three kinds of locks, in the order in which a thread may take them:
    holds when `on_complete` runs, as far as the operation's own state goes. It guards `_dop_trying` and
    `_dop_again`. A thread that holds one never *waits* for another (see nesting.py); hence no circle of
    waits.
-2. *The lock of the purgatory's lists* (`Purgatory._lock`, `_UNSUBMITTED` while the operation is in no
+2. *The lock of the purgatory's lists* (`Directory.lock`; `_UNSUBMITTED` while the operation is in no
    purgatory). It guards `_dop_state`, `_dop_watches`, `_dop_task`, `_dop_home`. It is the last lock that
    anybody takes: while it is held no code of the user's runs and no other lock is waited for, the timer's
-   included.
+   included. Compiled, on an interpreter with a global lock, that one is this lock too, and nothing is taken:
+   between lock and unlock stands C code that does not give it up, makes nothing that the garbage collector
+   tracks, and drops the last reference to nothing. Keep it so.
 3. *The timer's lock* is the timer's own affair. We call the timer with the lists' lock free, and it calls
    us with its own lock free.
 
 Why each race is safe:
 
-* *Who ends it?* Completion in several threads, expiry, cancelling: each goes through `Purgatory._end`,
+* *Who ends it?* Completion in several threads, expiry, cancelling: each goes through `Room._end`,
   which compares and sets `_dop_state` under lock 2. One of them finds it pending and wins; the others are
   told so (P1).
 * *A completion while the submitter still adds watches.* The end sets the state and takes all the watches
@@ -50,27 +52,52 @@ import logging
 import math
 import threading
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
-from abeyance.purgatory.errors import OperationReusedError
-from abeyance.purgatory.nesting import NESTING
-from abeyance.purgatory.outcome import COMPLETED, OUTCOMES, PENDING, Outcome
+try:
+    import cython
+except ImportError:
+    from abeyance.engine import uncompiled as cython
+
+from abeyance.purgatory.nesting import LOCKED, Locked, defer, enter_at_any_depth, leave
 
 if TYPE_CHECKING:
     from abeyance.purgatory.ports import ReentrantLock, Stoppable
-    from abeyance.purgatory.purgatory import Purgatory
-    from abeyance.purgatory.watch import Watch
 
 logger = logging.getLogger("abeyance.purgatory")
 
+Outcome = Literal["completed", "expired", "cancelled"]
+
+# How an operation stands: plain integers inside, because they are compared at every step; words outside.
+PENDING: Final = 0
+COMPLETED: Final = 1
+EXPIRED: Final = 2
+CANCELLED: Final = 3
+OUTCOMES: Final[tuple[Outcome | None, ...]] = (None, "completed", "expired", "cancelled")
+_PENDING = PENDING  # C constants when compiled
+_COMPLETED = COMPLETED
+
 LONGEST: Final = 100 * 366 * 86_400.0
 """Seconds: a hundred years, which is as far as timers promise to work (law T2)."""
+_LONGEST = LONGEST
 
-_UNSUBMITTED: Final = threading.Lock()  # lock 2 of every operation that is in no purgatory yet
-_PLAIN_LOCK: Final = type(threading.Lock())
+_LOCKED = LOCKED  # whether lock 2 is a lock: see the ground rules
+_UNSUBMITTED = threading.Lock()  # lock 2 of every operation that is in no purgatory yet
 
 
-class DelayedOperation:
+class Home:
+    """What an operation asks of its purgatory. For purgatories to implement."""
+
+    __slots__ = ()
+
+    def _end(self, operation: DelayedOperation, state: int, trying: bool) -> bool:
+        raise NotImplementedError
+
+    def _report(self, error: Exception, operation: DelayedOperation) -> None:
+        raise NotImplementedError
+
+
+class DelayedOperation(Locked):
     """Something to be done once its condition holds, or else when `timeout` is over. Subclass it.
 
     Override `try_complete`, and `on_complete` and `on_expiration` as needed; then submit it, once, to one
@@ -80,12 +107,12 @@ class DelayedOperation:
     completed or expired, and `on_expiration` runs after it when it expired.
     """
 
-    # Long names: subclasses have their own `_state` and `_lock`, and must not tread on ours.
+    # Long names: subclasses have their own `_state` and `_home`, and must not tread on ours.
     __slots__ = (
         "__weakref__",
         "_dop_again",
         "_dop_home",
-        "_dop_lock",
+        "_dop_many",
         "_dop_state",
         "_dop_task",
         "_dop_timeout",
@@ -103,18 +130,15 @@ class DelayedOperation:
         Raises ValueError where `timeout` is NaN, infinite or beyond a hundred years: an operation that can
         never expire is not a delayed operation. Raises TypeError for what is no time, or no reentrant lock.
         """
-        self._dop_timeout = _seconds(timeout)
-        if lock is None:
-            lock = threading.RLock()
-        elif isinstance(lock, _PLAIN_LOCK):
-            raise TypeError("an operation's lock must be reentrant: pass a threading.RLock, not a threading.Lock")
-        self._dop_lock: ReentrantLock = lock
-        self._dop_state = PENDING
-        self._dop_home: Purgatory[DelayedOperation] | None = None
-        self._dop_watches: Watch | None = None
+        self._dop_begin(lock)
+        self._dop_state = _PENDING
+        self._dop_home: Home | None = None
+        self._dop_watches = -1  # the first of its watches, see directory.py; -1 for none
+        self._dop_many = False  # whether it was submitted with several keys
         self._dop_task: Stoppable | None = None
         self._dop_trying = False
         self._dop_again = False
+        self._dop_timeout = _seconds(timeout)  # the last: without it, this has not been called
 
     # -- to override
 
@@ -146,18 +170,18 @@ class DelayedOperation:
         while it was cancelled. What `on_complete` raises reaches the caller. O(its keys). Kafka:
         `forceComplete`.
         """
-        if not NESTING.enter_at_any_depth(self._dop_lock):
-            if not self._end(COMPLETED, False):
+        if not enter_at_any_depth(self):
+            if not self._dop_end(_COMPLETED, False):
                 return False
-            NESTING.defer(_complete_later, self)
+            defer(_complete_later, self)
             return True
         try:
-            if not self._end(COMPLETED, self._dop_trying):
+            if not self._dop_end(_COMPLETED, self._dop_trying):
                 return False
             self.on_complete()
             return True
         finally:
-            NESTING.leave(self._dop_lock)
+            leave(self)
 
     @property
     def is_completed(self) -> bool:
@@ -177,54 +201,71 @@ class DelayedOperation:
     @property
     def lock(self) -> ReentrantLock:
         """The lock that is held while its own code runs."""
-        return self._dop_lock
+        return self._dop_whole_lock()
 
     def __repr__(self) -> str:
         try:
             return f"<{type(self).__name__} {self.outcome or 'pending'}, timeout={self._dop_timeout:g}s>"
-        except AttributeError:
+        except (AttributeError, TypeError):  # interpreted, compiled
             return f"<{type(self).__name__} not initialised>"
+
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be copied or pickled: it is one wait, in one process")
 
     # -- for purgatories
 
-    def _adopt(self, home: Purgatory[DelayedOperation]) -> None:
-        """Belong to this purgatory from now on. Raises OperationReusedError where it belonged to one before."""
+    def _dop_is_ready(self) -> bool:
+        """Whether `__init__` has been called."""
+        if cython.compiled:
+            return self._dop_timeout is not None
         try:
-            with _UNSUBMITTED:
-                earlier = self._dop_home
-                if earlier is None:
-                    self._dop_home = home
+            return self._dop_timeout is not None
         except AttributeError:
-            raise TypeError(
-                f"{self!r}: its __init__ must call super().__init__(timeout) before it is submitted"
-            ) from None
-        if earlier is not None:
-            raise OperationReusedError(
-                f"{self!r} was submitted before, to {earlier!r}; make a new operation for every wait"
-            )
+            return False
 
-    def _end(self, state: int, trying: bool) -> bool:
+    def _dop_adopt(self, home: Home, watches: int, many: bool) -> Home | None:
+        """Belong to this purgatory from now on. Returns what it belonged to before, if it did: refuse it then."""
+        if _LOCKED:
+            with _UNSUBMITTED:
+                return self._dop_move_in(home, watches, many)
+        return self._dop_move_in(home, watches, many)
+
+    def _dop_move_in(self, home: Home, watches: int, many: bool) -> Home | None:
+        earlier = self._dop_home
+        if earlier is None:
+            self._dop_home = home
+            self._dop_watches = watches
+            self._dop_many = many
+        return earlier
+
+    def _dop_end(self, state: int, trying: bool) -> bool:
         """Pass from pending to `state`, leaving everything; True for the one caller who achieves it."""
         home = self._dop_home
         if home is None:
-            with _UNSUBMITTED:
-                home = self._dop_home
-                if home is None:
-                    if self._dop_state != PENDING:
-                        return False
-                    self._dop_state = state
-                    return True
+            if _LOCKED:
+                with _UNSUBMITTED:
+                    home = self._dop_home
+                    if home is None:
+                        return self._dop_end_alone(state)
+            else:
+                return self._dop_end_alone(state)
         return home._end(self, state, trying)
+
+    def _dop_end_alone(self, state: int) -> bool:
+        if self._dop_state != _PENDING:
+            return False
+        self._dop_state = state
+        return True
 
 
 def _complete_later(operation: DelayedOperation) -> None:
     """The rest of a `force_complete` that could not have the lock: the end was decided then, its code runs now."""
     try:
-        NESTING.enter_at_any_depth(operation._dop_lock)  # waits: this thread is in no operation any more
+        enter_at_any_depth(operation)  # waits: this thread is in no operation any more
         try:
             operation.on_complete()
         finally:
-            NESTING.leave(operation._dop_lock)
+            leave(operation)
     except Exception as error:
         home = operation._dop_home
         if home is None:
@@ -234,12 +275,15 @@ def _complete_later(operation: DelayedOperation) -> None:
 
 
 def _seconds(timeout: float | timedelta) -> float:
-    try:
-        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout * 1.0
-    except TypeError:
-        raise TypeError(f"timeout must be seconds (float or timedelta), not {timeout!r}") from None
-    except OverflowError:  # an int beyond every float
-        seconds = math.inf if cast("int", timeout) > 0 else 0.0
-    if not seconds <= LONGEST:  # NaN is not
+    if type(timeout) is float:
+        seconds = timeout
+    else:
+        try:
+            seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout * 1.0
+        except TypeError:
+            raise TypeError(f"timeout must be seconds (float or timedelta), not {timeout!r}") from None
+        except OverflowError:  # an int beyond every float
+            seconds = math.inf if cast("int", timeout) > 0 else 0.0
+    if not seconds <= _LONGEST:  # NaN is not
         raise ValueError(f"timeout must be a number of seconds up to a hundred years, not {timeout!r}")
-    return max(float(seconds), 0.0)
+    return float(seconds) if seconds > 0 else 0.0

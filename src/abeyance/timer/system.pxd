@@ -10,6 +10,7 @@ cdef long long _FOREVER
 
 cdef class SystemTimer(Timer):
     cdef object _name
+    cdef bint _begins
     cdef object _executor
     cdef list _handed
     cdef long long _sleeps_until

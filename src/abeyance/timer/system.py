@@ -50,7 +50,9 @@ class SystemTimer(Timer):
     them elsewhere (a task counts as run when it has been submitted: cancelling it after that returns False).
     """
 
-    __slots__ = ("_executor", "_handed", "_name", "_sleeps_until", "_starting", "_thread", "_wake", "_woken")
+    __slots__ = (
+        "_begins", "_executor", "_handed", "_name", "_sleeps_until", "_starting", "_thread", "_wake", "_woken",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -71,7 +73,8 @@ class SystemTimer(Timer):
         self._handed: list[SystemTimer] = []
         self._wake = threading.Lock()
         self._wake.acquire()
-        self._starting = threading.Lock()
+        self._starting = threading.RLock()
+        self._begins = False
         self._thread: threading.Thread | None = None
 
     @property
@@ -101,22 +104,26 @@ class SystemTimer(Timer):
         return Timer._start(self, callback, args, delay, deadline)
 
     def _start_thread(self) -> None:
-        # If it raises, the caller sees it, and has not added a task that would never run.
+        # If it raises, the caller sees it, and has not added a task that would never run. Reentrant, and `_begins`
+        # there, because the garbage collector may run a `__del__` in the middle of it that starts a task as well.
         with self._starting:
-            if self._thread is None and not self._closed:
+            if self._thread is None and not self._closed and not self._begins:
+                self._begins = True
                 alarm = self._wake
-                reference = weakref.ref(self, partial(_release, alarm))
                 handed = self._handed
-                handed.append(self)
-                thread = threading.Thread(
-                    target=_drive, args=(reference, handed, alarm), name=f"{self._name}-timer", daemon=True
-                )
                 try:
+                    reference = weakref.ref(self, partial(_release, alarm))
+                    handed.append(self)
+                    thread = threading.Thread(
+                        target=_drive, args=(reference, handed, alarm), name=f"{self._name}-timer", daemon=True
+                    )
                     thread.start()
+                    self._thread = thread
                 except BaseException:
                     handed.clear()
                     raise
-                self._thread = thread
+                finally:
+                    self._begins = False
 
     def _deadline_added(self, deadline: int) -> None:
         # The thread need not wake for a bucket that comes up earlier but holds only later deadlines.

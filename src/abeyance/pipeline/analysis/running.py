@@ -40,9 +40,7 @@ def with_running_totals(
         *(F.sum(f"_in_{name}").over(whole).alias(name) for name in totals),
     )
     inside = Window.partitionBy(*group, bucket).orderBy(order).rowsBetween(Window.unboundedPreceding, -1)
-    within = rows.select(
-        "*", *(F.sum(value).over(inside).alias(f"_within_{name}") for name, value in sums.items())
-    )
+    within = rows.select("*", *(F.sum(value).over(inside).alias(f"_within_{name}") for name, value in sums.items()))
     # Null, not 0, is the sum of no row; and null never meets null in a join: the group's columns are not null.
     return within.join(buckets, [*group, bucket]).select(
         *rows.columns,

@@ -1,0 +1,26 @@
+# C types for nesting.py: the same source runs interpreted without them.
+cimport cython
+
+cdef bint _LOCKED
+cdef int _DEEPEST
+
+
+cdef class Locked:
+    cdef object _dop_lock
+    cdef unsigned long _dop_owner
+    cdef int _dop_held
+
+    cdef bint _dop_begin(self, object lock) except -1
+    @cython.locals(me=cython.ulong)
+    cdef bint _dop_take(self, bint blocking) except -1
+    cdef bint _dop_give(self) except -1
+    @cython.locals(held=cython.int, owner=cython.ulong)
+    cpdef object _dop_whole_lock(self)
+
+
+cpdef bint enter(Locked operation) except -1
+cpdef bint enter_at_any_depth(Locked operation) except -1
+cpdef bint release(Locked operation) except -1
+cpdef bint leave(Locked operation) except -1
+@cython.locals(interruption=object)
+cpdef object settle()

@@ -1,0 +1,36 @@
+# C types for operation.py: the same source runs interpreted without them.
+cimport cython
+from abeyance.purgatory.nesting cimport Locked, enter_at_any_depth, leave
+
+cdef int _PENDING
+cdef int _COMPLETED
+cdef bint _LOCKED
+cdef double _LONGEST
+
+
+cdef class Home:
+    cdef bint _end(self, DelayedOperation operation, int state, bint trying) except -1
+    cpdef object _report(self, object error, DelayedOperation operation)
+
+
+cdef class DelayedOperation(Locked):
+    cdef object __weakref__
+    cdef int _dop_state
+    cdef bint _dop_trying
+    cdef bint _dop_again
+    cdef bint _dop_many
+    cdef int _dop_watches
+    cdef object _dop_timeout
+    cdef Home _dop_home
+    cdef object _dop_task
+
+    cdef bint _dop_is_ready(self) except -1
+    cdef Home _dop_adopt(self, Home home, int watches, bint many)
+    cdef Home _dop_move_in(self, Home home, int watches, bint many)
+    cdef bint _dop_end(self, int state, bint trying) except -1
+    cdef bint _dop_end_alone(self, int state) except -1
+
+
+@cython.locals(home=Home)
+cpdef object _complete_later(DelayedOperation operation)
+cdef object _seconds(object timeout)

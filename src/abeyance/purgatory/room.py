@@ -1,0 +1,453 @@
+# cython: nonecheck=True
+"""Where operations wait: watched by key for their condition, timed for their deadline.
+
+Ground rules are at the head of operation.py. In short: the directory's lock guards the lists, the counts and the
+state of every operation in here; no code of the user's runs under it, keys' `__hash__` and `__eq__` included; it
+is the last lock that anybody takes. Methods that want it held say so, the others want it free.
+
+This is all of `Purgatory` but what an extension class cannot be: generic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from abeyance.purgatory.directory import Directory
+from abeyance.purgatory.errors import OperationReusedError, PurgatoryClosedError
+from abeyance.purgatory.nesting import defer, enter, leave, release, settle
+from abeyance.purgatory.operation import (
+    CANCELLED,
+    COMPLETED,
+    EXPIRED,
+    PENDING,
+    DelayedOperation,
+    Home,
+    logger,
+)
+from abeyance.timer.manual import ManualTimer
+from abeyance.timer.system import SystemTimer
+from abeyance.timer.units import to_nanoseconds
+
+if TYPE_CHECKING:
+    from abeyance.purgatory import ports
+
+_PENDING = PENDING  # C constants when compiled
+_COMPLETED = COMPLETED
+_EXPIRED = EXPIRED
+_CANCELLED = CANCELLED
+_ROUNDS = 8  # how often a try is repeated because it checked its own key; one that always does would never end
+
+
+class PurgatoryStats(NamedTuple):
+    """One consistent reading of a purgatory's counts, those of Kafka's purgatory metrics and more.
+
+    `watched`, `watched_keys` and `delayed` are what is there now; the others are sums since it was made.
+    """
+
+    watched: int
+    """Watches: an operation counts once for each of its keys. (Kafka: `PurgatorySize`.)"""
+    watched_keys: int
+    """Keys on which at least one operation waits."""
+    delayed: int
+    """Operations whose timer runs. (Kafka: `NumDelayedOperations`.)"""
+    completed: int
+    """Operations that ended before their time was over, those that never had to wait included."""
+    expired: int
+    """Operations that ended because their time was over, or because `close("expire")` ended them."""
+    cancelled: int
+    """Operations that were taken out and handed back without an end."""
+    errors: int
+    """Errors from operations' own code that were reported to `on_error`, or logged."""
+
+
+class Room(Home):
+    """See `Purgatory`."""
+
+    __slots__ = (
+        "__weakref__", "_cancelled", "_completed", "_delayed", "_directory", "_errors", "_expired", "_name",
+        "_on_error", "_quick_timer", "_timer",
+    )  # fmt: skip
+
+    def __init__(
+        self, name: str, timer: ports.Timer, *, on_error: Callable[[Exception, Any], object] | None = None
+    ) -> None:
+        if on_error is not None and not callable(on_error):
+            raise TypeError(f"on_error must be callable, not {on_error!r}")
+        self._name = name
+        self._timer = timer
+        # Our own timers, and no subclass that may have its own idea of `call_later`, are called from C.
+        self._quick_timer: Any = timer if type(timer) in (SystemTimer, ManualTimer) else None
+        self._on_error = on_error
+        self._directory = Directory()
+        self._delayed = 0
+        self._completed = 0
+        self._expired = 0
+        self._cancelled = 0
+        self._errors = 0
+
+    # -- for those who wait
+
+    def try_complete_else_watch(self, operation: Any, keys: Iterable[Hashable]) -> bool:
+        """Try to complete `operation` now; else let it wait on `keys`. Returns whether it is completed.
+
+        It is tried, put on the lists of all keys, and tried again: a change before the second try is seen
+        by it, a change after it finds the operation on its list (law P2). Then its timer starts. A key that
+        is given twice counts once. O(keys), and two calls of `try_complete`, which may be costly: few keys
+        are tried sooner.
+
+        Returns False with the operation accepted. What `try_complete` raises reaches the caller with the
+        operation accepted all the same (P6): it may still complete, it will expire, `cancel` takes it back.
+        It is *not* accepted, but taken out again, when an exception that is no Exception comes out of it
+        (KeyboardInterrupt), when a key's comparison raises, or when the timer refuses it (that error
+        reaches the caller).
+
+        Raises PurgatoryClosedError after `close`; OperationReusedError for an operation submitted before;
+        ValueError without keys, even if it would complete at once (a mistake should not depend on the
+        weather); TypeError for a str or bytes as `keys`, an unhashable key, or what is no DelayedOperation.
+        """
+        if not isinstance(operation, DelayedOperation):
+            raise TypeError(f"expected a DelayedOperation, not {operation!r}")
+        if isinstance(keys, (str, bytes)):
+            raise TypeError(f"keys must be a collection of keys: pass [{keys!r}] for this one")
+        wanted = operation
+        listed = tuple(keys)
+        if not listed:
+            raise ValueError(f"{operation!r} must wait on at least one key, or nothing could complete it")
+        if not wanted._dop_is_ready():
+            raise TypeError(f"{operation!r}: its __init__ must call super().__init__(timeout) before it is submitted")
+        watches = self._directory.prepare(listed)
+        earlier = None
+        if self._directory.closed or (earlier := wanted._dop_adopt(self, watches, len(listed) > 1)) is not None:
+            self._directory.lock()
+            try:
+                self._directory.discard(watches)
+            finally:
+                self._directory.unlock()
+            if earlier is None:
+                raise self._refusal(wanted)
+            raise OperationReusedError(
+                f"{operation!r} was submitted before, to {earlier!r}; make a new operation for every wait"
+            )
+        try:
+            errors = self._submit(wanted, listed)
+        finally:
+            settle()
+        if errors is not None:
+            raise errors.pop()  # popped: a frame must not hold the exception that holds the frame
+        return wanted._dop_state in (_COMPLETED, _EXPIRED)
+
+    def check_and_complete(self, key: Hashable) -> int:
+        """Try every operation that waits on `key`, in order of arrival; returns how many this completed.
+
+        Operations that join during the call are not its business: they look for themselves. One that raises
+        is reported and harms no other; KeyboardInterrupt and its like end the call, and what it had not
+        come to stays watched and timed. O(operations on the key); a key nobody waits on costs one look-up.
+
+        From inside an operation's code, what would have to wait for another thread's operation is tried as
+        soon as this thread is out again, and does not count here. Kafka: `checkAndComplete`.
+        """
+        found = self._directory.on(key)
+        if found is None:
+            return 0
+        if type(found) is not list:
+            return self._try(found)
+        completed = 0
+        for position in range(len(found)):
+            operation = found[position]
+            found[position] = None  # not to be kept alive while the others are tried
+            if operation._dop_state == _PENDING and self._try(operation):
+                completed += 1
+        return completed
+
+    def _cancel(self, operation: DelayedOperation) -> bool:
+        """Take an operation out that is pending here; whether it was."""
+        return operation._dop_home is self and self._end(operation, _CANCELLED, False)
+
+    def _cancel_for_key(self, key: Hashable) -> list[Any]:
+        found = self._directory.on(key)
+        if found is None:
+            return []
+        several = found if type(found) is list else [found]
+        return [operation for operation in several if self._end(operation, _CANCELLED, False)]
+
+    def _close(self, expiring: bool) -> list[Any]:
+        """Accept nothing more; end what is pending, and return it."""
+        self._directory.lock()
+        try:
+            if self._directory.closed:
+                return []
+            self._directory.close()
+            pending = self._directory.operations()
+        finally:
+            self._directory.unlock()
+        ended = []
+        interruption: BaseException | None = None
+        for operation in pending:
+            try:
+                if self._expire(operation) if expiring else self._end(operation, _CANCELLED, False):
+                    ended.append(operation)
+            except BaseException as raised:  # noqa: BLE001  the others must end all the same; raised again below
+                interruption = raised
+        if interruption is not None:
+            try:
+                raise interruption
+            finally:
+                del interruption
+        return ended
+
+    # -- for those who look
+
+    @property
+    def name(self) -> str:
+        """The name it was given."""
+        return self._name
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called."""
+        return self._directory.closed
+
+    @property
+    def watched(self) -> int:
+        """Watches, exactly: an operation counts once for each of its keys. O(1)."""
+        return self._directory.watches
+
+    @property
+    def watched_keys(self) -> int:
+        """Keys on which at least one operation waits, exactly. O(1)."""
+        return self._directory.keys
+
+    @property
+    def delayed(self) -> int:
+        """Operations whose timer runs, exactly. O(1)."""
+        return self._delayed
+
+    def stats(self) -> PurgatoryStats:
+        """All counts, read at one moment. O(1)."""
+        self._directory.lock()
+        try:
+            watched = self._directory.watches
+            watched_keys = self._directory.keys
+            delayed = self._delayed
+            completed = self._completed
+            expired = self._expired
+            cancelled = self._cancelled
+            errors = self._errors
+        finally:
+            self._directory.unlock()
+        return PurgatoryStats(watched, watched_keys, delayed, completed, expired, cancelled, errors)
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<Purgatory {self._name!r}, closed>"
+        waiting = f"{self.delayed} delayed, {self.watched} watched on {self.watched_keys} keys"
+        return f"<Purgatory {self._name!r}: {waiting}>"
+
+    def _check(self) -> None:
+        """Raise AssertionError where an invariant does not hold. For tests; O(watched), under the lock."""
+        self._directory.lock()
+        try:
+            self._directory.check()
+            timed = sum([_is_timed(operation) for operation in self._directory.operations()])
+            assert timed == self._delayed, f"{timed} operations are timed, but {self._delayed} were counted"
+        finally:
+            self._directory.unlock()
+
+    # -- the way in
+
+    def _submit(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> list[Exception] | None:
+        """Try, watch, try again, start the timer. Returns what the tries raised: the last, in a list.
+
+        Whatever else goes wrong is raised with the operation taken out again: never watched without a timer.
+        """
+        accepted = False
+        errors: list[Exception] | None = None
+        try:
+            if enter(operation):
+                try:
+                    errors = self._attempt_catching(operation, errors)
+                    if operation._dop_state == _PENDING:
+                        self._watch(operation, keys)
+                        errors = self._attempt_catching(operation, errors)
+                finally:
+                    release(operation)
+            else:
+                # Inside another operation, with this one's (shared) lock in another thread's hands. Watch first,
+                # so that nothing is missed, and try as soon as this thread is out.
+                self._watch(operation, keys)
+                defer(self._try, operation)
+            if operation._dop_state == _PENDING:
+                self._start_timer(operation)
+            accepted = True
+        finally:
+            if not accepted:
+                self._end(operation, _CANCELLED, False)
+        return errors
+
+    def _attempt_catching(self, operation: DelayedOperation, errors: list[Exception] | None) -> list[Exception] | None:
+        try:
+            self._attempt(operation)
+        except Exception as error:  # noqa: BLE001  for the submitter, who gets it when the operation is safely in
+            if errors is not None and errors[0] is not error and error.__context__ is None:
+                error.__context__ = errors[0]  # the first try's; one traceback shows both
+            return [error]
+        return errors
+
+    def _watch(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> None:
+        if not self._directory.join(operation, keys):
+            raise self._refusal(operation)
+
+    def _start_timer(self, operation: DelayedOperation) -> None:
+        try:
+            if self._quick_timer is not None:
+                task = self._quick_timer._start_later(
+                    _EXPIRE, (operation,), to_nanoseconds(operation._dop_timeout, "timeout")
+                )
+            else:
+                task = self._timer.call_later(operation._dop_timeout, _EXPIRE, operation)
+        except Exception:
+            if self._end(operation, _CANCELLED, False):
+                raise
+            return  # it ended meanwhile: it needs no timer any more
+        self._directory.lock()
+        surplus = operation._dop_state != _PENDING
+        if not surplus:
+            operation._dop_task = task
+            self._delayed += 1
+        self._directory.unlock()
+        if surplus:
+            self._stop(task)
+
+    def _stop(self, task: ports.Stoppable) -> None:
+        if self._quick_timer is not None:
+            self._quick_timer._cancel(task)
+        else:
+            task.cancel()
+
+    # -- the tries
+
+    def _try(self, operation: DelayedOperation) -> bool:
+        """Try an operation on behalf of a check; True if this completed it. Reports what its code raises."""
+        if not enter(operation):
+            defer(self._try, operation)
+            return False
+        try:
+            try:
+                return self._attempt(operation)
+            finally:
+                leave(operation)
+        except Exception as error:  # noqa: BLE001  reported
+            self._report(error, operation)
+        return operation._dop_state == _COMPLETED  # then it was on_complete that raised
+
+    def _attempt(self, operation: DelayedOperation) -> bool:
+        """Call `try_complete`, with the operation's lock held; True if this completed it."""
+        if operation._dop_state != _PENDING:
+            return False
+        if operation._dop_trying:  # a check from inside its own try: the try is repeated, see operation.py
+            operation._dop_again = True
+            return False
+        operation._dop_trying = True
+        try:
+            rounds = _ROUNDS
+            while True:
+                operation._dop_again = False
+                done = bool(operation.try_complete())
+                rounds -= 1
+                if done or not operation._dop_again or operation._dop_state != _PENDING or rounds == 0:
+                    break
+        finally:
+            operation._dop_trying = False
+        if not done:
+            return False
+        if operation._dop_state == _PENDING:
+            return operation.force_complete()
+        return operation._dop_state == _COMPLETED
+
+    # -- the ways out
+
+    def _expire(self, operation: DelayedOperation) -> bool:
+        """End an operation whose time is over; the timer calls this. True if it did, False if it had ended."""
+        if not enter(operation):
+            defer(self._expire, operation)
+            return False
+        failures: list[Exception] = []
+        try:
+            try:
+                if not self._end(operation, _EXPIRED, False):
+                    return False
+                try:
+                    operation.on_complete()
+                except Exception as error:  # noqa: BLE001  reported
+                    failures.append(error)
+                finally:
+                    operation.on_expiration()
+            except Exception as error:  # noqa: BLE001  reported
+                failures.append(error)
+            finally:
+                leave(operation)
+        finally:
+            while failures:  # popped, for a frame must not hold the exception that holds the frame
+                self._report(failures.pop(0), operation)
+        return True
+
+    def _end(self, operation: DelayedOperation, state: int, trying: bool) -> bool:
+        """Pass an operation of this purgatory to `state`: off every key, timer stopped. True if this did it.
+
+        Only a pending operation passes; and a cancelled one once more, when its new owner completes it
+        (which a try that was under way at the time, `trying`, does not).
+        """
+        spent: list[Any] | None = [] if operation._dop_many else None  # made here, for none is made under the lock
+        self._directory.lock()
+        earlier = operation._dop_state
+        if earlier != _PENDING and (earlier != _CANCELLED or state != _COMPLETED or trying):
+            self._directory.unlock()
+            return False
+        operation._dop_state = state
+        key = self._directory.leave(operation, spent)
+        task = operation._dop_task
+        operation._dop_task = None
+        if task is not None:
+            self._delayed -= 1
+        if state == _COMPLETED:
+            self._completed += 1
+        elif state == _EXPIRED:
+            self._expired += 1
+        else:
+            self._cancelled += 1
+        self._directory.unlock()
+        if task is not None:
+            self._stop(task)
+        del key  # here at the earliest
+        return True
+
+    def _report(self, error: Exception, operation: DelayedOperation) -> None:
+        self._directory.lock()
+        self._errors += 1
+        self._directory.unlock()
+        if self._on_error is not None:
+            try:
+                self._on_error(error, operation)
+                return
+            except Exception:  # noqa: BLE001  logged
+                logger.exception("%r: on_error raised while handling an error of %r", self, operation)
+        logger.error("%r: %r raised", self, operation, exc_info=error)
+
+    # -- odds and ends
+
+    def _refusal(self, operation: DelayedOperation) -> PurgatoryClosedError:
+        return PurgatoryClosedError(f"{self!r} does not accept {operation!r}")
+
+
+def expire(operation: DelayedOperation) -> None:
+    """What the timer calls. A function and not a method, so that one object serves every operation."""
+    home: Any = operation._dop_home
+    home._expire(operation)
+
+
+_EXPIRE = expire  # a C global when compiled
+
+
+def _is_timed(operation: DelayedOperation) -> bool:
+    return operation._dop_task is not None

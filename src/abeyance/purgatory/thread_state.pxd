@@ -1,0 +1,34 @@
+# What the compiled nesting.py takes from C; thread_state.py has the same for the interpreted one.
+# The two integers are of each module that includes this: only nesting.py does.
+
+cdef extern from *:
+    """
+    #ifdef _MSC_VER
+    static __declspec(thread) int abeyance_depth, abeyance_owed;
+    #else
+    static __thread int abeyance_depth, abeyance_owed;
+    #endif
+    """
+    int abeyance_depth
+    int abeyance_owed
+
+cdef extern from "pythread.h":
+    unsigned long get_ident "PyThread_get_thread_ident" () noexcept
+
+
+cdef inline int depth() noexcept:
+    return abeyance_depth
+
+
+cdef inline void set_depth(int count) noexcept:
+    global abeyance_depth
+    abeyance_depth = count
+
+
+cdef inline int owed() noexcept:
+    return abeyance_owed
+
+
+cdef inline void set_owed(int count) noexcept:
+    global abeyance_owed
+    abeyance_owed = count

@@ -1,0 +1,36 @@
+"""Two integers of the present thread's own, and its name, for nesting.py (compiled: thread_state.pxd)."""
+
+from __future__ import annotations
+
+import threading
+from threading import get_ident
+
+__all__ = ["depth", "get_ident", "owed", "set_depth", "set_owed"]
+
+
+class _Thread(threading.local):
+    depth = 0
+    owed = 0
+
+
+_THREAD = _Thread()
+
+
+def depth() -> int:
+    """How many operations' locks the thread holds, counted as often as it holds each."""
+    return _THREAD.depth
+
+
+def set_depth(count: int) -> None:
+    """Set `depth`."""
+    _THREAD.depth = count
+
+
+def owed() -> int:
+    """How many actions the thread has put off."""
+    return _THREAD.owed
+
+
+def set_owed(count: int) -> None:
+    """Set `owed`."""
+    _THREAD.owed = count
