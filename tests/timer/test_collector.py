@@ -38,7 +38,7 @@ def collecting(at: int, action: Callable[[], object]) -> Iterator[list[int]]:
             pins.append([])  # counts as an allocation: the very next one collects again
 
     thresholds = gc.get_threshold()
-    gc.collect(0)
+    gc.collect()  # in full, which empties the interpreter's free lists: what comes from those does not count
     gc.callbacks.append(hook)
     gc.set_threshold(1, 10**6, 10**6)  # of the youngest only: all else would take long
     try:
@@ -52,9 +52,29 @@ def nothing() -> None:
     pass
 
 
+@pytest.fixture(autouse=True)
+def few_objects() -> Iterator[None]:
+    """Hide all other objects from the collector, for the tests call for very many collections."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def test_the_collector_is_made_to_run_at_every_allocation() -> None:
+    kept: list[object] = []
+    with collecting(3, lambda: kept.append("third")) as count:
+        kept += [[], [], []]
+        while len(kept) < 10:
+            kept.append([])
+    assert "third" in kept
+    assert count[0] >= 5
+
+
 # The first room is 256 slots, the sentinels of two or three wheels of 64 included, and 64 queued buckets: the counts
-# go from just before to just after either is full. A task far away needs new wheels on top of that.
-@pytest.mark.parametrize("delay", [5e-9, 70.0])
+# go from just before to just after either is full. A task far away needs new wheels on top of that, and one that is
+# overdue goes into a heap of its own.
+@pytest.mark.parametrize("delay", [-1.0, 5e-9, 70.0])
 @pytest.mark.parametrize("apart", [13e-9, 64e-9])
 @pytest.mark.parametrize("action", ["start", "cancel", "refresh"])
 def test_a_finaliser_may_use_a_timer_that_is_just_growing(action: str, apart: float, delay: float) -> None:
