@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from abeyance.purgatory import Purgatory, PurgatoryStats
+from abeyance.purgatory import DelayedOperation, Purgatory, PurgatoryStats
 from abeyance.purgatory.ports import Stoppable
 from abeyance.timer import ManualTimer
 from purgatory.waits import Wait, assert_lists_free, in_thread
@@ -257,3 +257,20 @@ def test_stats_and_repr(timer: ManualTimer, purgatory: Purgatory[Wait]) -> None:
     assert purgatory.name == "test"
     purgatory.close()
     assert repr(purgatory) == "<Purgatory 'test', closed>"
+
+
+@pytest.mark.parametrize("waiting", [0, 1, 3])
+def test_a_check_returns_a_count_and_not_a_truth(waiting: int) -> None:
+    class Gate(DelayedOperation):
+        is_open = False
+
+        def try_complete(self) -> bool:
+            return Gate.is_open and self.force_complete()
+
+    purgatory: Purgatory[Gate] = Purgatory("count", ManualTimer())
+    for _ in range(waiting):
+        purgatory.try_complete_else_watch(Gate(1), ["key"])
+    Gate.is_open = True
+    count = purgatory.check_and_complete("key")
+    assert type(count) is int
+    assert count == waiting

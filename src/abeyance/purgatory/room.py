@@ -151,7 +151,7 @@ class Room(Home):
         if found is None:
             return 0
         if type(found) is not list:
-            return self._try(found)
+            return 1 if self._try(found) else 0  # an int of a compiled bool, too
         completed = 0
         for position in range(len(found)):
             operation = found[position]

@@ -7,7 +7,8 @@ Ground rules
   leaves the wheel is let go of after the lock.
 * Compiled, on an interpreter with a global lock (GIL), that one is the lock: between `_enter` and `_leave` stands
   C code that neither gives it up nor makes anything that the garbage collector tracks, so no other thread and no
-  finaliser gets in between, and `_enter` has nothing to do. Keep it so: no Python call between the two.
+  finaliser gets in between, and `_enter` has nothing to do. Keep it so: no Python call between the two. (Where the
+  wheel grows it pauses the collector; an overdue task's entry is a tuple, made when the wheel is in order.)
 * Interpreted, or on a free-threaded interpreter, `_enter` takes `_lock`. It is reentrant because the collector may
   start while it is held, and run a `__del__` that cancels a task on the same thread.
 * A driver decides when time passes: it polls the wheel between `_enter` and `_leave`, and calls `_run` outside.
@@ -104,7 +105,7 @@ class Timer(TaskOwner):
         """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
 
         A delay of zero or less runs as soon as the timer gets to it, never in here (T5); an infinite one, or one
-        beyond 146 years, never runs but can be cancelled or refreshed. Raises TimerClosedError after `close`.
+        beyond 126 years, never runs but can be cancelled or refreshed. Raises TimerClosedError after `close`.
         """
         return self._start_later(callback, args, to_nanoseconds(delay, "delay"))
 

@@ -18,8 +18,8 @@ else:
 
 from abeyance.engine import MAX_TIME
 
-# What a delay that reaches past MAX_TIME (146 years of the timer's clock) is filed as. No driver's clock gets
-# there, so such a task stays pending until it is cancelled; it never runs early.
+# What a time of 4e9 seconds (126 years) or more, and a deadline past MAX_TIME (146 years of the timer's clock), is
+# filed as. No driver's clock gets there, so such a task stays pending until it is cancelled; it never runs early.
 NEVER = MAX_TIME
 _NEVER = NEVER  # a C constant when compiled
 _NANOSECONDS = 1e9  # in a second
