@@ -7,7 +7,7 @@ import gc
 import pickle
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from abeyance.purgatory import DelayedOperation, Purgatory
 from abeyance.purgatory.nesting import LOCKED
 from abeyance.timer import ManualTimer
+from collecting import collecting
 from purgatory.waits import Wait, in_thread
 
 
@@ -116,34 +117,6 @@ def test_what_was_never_initialised_says_so() -> None:
             call()
     with pytest.raises(AttributeError):
         purgatory.try_complete_else_watch(Wait(), ["k"])
-
-
-@contextmanager
-def collecting(at: int, action: Callable[[], object]) -> Iterator[list[int]]:
-    """Collect at every chance in this thread; run `action` in the collection number `at`. Yields their count."""
-    count = [0]
-    this_thread = threading.get_ident()
-    pins: list[object] = []
-
-    def hook(phase: str, _: dict[str, int]) -> None:
-        if threading.get_ident() != this_thread:
-            return
-        if phase == "start":
-            count[0] += 1
-            if count[0] == at:
-                action()
-        else:
-            pins.append([])  # counts as an allocation: the very next one collects again
-
-    thresholds = gc.get_threshold()
-    gc.collect()
-    gc.callbacks.append(hook)
-    gc.set_threshold(1)
-    try:
-        yield count
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.callbacks.remove(hook)
 
 
 @pytest.mark.skipif(LOCKED, reason="interpreted, such a finaliser is told off: see test_keys.py")

@@ -10,42 +10,14 @@ from __future__ import annotations
 import gc
 import random
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from abeyance import ManualTimer, SystemTimer, TimerTask
+from collecting import collecting
 from timer.guard import join, threads_named
-
-
-@contextmanager
-def collecting(at: int, action: Callable[[], object]) -> Iterator[list[int]]:
-    """Collect at every chance in this thread; run `action` in the collection number `at`. Yields their count."""
-    count = [0]
-    this_thread = threading.get_ident()
-    pins: list[object] = []
-
-    def hook(phase: str, _: dict[str, int]) -> None:
-        if threading.get_ident() != this_thread:
-            return
-        if phase == "start":
-            count[0] += 1
-            if count[0] == at:
-                action()
-        else:
-            pins.append([])  # counts as an allocation: the very next one collects again
-
-    thresholds = gc.get_threshold()
-    gc.collect()  # in full, which empties the interpreter's free lists: what comes from those does not count
-    gc.callbacks.append(hook)
-    gc.set_threshold(1, 10**6, 10**6)  # of the youngest only: all else would take long
-    try:
-        yield count
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.callbacks.remove(hook)
 
 
 def nothing() -> None:
