@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 
 from abeyance import SystemTimer
-from benchmarks.rivals.rival import Handle, Rival
+from benchmarks.rivals.our_timer import OurTimerRival
 
 
-class SystemTimerRival(Rival):
+class SystemTimerRival(OurTimerRival):
     """`abeyance.SystemTimer`, used from the main thread."""
 
     def __init__(self) -> None:
-        self.timer = SystemTimer("benchmark")
-        self.call = self.timer.call_later
+        super().__init__(SystemTimer("benchmark"))
         self._gate = threading.Event()
-
-    def refresh_all(self, handles: list[Handle], order: Sequence[int], delay: float) -> None:
-        """As `Rival.refresh_all`: a task knows its delay."""
-        for index in order:
-            handles[index].refresh()
-
-    def ask_next(self, times: Sequence[int]) -> None:
-        """As `Rival.ask_next`."""
-        next_expiration = self.timer.next_expiration
-        for _ in times:
-            next_expiration()
 
     def hold(self) -> None:
         """A callback that waits holds up the timer's thread."""
@@ -52,4 +39,4 @@ class SystemTimerRival(Rival):
     def close(self) -> None:
         """Close the timer."""
         self._gate.set()
-        self.timer.close()
+        super().close()

@@ -29,7 +29,7 @@ class ManualTimer(Timer):
         """`tick` and `start` in seconds; `on_error(error, callback)` gets what callbacks raise, else the log."""
         self._time = to_nanoseconds(start, "start")
         if not 0 <= self._time < NEVER:
-            raise ValueError(f"start must be from 0 to 146 years, not {start!r} seconds")
+            raise ValueError(f"start must be from 0 to 126 years, not {start!r} seconds")
         super().__init__(tick, wheel_size, self._time, on_error)
 
     def _now(self) -> int:
