@@ -11,7 +11,8 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-# Those with a .pxd of their own; clock.pxd and thread_state.pxd are C only, included by those that use them.
+# Those with a .pxd of their own; memory.pxd, clock.pxd, weak.pxd and thread_state.pxd are C only, included by those
+# that use them.
 COMPILED = [
     "abeyance.engine.slab",
     "abeyance.engine.delay_queue",
@@ -30,7 +31,10 @@ COMPILED = [
 ]
 
 DIRECTIVES = {
+    "binding": False,  # plain method descriptors, which the interpreter calls faster than functions with attributes
     "language_level": 3,
+    "embedsignature": True,  # so that help() and inspect.signature() still tell the parameters
+    "embedsignature.format": "clinic",
     "annotation_typing": False,  # the C types stand in the .pxd beside each module
     "boundscheck": False,
     "wraparound": False,

@@ -260,7 +260,7 @@ def test_it_does_what_a_manual_timer_does() -> None:
     assert all(0 <= at - result.ended_at[index] < 10 for index, at in expired.items()), "T1, T2"
     assert max(at - result.ended_at[index] for index, at in expired.items()) == result.stats.lateness_max
     assert sum(at - result.ended_at[index] for index, at in expired.items()) == result.stats.lateness_sum
-    assert timer.stats().cascaded == result.stats.cascaded
+    assert timer.stats().cascaded <= result.stats.cascaded, "it goes straight to a task that is alone"
     assert timer.stats().levels == result.stats.levels
 
 

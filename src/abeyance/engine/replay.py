@@ -280,7 +280,7 @@ class _Run:
             if ending:  # at one instant progress comes before starts (O3)
                 row = end_row[next_end]
                 next_end += 1
-                wheel.remove(self._handles[row])
+                wheel._remove(self._handles[row])
                 self._leave(at)
                 continue
             row = next_start if self._sorted else start_row[next_start]
@@ -300,7 +300,7 @@ class _Run:
         queue = wheel._queue
         if queue._size > 0 and queue._expiration[0] * self._tick < at:
             return True
-        return wheel._slab.next_slot[wheel._due] != wheel._due
+        return not wheel._slab.is_empty(wheel._due)
 
     def _come_up_before(self, at: int) -> None:
         """Let all buckets come up that have to before the time `at` (expiries come last in an instant: O3)."""
