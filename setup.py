@@ -18,6 +18,8 @@ COMPILED = [
     "abeyance.engine.delay_queue",
     "abeyance.engine.wheel",
     "abeyance.engine.bulk",
+    "abeyance.engine.radix",
+    "abeyance.engine.trace_wheel",
     "abeyance.engine.replay",
     "abeyance.timer.units",
     "abeyance.timer.task",

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from abeyance import ManualTimer
 from abeyance.engine import MAX_TIME, TimingWheel
-from abeyance.engine.replay import NEVER, Replayed, replay, sort_by_key
+from abeyance.engine.radix import sort_by_key
+from abeyance.engine.replay import NEVER, Replayed, replay
 
 
 class Row(NamedTuple):
