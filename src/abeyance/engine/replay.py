@@ -1,10 +1,10 @@
 """Columnar replay: the trace of one instance through the wheel, outcomes and the wheel's own work out.
 
 A trace is three columns of 64-bit integers, a row an operation: when it started, its time-out, and when its condition
-came true. `replay` decides each outcome by the laws O1-O3, and runs every operation that had to wait through a real
-`BulkWheel`: started, filed, cascaded, and stopped when it completes or handed out when it expires. So the statistics
-are the engine's own, for any tick and wheel size, and a what-if is a call with another tick. Nothing is shared and
-nothing is kept: a pure function of its arguments.
+came true. `replay` decides each outcome by the laws O1-O3, and takes every operation that had to wait through the
+wheel: filed, cascaded, and stopped when it completes or handed out when it expires. The wheel is `TraceWheel`, which
+does what `TimingWheel` does and counts what it counts, for any tick and wheel size; so a what-if is a call with
+another tick. Nothing is shared and nothing is kept: a pure function of its arguments.
 
 The outcome and the wheel
 -------------------------
@@ -22,8 +22,8 @@ time that has passed already (the clock lagged behind) comes up at the end of th
 progress comes before starts, and starts before expiries (O3). An operation whose condition holds when it starts is
 never timed, as in the purgatory.
 
-Cost: O(rows) for the wheel, and O(rows) for bringing starts (unless they are sorted) and ends into order, by a radix
-sort (Knuth, TAOCP 3, 5.2.5). Memory: 17 bytes a row, 24 more for each that completes after a wait, and the wheel.
+Cost: O(rows), however many are pending: streams of columns for the wheel, and a radix sort that brings the ends, and
+unless they are sorted the starts, into order. Memory: 21 bytes a row, 16 more for each that completes after a wait.
 The global interpreter lock is held throughout.
 """
 
