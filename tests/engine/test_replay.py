@@ -167,7 +167,7 @@ def test_its_delay_queue_has_the_entries_of_the_wheels() -> None:
 
     def idle_before(wheel: Any, time: int) -> bool:
         waits = not len(wheel._queue) or wheel._queue.first_expiration() * wheel.tick >= time
-        return waits and wheel._slab.is_empty(wheel._due)
+        return bool(waits and wheel._slab.is_empty(wheel._due))
 
     @given(
         rows=traces(),
