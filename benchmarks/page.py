@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from benchmarks import rivals, table, wording
 from benchmarks.results import Results
 from benchmarks.rows import ROWS
 from benchmarks.targets import TARGETS
 
-NOTES = Path(__file__).parent / "notes.md"
 PEERS = ("asyncio", "uvloop", "kafka")
 
 
-def page(results: Results, plots: dict[str, str], notes: Path = NOTES) -> str:
-    """The page. `plots` are file names beside it and what they show; `notes` is included where it exists."""
-    parts = [*_head(results), *_targets(results)]
-    if notes.exists():
-        parts += ["## Missed targets, and why", notes.read_text().strip()]
+def page(results: Results, plots: dict[str, str], notes: dict[str, str]) -> str:
+    """The page. `plots` are file names beside it and what they show; `notes`, by row, say why a target is missed."""
+    parts = [*_head(results), *_targets(results), *_missed(results, notes)]
     parts += [*_plots(plots), *_tables(results), *_method(results)]
     return "\n\n".join(parts) + "\n"
 
@@ -58,6 +54,18 @@ def _targets(results: Results) -> Iterator[str]:
         peers = [wording.median(results.find(peer, target.row, target.size)) for peer in PEERS]
         lines.append(f"| {target.what} | {' | '.join(peers)} | {target.aim} | {figure} | {verdict} |")
     yield "\n".join(lines)
+
+
+def _missed(results: Results, notes: dict[str, str]) -> Iterator[str]:
+    judged = [(target, target.judge(results)) for target in TARGETS]
+    missed = [(target, verdict[0]) for target, verdict in judged if verdict is not None and not verdict[1]]
+    if missed:
+        yield "### Missed, and why"
+    for row in dict.fromkeys(target.row for target, _ in missed):
+        for target, figure in missed:
+            if target.row == row:
+                yield f"**{target.what}**: {figure}, to reach: {target.aim}."
+        yield notes.get(row, "*Not explained yet.*")
 
 
 def _plots(plots: dict[str, str]) -> Iterator[str]:

@@ -119,6 +119,8 @@ TARGETS = (
     Target("refresh over 100 k", "refresh", _K, "≤ 0.06 µs", at_most("system", "refresh", (_K,), 0.06)),
     Target("expiry, callback included, at 100 k and 1 M", "expiry", _M, "≤ 0.3 µs",
            at_most("system", "expiry", (_K, _M), 0.3)),
+    Target("a jump of a year, three timers pending", "jump", 3, "microseconds: ≤ 20 µs",
+           at_most("manual", "jump", (3,), 20)),
     Target("longest stall of the caller while 1 M expire", "stall_expiry", _M, f"≤ {LONGEST_STALL_MS:.0f} ms",
            at_most("system", "stall_expiry", (_M,), LONGEST_STALL_MS)),
     Target("memory a pending timer, at 1 M", "memory", _M, "≤ 64 B", at_most("system", "memory", (_M,), 64)),
@@ -131,4 +133,5 @@ TARGETS = (
            at_most("purgatory", "watch_keys", (1_000,), 50)),
     Target("enqueue benchmark in small", "enqueue", _K, "≥ 300 k/s", at_least("purgatory", "enqueue", _K, 300)),
     Target("the same, processor time a request", "enqueue", _K, "less than the JVM's", less_processor_time),
+    Target("columnar replay, 100 k pending", "replay", _K, "≥ 10 M/s a core", at_least("columns", "replay", _K, 10)),
 )  # fmt: skip

@@ -5,7 +5,7 @@ In a trace the future is known, so stopping a task takes no work at all: nobody 
 When its bucket comes up, the bucket asks of each row that was filed in it whether it still waits *by then*, and files
 anew, or hands out, only those. So a bucket is a chain of rows, linked one way, appended to and walked through in the
 order of the trace: the processor's caches and prefetchers see streams, and not a random access a stop. That is what
-lets the cost of a row not depend on how many are pending (measured: `benchmarks/replay.py`).
+lets the cost of a row not depend on how many are pending (measured: the row `replay` of the benchmarks).
 
 What there is to be counted is that of `TimingWheel`, driven event by event: the same buckets at the same times,
 the same cascades, wheels and entries of the delay queue, down to a bucket that has emptied and is let go of only
