@@ -55,7 +55,7 @@ def test_what_was_not_measured_is_said_to_be_so() -> None:
 def test_a_missed_target_is_explained_or_said_not_to_be() -> None:
     results = made_up(10, 20)
     said = page(results, {}, {"replay": "Because of this.", "pair": "Not missed, so not shown."})
-    assert "**columnar replay, 100 k pending**: 0 M/s, to reach: ≥ 10 M/s a core.\n\nBecause of this.\n" in said
+    assert "**columnar replay, 100 k pending, on one core**: 0 M/s, to reach: ≥ 10 M/s.\n\nBecause of this.\n" in said
     assert "**enqueue benchmark in small**: 0.010 k/s, to reach: ≥ 300 k/s.\n\n*Not explained yet.*\n" in said
     assert "Not missed, so not shown." not in said
 
@@ -115,5 +115,5 @@ def test_plots(tmp_path: Path) -> None:
     assert (
         set(drawn)
         == {path.name for path in tmp_path.iterdir()}
-        == {"costs.svg", "stalls.svg", "memory.svg", "lateness.svg"}
+        == {"costs.svg", "stalls.svg", "memory.svg", "lateness.svg", "replay.svg"}
     )
