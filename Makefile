@@ -1,7 +1,8 @@
 # make demo    analyse the request log of a real Apache Kafka cluster, and name the report
 # make test    all tests, with the engine compiled and interpreted
 # make check   ruff and mypy
-# make bench   measure beside asyncio, uvloop, Kafka on the JVM and others; BENCH=--quick for a short one
+# make bench   measure beside asyncio, uvloop, Kafka on the JVM and others, a quarter of an hour; BENCH=--quick for a
+#              short run, BENCH=--resume to go on with one that was interrupted
 # make clean   remove what the above made
 #
 # Each sets itself up in .venv. PYTHON=python3.12 names another interpreter (3.11 or newer).
