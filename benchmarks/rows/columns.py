@@ -17,6 +17,7 @@ from benchmarks.rows.rounds import Patience, clock
 GAP = 10.0  # µs from one start to the next, mean: a Poisson process
 TICK = 1000  # µs
 TIMEOUT = 300_000_000  # µs: what is pending is decided by the waits; one operation in 10,000 expires
+SHARE = 0.25  # of the patience, for the loop in Python
 AHEAD = 120_000_000, 240_000_000  # µs, of the bulk calls' deadlines
 
 
@@ -25,7 +26,7 @@ def replay(rival: str, size: int, effort: Effort) -> Sample:
     rows = 20 * effort.most
     if rival == "heap-loop":
         columns = trace(size, min(rows, max(200_000, 2 * size)))
-        return _rounds(effort, len(columns[0]), lambda: by_heap(*columns))
+        return _rounds(effort, len(columns[0]), lambda: by_heap(*columns), SHARE)
     columns = trace(size, rows)
     return _rounds(effort, rows, lambda: columnar_replay(*columns, tick=TICK))
 
@@ -57,10 +58,10 @@ def by_heap(starts: array[int], timeouts: array[int], ends: array[int]) -> int:
     return sum(ends[row] > starts[row] + timeouts[row] for row in events())
 
 
-def _rounds(effort: Effort, rows: int, work: Callable[[], object]) -> Sample:
+def _rounds(effort: Effort, rows: int, work: Callable[[], object], share: float = 1.0) -> Sample:
     work()  # warm up
     rounds: list[float] = []
-    patience = Patience(effort)
+    patience = Patience(effort, share)
     while patience.another():
         began = clock()
         work()
