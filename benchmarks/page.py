@@ -51,7 +51,7 @@ def _targets(results: Results) -> Iterator[str]:
         figure, verdict = (wording.NONE, "not measured") if judged is None else (judged[0], "")
         if judged is not None:
             verdict = "reached" if judged[1] else "**missed**"
-        peers = [wording.median(results.find(peer, target.row, target.size)) for peer in PEERS]
+        peers = [target.of_peer(results, peer) for peer in PEERS]
         lines.append(f"| {target.what} | {' | '.join(peers)} | {target.aim} | {figure} | {verdict} |")
     yield "\n".join(lines)
 

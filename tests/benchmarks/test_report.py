@@ -60,6 +60,20 @@ def test_a_missed_target_is_explained_or_said_not_to_be() -> None:
     assert "Not missed, so not shown." not in said
 
 
+def test_peers_stand_beside_a_target_in_its_own_terms() -> None:
+    results = made_up(10, 20)
+    results.find("asyncio", "lateness", 100_000).extra["late"] = [-2e6, 1e6]  # type: ignore[union-attr]
+    results.find("asyncio", "pair", 1_000_000).rounds[:] = [50.0] * 7  # type: ignore[union-attr]
+    lines = {
+        line.split("|")[1].strip(): line.split("|")[2:] for line in page(results, {}, {}).splitlines() if "|" in line
+    }
+    cells = {what: [cell.strip() for cell in line] for what, line in lines.items()}
+    assert cells["the same, flat"][:3] == ["2.50x", "1.00x", "1.00x"]
+    assert cells["never early: 100 k timers on the real clock"][:2] == ["-2.000 ms", "+0.000 ms"]
+    assert cells["the same, processor time a request"][2:5] == ["0.020 µs", "less than the JVM's", "0.010 µs"]
+    assert cells["the same, to Kafka on the JVM"][:3] == [wording.NONE] * 3
+
+
 def test_notes_are_read_by_row(tmp_path: Path) -> None:
     path = tmp_path / "notes.md"
     path.write_text("<!-- how to -->\n\n## pair\n\nOne.\n\nTwo.\n\n## start\n\n## stop\nThree.\n")
