@@ -109,10 +109,9 @@ def _method(results: Results) -> Iterator[str]:
             "half are marked. `sched` and `threading.Timer` are measured at small sizes only.",
             "- Kafka's `SystemTimer` and `DelayedOperationPurgatory` are the published jars "
             "(kafka-server-common), driven from Java (`benchmarks/jvm`), with 3 s of warm-up for the JIT "
-            "compiler before the first size and 1 s before each other, G1 and a heap of 4 GB. A Kafka task is its "
-            "own callback and handle. Kafka leaves a "
-            "completed operation on its other keys until a purge by another thread, which these figures do not "
-            "count.",
+            "compiler before the first size and 1 s before each other, longer where it still gains, G1 and a heap "
+            "of 4 GB. A Kafka task is its own callback and handle. Kafka leaves a completed operation on its other "
+            "keys until a purge by another thread, which these figures do not count.",
             "- JVM thread-pool heap: `ScheduledThreadPoolExecutor` with one thread, removing what is cancelled.",
             "- A stall is the longest gap between two looks at the clock of the thread that uses the timer, the "
             "median over seven rounds, or fewer (three at least) where they take long. It contains what the "

@@ -138,9 +138,10 @@ final class Purgatories {
     /** As {@code Rounds.cost}, of work that times itself. */
     private static Sample rounds(Effort effort, IntToLongFunction work) {
         int count = Math.min(1_000, effort.most());
-        long warmUntil = System.nanoTime() + Math.round(effort.warm() * 1e9);
-        while (System.nanoTime() < warmUntil) {
+        double cost = Double.MAX_VALUE;
+        for (WarmUp warm = new WarmUp(effort); warm.another(cost); ) {
             long spent = Math.max(1, work.applyAsLong(count));
+            cost = (double) spent / count;
             long chunks = Math.max(1, Math.round(effort.seconds() * 1e9 / spent));
             count = (int) Math.min(chunks * count, effort.most());
         }
