@@ -29,6 +29,7 @@ cdef class TraceWheel:
 
     @cython.locals(ticks=cython.longlong)
     cdef int file(self, int row) except -1
+    cdef long long _ticks(self, int row) noexcept
     @cython.locals(level=cython.int, place=cython.longlong, bucket=cython.int, expiration=cython.longlong)
     cdef int _file_ahead(self, int row, long long ticks) except -1
     cdef bint may_wake_before(self, long long time) noexcept
@@ -36,6 +37,8 @@ cdef class TraceWheel:
     cdef bint wakes_before(self, long long time) noexcept
     @cython.locals(upcoming=cython.longlong)
     cdef int settle(self, long long target) except -1
+    @cython.locals(bucket=cython.int, row=cython.int, other=cython.int, ticks=cython.longlong)
+    cdef bint _reach_lone(self, long long target) noexcept
     @cython.locals(row=cython.int)
     cdef int next_due(self) noexcept
     cdef long long bucket_operations(self) noexcept

@@ -72,12 +72,15 @@ class TraceWheel:
 
     def file(self, row: int) -> None:
         """Put a row that is in no chain where its deadline belongs, seen from the clock. O(1)."""
-        ticks = (self._deadlines[row] + self._tick - 1) // self._tick
+        ticks = self._ticks(row)
         if ticks <= self.clock:
             self._next[row] = self._due
             self._due = row
         else:
             self._file_ahead(row, ticks)
+
+    def _ticks(self, row: int) -> int:
+        return (self._deadlines[row] + self._tick - 1) // self._tick
 
     def _file_ahead(self, row: int, ticks: int) -> None:
         level = 0
@@ -122,7 +125,27 @@ class TraceWheel:
             upcoming = self._next_ticks()
             if upcoming == self.clock or self.clock == target:
                 break
-            self._set_clock(target if upcoming == _NONE or upcoming > target else upcoming)
+            if upcoming == _NONE or upcoming > target:
+                self._set_clock(target)
+            elif not self._reach_lone(target):
+                self._set_clock(upcoming)
+
+    def _reach_lone(self, target: int) -> bool:
+        """Move the clock to the deadline of the row that comes next, if that is plain to see; whether it is."""
+        bucket = self._queue.first_bucket()
+        row = self._first[bucket]
+        other = self._next[row]
+        while other != _NONE and self._has_stopped(other):
+            other = self._next[other]
+        self._next[row] = other
+        ticks = self._ticks(row)
+        if other != _NONE or ticks > target or ticks >= self._queue.second_expiration():
+            return False
+        self._expiration[self._queue.pop()] = _NONE
+        self._first[bucket] = _NONE
+        self._set_clock(ticks)
+        self._due = row
+        return True
 
     def next_due(self) -> int:
         """Hand out a row that is due; -1 for none."""
