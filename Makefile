@@ -1,5 +1,6 @@
 # make demo    analyse the request log of a real Apache Kafka cluster, and name the report
 # make test    all tests, with the engine compiled and interpreted
+# make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
 # make bench   measure beside asyncio, uvloop, Kafka on the JVM and others, a quarter of an hour; BENCH=--quick for a
 #              short run, BENCH=--resume to go on with one that was interrupted
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 COMPILED := $(wildcard src/abeyance/*/*.pxd) $(patsubst %.pxd,%.py,$(wildcard src/abeyance/*/*.pxd))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
-.PHONY: demo test test-compiled test-interpreted check bench clean
+.PHONY: demo test test-compiled test-interpreted test-asyncio check bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.run: $(SET_UP)
@@ -34,7 +35,10 @@ test-compiled: $(VENV)/.test
 
 # The rooms below Spark, once more with every compiled module run from its own .py
 test-interpreted: $(VENV)/.test
-	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/purgatory
+	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/purgatory tests/aio
+
+test-asyncio: $(VENV)/.test
+	@PYTHONPATH=tests $(BIN)/python -m aio.conformance
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .

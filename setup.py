@@ -11,8 +11,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-# Those with a .pxd of their own; memory.pxd, clock.pxd, weak.pxd and thread_state.pxd are C only, included by those
-# that use them.
+# Those with a .pxd of their own; memory, clock, weak, thread_state and calling are C only, included by their users.
 COMPILED = [
     "abeyance.engine.slab",
     "abeyance.engine.delay_queue",
@@ -30,6 +29,9 @@ COMPILED = [
     "abeyance.purgatory.operation",
     "abeyance.purgatory.directory",
     "abeyance.purgatory.room",
+    "abeyance.aio.handle",
+    "abeyance.aio.schedule",
+    "abeyance.aio.loop",
 ]
 
 DIRECTIVES = {

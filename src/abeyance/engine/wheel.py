@@ -470,6 +470,10 @@ class TimingWheel:
         slot = self._slab.find(_whole(handle, "handle"))
         return None if slot < 0 else self._slab.deadline[slot] * self._tick
 
+    def items(self) -> list[object]:
+        """The items of all pending tasks, in no particular order. O(slots ever used)."""
+        return [self._slab.items[slot] for slot in self._slab.live_slots()]
+
     def spans(self) -> list[int]:
         """How long each wheel made so far is, in units: tick * wheel_size, tick * wheel_size**2, ..."""
         reach = self._tick  # a Python integer: the last wheels reach past 2**63
