@@ -18,6 +18,7 @@ _LONGEST = 160  # characters of a repr
 
 # Frames of these are how a task waits; the innermost one outside of them is where.
 _LIBRARIES = ("asyncio", "anyio", "abeyance.aio")
+_OURS = ("abeyance.aio.virtual.run", "pytest_abeyance")  # frames around the user's coroutine
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def _frames(step: object) -> Iterator[FrameType]:
         else:  # what stands between a coroutine and an async generator tells nothing, but refers to it
             links = (CoroutineType, GeneratorType, AsyncGeneratorType)
             frame, step = None, next((to for to in gc.get_referents(step) if isinstance(to, links)), None)
-        if frame is not None:
+        if frame is not None and frame.f_globals.get("__name__") not in _OURS:
             yield frame
 
 
@@ -121,10 +122,11 @@ def _awaited(inner: list[FrameType], future: object) -> str:
     """The library's call that was made, and on what; else the bare future."""
     if not inner:
         return "a task" if isinstance(future, asyncio.Task) else _short(future)
-    call = _function(inner[0])
     variables = inner[0].f_locals
     if "self" in variables:
-        return f"{call} of {_short(variables['self'])}"
+        owner = variables["self"]
+        return f"{type(owner).__qualname__}.{inner[0].f_code.co_name} of {_short(owner)}"
+    call = _function(inner[0])
     if call == "sleep" and "delay" in variables:
         return f"sleep({variables['delay']!r})"
     return f"{call}: {_short(future)}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from abeyance.aio.virtual.clock import VirtualClock
+from abeyance.aio.virtual.deadlock import DeadlockError
 from abeyance.aio.virtual.mount import Mount
 
 T = TypeVar("T")
@@ -37,6 +39,12 @@ def run_virtual(
             mount = Mount(runner.get_loop(), clock, lasting=True)
             try:
                 return runner.run(_held(clock, main))
+            except DeadlockError:
+                # What was stuck may be so again in the clean-up, and tasks that wait for one another in a circle
+                # cannot be cancelled at all: the first error is the one to tell.
+                with contextlib.suppress(DeadlockError, RecursionError):
+                    runner.close()
+                raise
             finally:
                 runner.close()
                 mount.take_off()

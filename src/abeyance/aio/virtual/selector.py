@@ -101,12 +101,18 @@ class VirtualSelector(selectors.BaseSelector):
 
     def _report(self, reason: str) -> None:
         """Tell the task that entered, by cancelling it; where there is none, or it would not hear, stop the loop."""
-        task = self.clock._task
+        task, told = self.clock._task, self.clock._deadlock
+        if told is not None:
+            self.clock._deadlock = None
+            raise told  # stuck again, on its way out: how it came to that is in the first report
         error = DeadlockError(reason, all_waiting(self._loop, first=task))
-        if task is None or task.done() or self.clock._deadlock is not None:
+        if task is None or task.done():
             raise error
+        try:
+            task.cancel("a deadlock in virtual time")
+        except RecursionError:  # it is one of a circle of tasks that wait for one another
+            raise error from None
         self.clock._deadlock = error
-        task.cancel("a deadlock in virtual time")
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         """As the real one."""
