@@ -130,7 +130,9 @@ class VirtualClock:
         if deadlock is not None:
             if task is not None:
                 task.uncancel()
-            raise deadlock from (None if isinstance(error, asyncio.CancelledError) else error)
+            if isinstance(error, asyncio.CancelledError):
+                raise deadlock.with_traceback(traceback) from None  # from where this task waited
+            raise deadlock from error
 
     def __repr__(self) -> str:
         how = "jumping" if self.autojump else "by hand"
