@@ -76,10 +76,15 @@ class Mount:
         for name in self._shadows:
             del vars(self.loop)[name]
         vars(self.loop).update(self._shadowed)
-        ahead = self._clock.time() - time.monotonic()
-        go_on: Callable[[], float] = lambda: time.monotonic() + ahead  # noqa: E731
+        go_on = _continued(self._clock.time())
         vars(self.loop)["time"] = go_on
         _tell(self.loop, go_on)
+
+
+def _continued(begin: float) -> Callable[[], float]:
+    """The machine's clock, set so that it shows `begin` now."""
+    ahead = begin - time.monotonic()
+    return lambda: max(begin, time.monotonic() + ahead)  # the sum's rounding must not take it back
 
 
 def _name(loop: asyncio.AbstractEventLoop) -> str:
@@ -108,8 +113,6 @@ class _Deadline(float):
 
     def __lt__(self, other: float) -> bool:
         return float.__lt__(self, other) or (self == other and self.order < getattr(other, "order", self.order))
-
-    __hash__ = float.__hash__
 
 
 def _in_order_of_calls(call_at: Callable[..., asyncio.TimerHandle]) -> Callable[..., asyncio.TimerHandle]:

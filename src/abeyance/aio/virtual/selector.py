@@ -85,10 +85,10 @@ class VirtualSelector(selectors.BaseSelector):
     def _reason(self, target: float | None, outlook: Outlook, deadline: float | None) -> str:
         now = f"{self.clock.time():.9g} s"
         if outlook.busy or (target is None and outlook.chances):
-            silent = ", ".join(outlook.busy or outlook.chances)
+            awaited = ", ".join(outlook.busy or outlook.chances)
             return (
                 f"nothing happened for {self.clock._patience:g} s of real time, the clock's patience, at {now} of "
-                f"virtual time, while only this could go on: {silent}"
+                f"virtual time: it waits for {awaited}"
             )
         if target is not None:
             return f"the clock has come to its limit: at {now} what goes on next is at {target:.9g} s"

@@ -46,7 +46,7 @@ class Sockets:
         for fd in sorted(waited_on):
             mine = ends[fd]
             if mine is None:
-                elsewhere.append(f"file {fd}")
+                elsewhere.append(f"file descriptor {fd}")
             elif mine[1] is None:
                 listening.append(f"the listening socket {_address(mine[0])}")
             elif (mine[1], mine[0]) not in both:

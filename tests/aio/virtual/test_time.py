@@ -14,7 +14,7 @@ from datetime import timedelta
 import pytest
 
 from abeyance import aio
-from aio.conftest import RunReal, RunVirtual
+from aio.virtual.loops import RunReal, RunVirtual
 
 HOUR = 3600.0
 YEAR = 365 * 24 * HOUR

@@ -11,7 +11,7 @@ from typing import NoReturn
 import pytest
 
 from abeyance import aio
-from aio.conftest import Main, RunReal, RunVirtual
+from aio.virtual.loops import Main, RunReal, RunVirtual
 
 HOUR = 3600.0
 
@@ -71,7 +71,7 @@ def test_each_task_is_told_with_its_place_and_what_it_waits_for(run_virtual: Run
         lines = source.read().splitlines()
     for waiting in (error.waiting[0], told["taker"], told["locker"], told["bare"]):
         path, number = waiting.place.rsplit(":", 1)
-        assert path.endswith("tests/aio/test_virtual_deadlock.py")
+        assert path.endswith("tests/aio/virtual/test_deadlock.py")
         assert lines[int(number) - 1].strip() == waiting.source
         assert waiting.source.endswith("# here")
 
@@ -262,7 +262,10 @@ def test_a_socket_that_stays_silent_is_told_when_patience_ends(run_virtual: RunV
     began = time.monotonic()
     error = deadlock(run_virtual, main(), aio.VirtualClock(patience=0.1))
     assert time.monotonic() - began >= 0.1
-    assert "nothing happened for 0.1 s of real time, the clock's patience, at 0 s of virtual time" in error.reason
+    assert (
+        "nothing happened for 0.1 s of real time, the clock's patience, at 0 s of virtual time: it waits for the "
+        in error.reason
+    )
     assert "the socket 127.0.0.1:" in error.reason
     assert "the listening socket 127.0.0.1:" in error.reason
     assert error.waiting[0].awaits.startswith("Server.serve_forever of <Server sockets=")
@@ -276,7 +279,7 @@ def test_a_job_that_never_ends_is_told_when_patience_ends(run_virtual: RunVirtua
         await asyncio.wait_for(asyncio.to_thread(job), HOUR)
 
     error = deadlock(run_virtual, main(), aio.VirtualClock(patience=0.1))
-    assert "while only this could go on: the executor job " in error.reason
+    assert "of virtual time: it waits for the executor job " in error.reason
     assert "test_a_job_that_never_ends_is_told_when_patience_ends.<locals>.job" in error.reason
 
 

@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from abeyance import aio
-from aio.conftest import RunReal, RunVirtual
-from aio.virtual_loops import LOOPS
+from aio.virtual.loops import LOOPS, RunReal, RunVirtual
 
 HOUR = 3600.0
 LATER = 0.2  # real seconds: longer than any grace, so only what is known to be under way is waited for
@@ -322,8 +321,7 @@ def test_a_signal_comes_before_the_clock_moves(run_virtual: RunVirtual) -> None:
 # Other people's threads
 
 
-@pytest.mark.parametrize("name", LOOPS)
-def test_a_job_in_anyios_threads_is_waited_for(name: str) -> None:
+def test_a_job_in_anyios_threads_is_waited_for(loop_name: str) -> None:
     anyio = pytest.importorskip("anyio", reason="anyio is not installed")
 
     async def main() -> None:
@@ -335,7 +333,7 @@ def test_a_job_in_anyios_threads_is_waited_for(name: str) -> None:
             await anyio.sleep(HOUR)
             assert clock.time() == began + HOUR
 
-    anyio.run(main, backend_options={"loop_factory": LOOPS[name]})
+    anyio.run(main, backend_options={"loop_factory": LOOPS[loop_name]})
 
 
 def test_leaving_while_a_job_runs_does_not_lose_it(run: RunReal) -> None:
