@@ -237,9 +237,30 @@ async def test_deadlock():
 
 @pytest.mark.virtual_time(loop_factory=asyncio.new_event_loop)
 async def test_factory(): pass
+
+from abeyance import aio
+
+@pytest_asyncio.fixture
+async def clock():
+    async with aio.virtual_time() as clock:
+        yield clock
+
+@pytest_asyncio.fixture
+async def hour(clock):
+    began = clock.time()
+    await asyncio.sleep(HOUR)
+    yield clock.time() - began
+    await asyncio.sleep(HOUR)
+
+async def test_fixture_in_virtual_time(hour, clock):
+    await asyncio.sleep(HOUR)
+    assert hour == HOUR
+
+async def test_deadlock_under_a_fixture(hour):
+    await asyncio.Event().wait()
 """
     result = run(pytester, tests, *WITH_OTHERS)
-    result.assert_outcomes(passed=7, failed=2)
+    result.assert_outcomes(passed=8, failed=3)
     result.stdout.fnmatch_lines(["*DeadlockError: nothing can run any more*", "*made by pytest-asyncio; set it there*"])
 
 

@@ -43,7 +43,7 @@ class Outside:
         """Everything here belongs to the thread of `loop`, in which virtual time begins now."""
         self._loop: Any = loop
         self._io_grace = io_grace
-        self._jobs: dict[object, str] = {}
+        self._jobs: dict[asyncio.Future[Any], str] = {}
         self._processes: list[asyncio.SubprocessTransport] = []
         self._threads = Threads()
         self.sockets = Sockets(loop)
@@ -66,7 +66,6 @@ class Outside:
         loop = self._loop
         return {
             "run_in_executor": self._watch_job(loop.run_in_executor),
-            "shutdown_default_executor": self._watch_shutdown(loop.shutdown_default_executor),
             "subprocess_exec": self._watch_process(loop.subprocess_exec),
             "subprocess_shell": self._watch_process(loop.subprocess_shell),
         }
@@ -79,16 +78,6 @@ class Outside:
             return job
 
         return run_in_executor
-
-    def _watch_shutdown(self, shut_down: Callable[..., Any]) -> Callable[..., Any]:
-        async def shutdown_default_executor(*args: Any, **options: Any) -> Any:
-            self._jobs[self] = "the default executor's shutdown"
-            try:
-                return await shut_down(*args, **options)
-            finally:
-                self._jobs.pop(self, None)
-
-        return shutdown_default_executor
 
     def _watch_process(self, start: Callable[..., Any]) -> Callable[..., Any]:
         async def start_process(*args: Any, **options: Any) -> Any:
