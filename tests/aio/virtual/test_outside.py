@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from abeyance import aio
+from abeyance.aio.virtual.threads import has_job
 from aio.virtual.loops import LOOPS, RunReal, RunVirtual
 
 HOUR = 3600.0
@@ -70,6 +71,30 @@ def test_a_job_given_to_a_pool_directly_is_noticed(run_virtual: RunVirtual) -> N
         assert now() == 0.0
 
     run_virtual(main())
+
+
+def test_a_worker_that_was_idle_before_is_watched_and_one_with_work_of_its_own_is_not(run_virtual: RunVirtual) -> None:
+    async def main(pool: concurrent.futures.Executor) -> None:
+        async with asyncio.timeout(HOUR):
+            assert await asyncio.wrap_future(pool.submit(slow, "direct")) == "direct"
+        assert now() == 0.0
+        await asyncio.sleep(HOUR)
+
+    def hold() -> None:
+        started.set()
+        stop.wait()
+
+    workers, started, stop = list[threading.Thread](), threading.Event(), threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(1) as idle, concurrent.futures.ThreadPoolExecutor(1) as busy:
+        idle.submit(lambda: workers.append(threading.current_thread())).result()
+        busy.submit(hold)
+        assert started.wait(60)
+        while has_job(workers[0]):  # its job is done before the worker knows
+            time.sleep(0.001)
+        try:
+            run_virtual(main(idle), aio.VirtualClock(patience=60))
+        finally:
+            stop.set()
 
 
 def test_a_job_in_another_process_is_waited_for(run_virtual: RunVirtual) -> None:

@@ -3,8 +3,8 @@
 For tests and simulations. `asyncio.sleep(3600)`, `asyncio.timeout`, `wait_for`, `call_later` and whatever is built on
 them finish at once, in the order of their deadlines, the same way at every run. docs/virtual-time.md is its manual.
 
-The idea is that of trio's MockClock with an autojump threshold, and before it Alistair Miles' fluxcapacitor: time is
-only ever waited for, so when everybody waits, nobody sees whether it passed slowly or at once. How the rooms divide:
+The idea is that of trio's MockClock with its autojump, and of fluxcapacitor before it: time is only ever waited for, so
+when everybody waits, nobody sees whether it passed slowly or at once. How the rooms divide:
 
 * `clock` is what the user holds: the time, where it may go next, who entered.
 * `selector` is the place where a loop sleeps. It decides what is done there instead.

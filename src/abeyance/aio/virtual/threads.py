@@ -16,7 +16,7 @@ class Threads:
 
     def __init__(self) -> None:
         """From now on."""
-        self._known = {thread for thread in threading.enumerate() if _works(thread) is not False}
+        self._known = {thread for thread in threading.enumerate() if has_job(thread) is not False}
         if threading.current_thread() is not threading.main_thread():
             self._known.discard(threading.main_thread())
 
@@ -25,7 +25,7 @@ class Threads:
         at_work, others = [], []
         for thread in threading.enumerate():
             if thread not in self._known:
-                works = _works(thread)
+                works = has_job(thread)
                 if works:
                     at_work.append(f"a job in the worker thread {thread.name}")
                 elif works is None:
@@ -33,7 +33,7 @@ class Threads:
         return at_work, others
 
 
-def _works(thread: threading.Thread) -> bool | None:
+def has_job(thread: threading.Thread) -> bool | None:
     """Whether a worker of a pool has a job; None for a thread that is no such worker.
 
     Neither pool has a call for it. A worker of `concurrent.futures` is between jobs when the function in which it waits
