@@ -55,7 +55,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 def _is_virtual(item: pytest.Function) -> bool:
     if _is_async(item):
-        return item.get_closest_marker("virtual_time") is not None or "virtual_time" in item.fixturenames
+        return item.get_closest_marker("virtual_time") is not None or _given_clock(item) is not None
     if any(mark.name == "virtual_time" for mark in item.own_markers):  # a marker of its class or module is no mistake
         pytest.fail("@pytest.mark.virtual_time is for `async def` tests: this one has no loop", pytrace=False)
     return False
@@ -94,7 +94,7 @@ def _host(item: pytest.Function) -> str | None:
 
 
 def _in_virtual_time(item: pytest.Function, test: Callable[..., Any]) -> Callable[..., Any]:
-    clock: Any = item.funcargs.get("virtual_time") or _new_clock(item)
+    clock = _given_clock(item) or _new_clock(item)
     loop_factory = _options(item).get("loop_factory")
     host = _host(item)
     if host is None:
@@ -122,6 +122,12 @@ def _in_virtual_time(item: pytest.Function, test: Callable[..., Any]) -> Callabl
             return await test(*args, **kwargs)
 
     return on_their_loop
+
+
+def _given_clock(item: pytest.Function) -> VirtualClock | None:
+    """The fixture's, ours or one that the user put in its place; not what another fixture of that name gives."""
+    clock: Any = item.funcargs.get("virtual_time")
+    return clock if type(clock).__module__.startswith("abeyance.") else None
 
 
 def _new_clock(item: pytest.Function) -> VirtualClock:

@@ -57,6 +57,29 @@ async def test_fixture_of_a_fixture(clock):
     await asyncio.sleep(HOUR)
     assert clock.time() == now() == HOUR
 
+class TestOverridden:
+    @pytest.fixture
+    def virtual_time(self):
+        from abeyance import aio
+        return aio.VirtualClock(start=HOUR)
+
+    async def test_own_clock(self, virtual_time):
+        await asyncio.sleep(HOUR)
+        assert now() == 2 * HOUR
+
+class TestNamesake:
+    @pytest.fixture
+    def virtual_time(self):
+        return 12
+
+    @pytest.mark.virtual_time
+    async def test_marked(self, virtual_time):
+        await asyncio.sleep(HOUR)
+        assert virtual_time == 12
+
+    def test_sync(self, virtual_time):
+        assert virtual_time == 12
+
 @pytest.mark.virtual_time
 class TestClass:
     async def test_method(self):
@@ -84,7 +107,7 @@ class TestUnit(unittest.TestCase):
         await asyncio.sleep(HOUR)
         self.assertEqual(now(), HOUR)
 """
-    run(pytester, tests).assert_outcomes(passed=8)
+    run(pytester, tests).assert_outcomes(passed=11)
 
 
 def test_options(pytester: pytest.Pytester) -> None:
