@@ -40,21 +40,21 @@ class VirtualSelector(selectors.BaseSelector):
 
         Raises DeadlockError where the clock cannot move and no task is left to be told.
         """
-        events = self._real.select(0)
-        if events or (timeout is not None and timeout <= 0):
-            return events
+        if timeout is not None and timeout <= 0:
+            return self._real.select(0)
         deadline = self._next_deadline(timeout)
         target = self.clock._step(deadline)
         waited = 0.0  # counted, not measured: tests freeze the machine's clocks, too
         while True:
+            # In this order: what ends out there wakes the loop first, and looks idle afterwards.
             outlook = self._outside.look(self._real.get_map())
             left = (self.clock._patience if outlook.needs_patience(target) else outlook.grace) - waited
-            if left <= 0:
-                break
-            events = self._real.select(min(left, _SLICE))
+            events = self._real.select(min(max(left, 0), _SLICE))
             if events:
                 return events
-            waited += min(left, _SLICE)
+            if left <= _SLICE:
+                break
+            waited += _SLICE
         if target is None or outlook.busy or target > self.clock._end_of_time:
             self._report(self._reason(target, outlook, deadline))
         else:

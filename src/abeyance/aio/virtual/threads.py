@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from types import CodeType
 from typing import Any
 
 
@@ -34,16 +35,25 @@ class Threads:
 
 
 def has_job(thread: threading.Thread) -> bool | None:
-    """Whether a worker of a pool has a job; None for a thread that is no such worker.
+    """Whether a worker of a pool has a job, or may be about to; None for a thread that is no such worker.
 
-    Neither pool has a call for it. A worker of `concurrent.futures` is between jobs when the function in which it waits
-    for one is the innermost that runs; one of anyio's counts its jobs in its queue.
+    Neither `concurrent.futures` nor anyio has a call for it. Both count, though: anyio's worker the jobs in its queue.
     """
     futures: Any = sys.modules.get("concurrent.futures.thread")
     if futures is not None and thread in futures._threads_queues:
-        frame = sys._current_frames().get(thread.ident or 0)
-        waits = frame is None or frame.f_code is futures._worker.__code__
-        return not waits or futures._threads_queues[thread].qsize() > 0
+        return futures._threads_queues[thread].qsize() > 0 or _is_claimed(thread, futures._worker.__code__)
     if type(thread).__module__ == "anyio._backends._asyncio":
         return bool(thread.queue.unfinished_tasks)  # type: ignore[attr-defined]
     return None
+
+
+def _is_claimed(thread: threading.Thread, waiting: CodeType) -> bool:
+    """Whether a worker of `concurrent.futures` is anywhere but in the function in which it waits for jobs.
+
+    Where it is, it may have taken one just now. But whoever submitted that has taken it from the count of idle workers.
+    """
+    frame = sys._current_frames().get(thread.ident or 0)
+    if frame is None or frame.f_code is not waiting:
+        return True
+    pool = frame.f_locals["executor_reference"]()
+    return pool is not None and pool._idle_semaphore._value < len(pool._threads)
