@@ -9,6 +9,8 @@ from abeyance import aio
 T = TypeVar("T")
 Main = Coroutine[Any, Any, T]
 
+HOUR = 3600.0
+
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.SelectorEventLoop}
 
 
@@ -18,3 +20,7 @@ class RunVirtual(Protocol):
 
 class RunReal(Protocol):
     def __call__(self, main: Main[T], debug: bool | None = None) -> T: ...
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()

@@ -11,9 +11,7 @@ from typing import NoReturn
 import pytest
 
 from abeyance import aio
-from aio.virtual.loops import Main, RunReal, RunVirtual
-
-HOUR = 3600.0
+from aio.virtual.loops import HOUR, Main, RunReal, RunVirtual
 
 
 def deadlock(run_virtual: RunVirtual, main: Main[object], clock: aio.VirtualClock | None = None) -> aio.DeadlockError:

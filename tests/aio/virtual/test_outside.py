@@ -19,14 +19,9 @@ import pytest
 
 from abeyance import aio
 from abeyance.aio.virtual.threads import has_job
-from aio.virtual.loops import LOOPS, RunReal, RunVirtual
+from aio.virtual.loops import HOUR, LOOPS, RunReal, RunVirtual, now
 
-HOUR = 3600.0
 LATER = 0.2  # real seconds: longer than any grace, so only what is known to be under way is waited for
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def slow(result: str, delay: float = LATER) -> str:
