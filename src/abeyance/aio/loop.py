@@ -96,6 +96,13 @@ class WheelTimers:
         """
         self._schedule.use_clock(clock)
 
+    def _upcoming(self) -> float | None:
+        """When the next timer, or its bucket, comes up, in seconds on the loop's clock; None for never. O(1).
+
+        For virtual time, which goes there when nothing else can run.
+        """
+        return self._schedule.upcoming()
+
     def close(self) -> None:
         """As asyncio's. Pending timers are let go of, and never called."""
         super().close()  # type: ignore[misc]

@@ -11,7 +11,10 @@ Main = Coroutine[Any, Any, T]
 
 HOUR = 3600.0
 
-LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.SelectorEventLoop}
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.SelectorEventLoop,
+    "abeyance": aio.EventLoop,
+}
 
 
 class RunVirtual(Protocol):

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from abeyance.aio.loop import EventLoop
 from abeyance.aio.virtual.clock import VirtualClock
 from abeyance.aio.virtual.deadlock import DeadlockError
 from abeyance.aio.virtual.mount import Mount
@@ -19,12 +20,12 @@ def run_virtual(
     *,
     clock: VirtualClock | None = None,
     debug: bool | None = None,
-    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] = EventLoop,
 ) -> T:
     """Run the coroutine `main` on a new loop in virtual time, close the loop, and return what `main` returned.
 
     `clock` defaults to `VirtualClock()`, which starts at 0; `debug` and `loop_factory` are those of `asyncio.Runner`,
-    and the default loop is asyncio's selector loop. What is cancelled at the end is so in virtual time, too.
+    and the default loop is that of `aio.run`. What is cancelled at the end is so in virtual time, too.
 
     Raises DeadlockError when nothing can run any more, TypeError when `main` is no coroutine, and RuntimeError inside
     a running loop, on a loop that has no selector, or when `clock` is in use.
@@ -35,7 +36,7 @@ def run_virtual(
         if asyncio._get_running_loop() is not None:
             raise RuntimeError("run_virtual makes a loop of its own; inside of one use `async with virtual_time()`")
         clock = VirtualClock() if clock is None else clock
-        with asyncio.Runner(debug=debug, loop_factory=loop_factory or asyncio.SelectorEventLoop) as runner:
+        with asyncio.Runner(debug=debug, loop_factory=loop_factory) as runner:
             mount = Mount(runner.get_loop(), clock, lasting=True)
             try:
                 return runner.run(_held(clock, main))
