@@ -11,7 +11,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-COMPILED := $(wildcard src/abeyance/*/*.pxd) $(patsubst %.pxd,%.py,$(wildcard src/abeyance/*/*.pxd))
+COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd)
+COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
 .PHONY: demo test test-compiled test-interpreted test-asyncio check bench clean
@@ -35,7 +36,7 @@ test-compiled: $(VENV)/.test
 
 # The rooms below Spark, once more with every compiled module run from its own .py
 test-interpreted: $(VENV)/.test
-	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/purgatory tests/aio
+	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/idle tests/purgatory tests/aio
 
 test-asyncio: $(VENV)/.test
 	@PYTHONPATH=tests $(BIN)/python -m aio.conformance

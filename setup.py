@@ -25,6 +25,7 @@ COMPILED = [
     "abeyance.timer.base",
     "abeyance.timer.manual",
     "abeyance.timer.system",
+    "abeyance.idle",
     "abeyance.purgatory.nesting",
     "abeyance.purgatory.operation",
     "abeyance.purgatory.directory",

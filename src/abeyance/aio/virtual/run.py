@@ -20,7 +20,7 @@ def run_virtual(
     *,
     clock: VirtualClock | None = None,
     debug: bool | None = None,
-    loop_factory: Callable[[], asyncio.AbstractEventLoop] = EventLoop,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> T:
     """Run the coroutine `main` on a new loop in virtual time, close the loop, and return what `main` returned.
 
@@ -36,7 +36,7 @@ def run_virtual(
         if asyncio._get_running_loop() is not None:
             raise RuntimeError("run_virtual makes a loop of its own; inside of one use `async with virtual_time()`")
         clock = VirtualClock() if clock is None else clock
-        with asyncio.Runner(debug=debug, loop_factory=loop_factory) as runner:
+        with asyncio.Runner(debug=debug, loop_factory=loop_factory or EventLoop) as runner:
             mount = Mount(runner.get_loop(), clock, lasting=True)
             try:
                 return runner.run(_held(clock, main))
