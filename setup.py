@@ -26,6 +26,7 @@ COMPILED = [
     "abeyance.timer.manual",
     "abeyance.timer.system",
     "abeyance.idle",
+    "abeyance.aio.timer",
     "abeyance.purgatory.nesting",
     "abeyance.purgatory.operation",
     "abeyance.purgatory.directory",

@@ -1,0 +1,318 @@
+"""The wheel on a running asyncio loop, any loop: for libraries that do not own it.
+
+Ground rules, on top of those of timer/base.py
+----------------------------------------------
+* One handle of the loop's stands for all tasks: it wakes the timer when the next bucket comes up. `_wakes_at` says
+  when that is: `_NEVER` where there is no handle, `_AWAKE` during a turn, which sets the next by itself.
+* The loop's clock and its `call_at` may be anybody's code (a virtual clock's, say), so both are called with the lock
+  free. An earlier deadline is noted under the lock, as `_early`, and the handle set again after it.
+* The loop keeps the timer alive while tasks are pending, so that they run even if nobody else refers to it; not
+  longer, though its handle may be set still. Hence the handle refers to a `_Keeper`, which refers to the timer
+  strongly or weakly.
+* uvloop's clock shows the millisecond in which the loop's present round began. Tasks are started by the machine's
+  clock instead, which is ahead of it, or what a slow callback starts would be early by as long as that took; and
+  they are due by the loop's, as on every loop.
+* Only the loop's thread starts, refreshes and closes. Any thread may cancel and count: those touch the wheel and the
+  keeper only, under the lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+import time
+import weakref
+from contextvars import Context, copy_context
+from datetime import timedelta
+from inspect import iscoroutinefunction
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+try:
+    import cython
+except ImportError:
+    from abeyance.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyance.timer.clock import monotonic_ns
+else:
+    from cython.cimports.abeyance.timer.clock import monotonic_ns
+
+from abeyance.timer.base import Callback, ErrorHandler, PendingTask, TimerClosedError, _unpack
+from abeyance.timer.base import Timer as _Timer
+from abeyance.timer.task import TimerTask
+from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
+
+_NEVER = NEVER  # C constants when compiled
+_AWAKE = -NEVER
+_BATCH = 1024  # tasks in a turn, and
+_SLICE = 5_000_000  # nanoseconds in a turn, before the loop gets to what else it has to do
+_PAUSE = 0.001  # seconds: how long to wait at least for a loop that has woken us early
+
+
+class _Keeper:
+    """What the loop's handle holds: the timer while tasks are pending, and by a weak reference always."""
+
+    __slots__ = ("reference", "timer")
+
+    def __init__(self, timer: Timer) -> None:
+        self.timer: Timer | None = None
+        self.reference = weakref.ref(timer)
+
+
+class Timer(_Timer):
+    """`call_later` and its like on the wheel, in the event loop that runs: asyncio's own, uvloop's, or ours.
+
+    Tasks run in the loop, as its own callbacks do: in its thread, in the context in which they were scheduled, their
+    errors going to the loop's exception handler. The clock is the loop's, `loop.time()`, a virtual one too; a task
+    never runs while it shows less than the deadline, though some loops' own timers do. Many that come due at once
+    run in turns of at most five milliseconds, with the loop's other work in between.
+
+    To start, refresh and close from another thread, go through `loop.call_soon_threadsafe`; in the loop's debug mode
+    what does not is refused. `cancel`, `pending` and `len` are safe from any thread.
+
+    It needs no closing: dropped, it is freed with its last task.
+    """
+
+    __slots__ = ("_context", "_debug", "_early", "_handle", "_keeper", "_lags", "_loop", "_wakes_at")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        tick: float | timedelta = 0.001,
+        wheel_size: int = 64,
+        on_error: ErrorHandler | None = None,
+    ) -> None:
+        """For `loop`, by default the running one (RuntimeError if none runs). `tick` in seconds.
+
+        `on_error(error, callback)` gets what callbacks raise, instead of the loop's exception handler.
+        """
+        if loop is None:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                raise RuntimeError("no event loop runs: make the Timer inside a coroutine, or pass loop=") from None
+        super().__init__(tick, wheel_size, to_nanoseconds(loop.time(), "loop.time()"), on_error)
+        self._loop: asyncio.AbstractEventLoop = loop
+        self._lags = _has_uvloops_clock(loop)
+        self._context = copy_context()  # of what this package schedules for itself
+        self._debug = loop.get_debug()
+        self._early = False
+        self._handle: asyncio.TimerHandle | None = None
+        self._keeper = _Keeper(self)
+        self._wakes_at = _NEVER
+
+    # -- for users -----------------------------------------------------------------------------------------
+
+    def call_later(
+        self, delay: float | timedelta, callback: Callback, *args: Any, context: Context | None = None
+    ) -> TimerTask:
+        """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
+
+        As `abeyance.Timer.call_later`, and as the loop's own: `context` is what it runs in, by default a copy of the
+        present one. Raises TypeError for a coroutine function in debug mode; without it, a callback that returns a
+        coroutine is reported as an error when it has run, for nobody would await that.
+        """
+        self._check_callback(callback)
+        run = copy_context().run if context is None else context.run
+        return self._start_later(run, (callback, *args), to_nanoseconds(delay, "delay"))
+
+    def call_at(self, deadline: float, callback: Callback, *args: Any, context: Context | None = None) -> TimerTask:
+        """Run `callback(*args)` once, at `deadline` in seconds on the loop's clock. O(1)."""
+        self._check_callback(callback)
+        run = copy_context().run if context is None else context.run
+        deadline_ns = to_nanoseconds(deadline, "deadline")
+        return self._start(run, (callback, *args), deadline_ns - self._now(), deadline_ns)
+
+    def close(self) -> list[PendingTask]:
+        """Stop; return what was still pending, in the order in which it would have run. Refuses tasks after it."""
+        self._check_thread()
+        pending = super().close()
+        self._keeper.timer = None
+        self._disarm()
+        return [PendingTask(deadline, *_without_context(callback, args)) for deadline, callback, args in pending]
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop in which tasks run."""
+        return self._loop
+
+    def __repr__(self) -> str:
+        return f"<aio.Timer {'closed' if self._closed else f'{len(self)} pending'}>"
+
+    # -- what every timer does, in a loop ------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return time.monotonic_ns() if self._lags else self._due_by()
+
+    def _due_by(self) -> int:
+        """The loop's clock, in nanoseconds."""
+        return to_nanoseconds(self._loop.time(), "loop.time()")
+
+    def _start(self, callback: Callback, args: tuple[Any, ...], delay: int, deadline: int) -> TimerTask:
+        if self._debug:
+            self._check_thread()
+        if self._loop.is_closed():
+            raise TimerClosedError(f"the event loop of {self!r} is closed: make a Timer in the one that runs")
+        task = _Timer._start(self, callback, args, delay, deadline)
+        if self._early:
+            try:
+                self._arm(False)
+            except BaseException:
+                task.cancel()  # or it would be accepted and never run
+                raise
+        return task
+
+    def _cancel(self, task: TimerTask) -> bool:
+        prevented = _Timer._cancel(self, task)
+        if prevented:
+            self._enter()
+            if len(self._wheel) == 0:
+                self._keeper.timer = None
+            self._leave()
+        return prevented
+
+    def _refresh(self, task: TimerTask) -> bool:
+        if self._debug:
+            self._check_thread()
+        deadline = self._now() + task._delay
+        if deadline > _NEVER:
+            deadline = _NEVER
+        self._enter()
+        try:
+            pending = self._wheel.refresh(task._handle, deadline)
+            if pending:
+                task._deadline = deadline
+                self._deadline_added(deadline)
+        finally:
+            self._leave()
+        if self._early:
+            self._arm(False)
+        return pending
+
+    def _deadline_added(self, deadline: int) -> None:
+        self._keeper.timer = self
+        if deadline < self._wakes_at:
+            self._early = True
+
+    def _run(self, item: object) -> None:
+        callback, args = _unpack(item)
+        try:
+            result = callback(*args)
+            if type(result) is CoroutineType:
+                result.close()  # nobody awaits it, and Python need not say so besides
+                raise TypeError("the callback returned a coroutine: schedule a plain function that makes a task of it")
+        except (SystemExit, KeyboardInterrupt):  # these end the loop, as out of its own callbacks
+            raise
+        except BaseException as error:  # noqa: BLE001  reported
+            self._report(error, _without_context(callback, args)[0])
+
+    def _report(self, error: BaseException, callback: Callback) -> None:
+        if self._on_error is not None:
+            _Timer._report(self, error, callback)
+            return
+        self._enter()
+        self._failed += 1
+        self._leave()
+        self._loop.call_exception_handler(
+            {"message": f"Exception in callback {callback!r}", "exception": error, "timer": self}
+        )
+
+    # -- turns ---------------------------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        """Run what is due, within a turn's budget, and have the loop wake this again for what is left."""
+        due_at = self._wakes_at
+        self._handle = None
+        self._wakes_at = _AWAKE
+        self._wakeups += 1
+        left = _BATCH
+        ends = monotonic_ns() + _SLICE
+        now = self._due_by()
+        try:
+            while left > 0:
+                item = None
+                self._enter()
+                try:
+                    if not self._closed:
+                        item = self._wheel.poll(now)
+                        if len(self._wheel) == 0:
+                            self._keeper.timer = None
+                finally:
+                    self._leave()
+                if item is None:
+                    break
+                self._run(item)
+                item = None  # not to be kept alive while the next one is looked for
+                left = 0 if monotonic_ns() > ends else left - 1
+        finally:
+            self._arm(now < due_at)
+
+    def _arm(self, early: bool) -> None:
+        """Have the loop wake this when the next bucket comes up; a little later if it has just been `early`."""
+        self._disarm()
+        self._debug = self._loop.get_debug()
+        upcoming = _NEVER
+        self._enter()
+        try:
+            found = self._wheel.next_expiration()
+            if found is not None:
+                upcoming = found
+        finally:
+            self._leave()
+        if upcoming < _NEVER:
+            when = _not_before(upcoming)
+            if early:
+                when = max(when, self._loop.time() + _PAUSE)
+            self._handle = self._loop.call_at(when, _wake, self._keeper, context=self._context)
+            self._wakes_at = upcoming
+
+    def _disarm(self) -> None:
+        self._early = False
+        self._wakes_at = _NEVER
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.cancel()
+
+    def _check_callback(self, callback: Callback) -> None:
+        if not callable(callback):
+            raise TypeError(f"callback must be callable, not {callback!r}")
+        if self._debug and iscoroutinefunction(callback):
+            raise TypeError(f"callback must be a plain function, not {callback!r}: let it make a task")
+
+    def _check_thread(self) -> None:
+        """Refuse another thread while the loop runs in its own."""
+        if self._loop.is_running() and asyncio._get_running_loop() is not self._loop:
+            raise RuntimeError(f"{self!r} was called from outside its event loop: go through loop.call_soon_threadsafe")
+
+
+def _has_uvloops_clock(loop: asyncio.AbstractEventLoop) -> bool:
+    uvloop = sys.modules.get("uvloop")
+    return uvloop is not None and type(loop).time is uvloop.Loop.time and "time" not in vars(loop)
+
+
+def _wake(keeper: _Keeper) -> None:
+    """The loop's handle."""
+    timer = keeper.reference()
+    if timer is not None:
+        timer._turn()
+
+
+def _without_context(callback: Any, args: tuple[Any, ...]) -> tuple[Callback, tuple[Any, ...]]:
+    """What the user gave, of what `call_later` has made of it."""
+    if isinstance(getattr(callback, "__self__", None), Context):
+        return args[0], args[1:]
+    return callback, args
+
+
+def _not_before(deadline: int) -> float:
+    """Seconds, and the next float where the nearest, turned back into nanoseconds, would be too early.
+
+    A virtual clock that stops at just that time would wake us too early for ever.
+    """
+    seconds = to_seconds(deadline)
+    while to_nanoseconds(seconds, "deadline") < deadline:
+        seconds = math.nextafter(seconds, math.inf)
+    return seconds
