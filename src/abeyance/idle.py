@@ -79,7 +79,7 @@ class IdleDetector:
     a tick of the timer later. What it raises goes where the timer reports errors, and harms no other. To be seen
     again, in `on_idle` or after it, begins anew.
 
-    Memory: some 50 bytes a peer, itself not counted.
+    Memory: some 60 bytes a peer, itself not counted.
     """
 
     __slots__ = (

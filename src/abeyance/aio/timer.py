@@ -128,7 +128,8 @@ class Timer(_Timer):
 
     def close(self) -> list[PendingTask]:
         """Stop; return what was still pending, in the order in which it would have run. Refuses tasks after it."""
-        self._check_thread()
+        if self._debug:
+            self._check_thread()
         pending = super().close()
         self._keeper.timer = None
         self._disarm()
