@@ -281,7 +281,10 @@ def test_p4_a_cancelled_wait_leaves_its_keys_and_the_timer_at_once(timer: bool) 
 
 
 @pytest.mark.parametrize("completing", [True, False])
-def test_p1_cancelled_in_the_moment_of_its_end_it_ends_once_and_silently(completing: bool) -> None:
+@pytest.mark.parametrize("cancelled_first", [True, False])
+def test_p1_cancelled_in_the_moment_of_its_end_it_ends_once_and_silently(
+    completing: bool, cancelled_first: bool
+) -> None:
     async def main() -> None:
         reported: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
@@ -295,8 +298,11 @@ def test_p1_cancelled_in_the_moment_of_its_end_it_ends_once_and_silently(complet
         wait = asyncio.create_task(purgatory.wait(["k"], until, timeout=30))
         await settle()
         level.value = 1
+        if cancelled_first:
+            wait.cancel()  # the task hears of it at its next step
         purgatory.check("k")
-        wait.cancel()
+        if not cancelled_first:
+            wait.cancel()
         with pytest.raises(asyncio.CancelledError):
             await wait
         del wait
@@ -304,6 +310,7 @@ def test_p1_cancelled_in_the_moment_of_its_end_it_ends_once_and_silently(complet
         assert reported == []
         stats = purgatory.stats()
         assert stats.completed + stats.expired + stats.cancelled == 1
+        assert stats.errors == 0
 
     run(main(), JumpingLoop)
 

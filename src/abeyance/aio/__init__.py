@@ -1,4 +1,4 @@
-"""asyncio on the timing wheel: an event loop to put in place of asyncio's own, and virtual time for tests.
+"""asyncio on the timing wheel: a loop to put in place of asyncio's own, or a timer and a purgatory on any; virtual time.
 
 The loop on uvloop, `UvloopEventLoop`, is there when uvloop is installed.
 """
@@ -6,7 +6,9 @@ The loop on uvloop, `UvloopEventLoop`, is there when uvloop is installed.
 from typing import TYPE_CHECKING, Any
 
 from abeyance.aio.loop import EventLoop
+from abeyance.aio.purgatory import Outcome, Purgatory
 from abeyance.aio.running import loop_factory, run, uvloop_factory
+from abeyance.aio.timer import Timer
 from abeyance.aio.virtual import DeadlockError, VirtualClock, Waiting, run_virtual, virtual_time
 
 if TYPE_CHECKING:
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 __all__ = [
     "DeadlockError",
     "EventLoop",
+    "Outcome",
+    "Purgatory",
+    "Timer",
     "UvloopEventLoop",
     "VirtualClock",
     "Waiting",
