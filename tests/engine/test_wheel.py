@@ -8,7 +8,6 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 
 import pytest
 
@@ -484,6 +483,22 @@ def test_after_an_idle_jump_tasks_are_filed_from_the_new_time() -> None:
     assert wheel.advance(10**15 + 5) == ["item"]
 
 
+def test_t4_overdue_tasks_that_were_removed_do_not_pile_up_behind_one_that_was_not() -> None:
+    wheel = TimingWheel(start=10**6)
+    wheel.add(1, "the first to run")
+    before = sys.getallocatedblocks()
+    for deadline in range(2, 20_000):
+        assert wheel.remove(wheel.add(deadline, "removed at once")) == "removed at once"
+    assert sys.getallocatedblocks() - before < 5000, "CPython itself keeps some 2,000 tuples for later"
+    handles = [wheel.add(deadline, "removed later") for deadline in range(2, 20_000)]
+    for handle in handles:
+        wheel.remove(handle)
+    del handles, handle
+    assert sys.getallocatedblocks() - before < 5000, "CPython itself keeps some 2,000 tuples for later"
+    wheel._check()
+    assert wheel.advance(10**6) == ["the first to run"]
+
+
 # -- draining ------------------------------------------------------------------------------------------------
 
 
@@ -584,36 +599,73 @@ def test_a_time_out_of_range_is_refused_by_a_message_that_names_it(now: int) -> 
 def test_what_is_beyond_any_machine_integer_is_refused_too_and_changes_nothing(value: int) -> None:
     wheel = TimingWheel()
     handle = wheel.add(5, "item")
-    with pytest.raises(OverflowError):
+    with pytest.raises(OverflowError, match="beyond 2"):
         wheel.add(value, "other")
-    with pytest.raises(OverflowError):
+    with pytest.raises(OverflowError, match="beyond 2"):
         wheel.refresh(handle, value)
-    if value > 0:
-        with pytest.raises(OverflowError):
-            wheel.advance(value)
+    with pytest.raises(OverflowError, match="beyond 2"):
+        wheel.advance(value)
+    assert wheel.advance(3, value) == []
     wheel._check()
     assert wheel.advance(5) == ["item"]
 
 
-@pytest.mark.parametrize("bad", [None, "5", [], 5.0])
-def test_what_is_no_integer_leaves_the_wheel_in_order(bad: object) -> None:
-    # Whether 5.0 passes is left open: compiled, C takes it for 5.
+@pytest.mark.parametrize("bad", [None, "5", [], 5.0, 5.9])
+def test_what_is_no_integer_is_refused_by_name_and_leaves_the_wheel_in_order(bad: object) -> None:
     wheel = TimingWheel()
     handle = wheel.add(3, "item")
-    attempts: list[Callable[[], object]] = [
-        lambda: wheel.add(bad, "other"),  # type: ignore[arg-type]
-        lambda: wheel.refresh(handle, bad),  # type: ignore[arg-type]
-        lambda: wheel.advance(bad),  # type: ignore[arg-type]
-        lambda: wheel.remove(bad),  # type: ignore[arg-type]
-        lambda: TimingWheel(1, bad),  # type: ignore[arg-type]
-    ]
-    for attempt in attempts:
-        with suppress(TypeError):
-            attempt()
-        if bad != 5.0:
-            with pytest.raises(TypeError):
+    attempts: dict[str, list[Callable[[], object]]] = {
+        "deadline": [
+            lambda: wheel.add(bad, "other"),  # type: ignore[arg-type]
+            lambda: wheel.refresh(handle, bad),  # type: ignore[arg-type]
+        ],
+        "time": [
+            lambda: wheel.advance(bad),  # type: ignore[arg-type]
+            lambda: wheel.poll(bad),  # type: ignore[arg-type]
+        ],
+        "handle": [
+            lambda: wheel.remove(bad),  # type: ignore[arg-type]
+            lambda: wheel.refresh(bad, 9),  # type: ignore[arg-type]
+            lambda: wheel.is_pending(bad),  # type: ignore[arg-type]
+            lambda: wheel.deadline(bad),  # type: ignore[arg-type]
+        ],
+        "budget": [
+            lambda: wheel.advance(9, bad or "1"),  # type: ignore[arg-type]
+            lambda: wheel.poll(9, bad),  # type: ignore[arg-type]
+        ],
+        "tick": [lambda: TimingWheel(bad)],  # type: ignore[arg-type]
+        "wheel_size": [lambda: TimingWheel(1, bad)],  # type: ignore[arg-type]
+        "start": [lambda: TimingWheel(1, 8, bad)],  # type: ignore[arg-type]
+    }
+    for name, those in attempts.items():
+        for attempt in those:
+            with pytest.raises(TypeError, match=f"{name} must be an integer, not "):
                 attempt()
-        wheel._check()
+            wheel._check()
+    assert (wheel.clock, len(wheel)) == (0, 1)
+
+
+def test_what_counts_as_an_integer_is_one() -> None:
+    class Index:
+        def __index__(self) -> int:
+            return 5
+
+    wheel = TimingWheel()
+    handle = wheel.add(Index(), "item")  # type: ignore[arg-type]
+    assert wheel.deadline(handle) == 5
+    assert wheel.add(True, "one") != handle
+    assert wheel.advance(Index()) == ["one", "item"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("handle", [2**63, 2**100, -(2**63) - 1, 2**63 - 1, -1])
+def test_what_was_never_a_handle_finds_nothing(handle: int) -> None:
+    wheel = TimingWheel()
+    wheel.add(3, "item")
+    assert wheel.remove(handle) is None
+    assert not wheel.refresh(handle, 9)
+    assert not wheel.is_pending(handle)
+    assert wheel.deadline(handle) is None
+    assert len(wheel) == 1
 
 
 # -- how it runs ---------------------------------------------------------------------------------------------

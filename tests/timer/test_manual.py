@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -284,6 +285,54 @@ def test_t9_a_callback_may_close_the_timer(timer: ManualTimer, ran: list[Any]) -
     assert timer.advance(5) == 1
     assert [task.callback for task in ran] == [int]
     assert timer.time() == 5
+
+
+# -- budgets -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [1, 2, 7, 1000])
+def test_t7_a_budget_of_tasks_cuts_an_advance_into_turns_and_keeps_the_order(budget: int) -> None:
+    timer = ManualTimer()
+    ran: list[tuple[float, int]] = []
+    delays = [float(number * 7 % 10) for number in range(100)]
+    for number, delay in enumerate(delays):
+        timer.call_later(delay, lambda number=number: ran.append((timer.time(), number)))
+    turns = 0
+    while timer.time() < 20:
+        count = len(ran)
+        assert timer.advance_to(20, max_tasks=budget) == len(ran) - count <= budget
+        turns += 1
+    assert ran == sorted((delay, number) for number, delay in enumerate(delays)), "each at its own time"
+    assert turns == 100 // budget + 1
+
+
+def test_t7_a_budget_of_time_ends_an_advance_with_the_task_that_used_it_up(timer: ManualTimer, ran: list[Any]) -> None:
+    def slow(number: int) -> None:
+        time.sleep(0.002)
+        ran.append(number)
+
+    for number in range(3):
+        timer.call_later(1 + number, slow, number)
+    for count in (1, 2, 3):
+        assert timer.advance(10, max_seconds=0.001) == 1
+        assert len(ran) == count
+        assert timer.time() == count
+    assert timer.advance_to(10, max_seconds=timedelta(hours=1)) == 0
+    assert (ran, timer.time()) == ([0, 1, 2], 10)
+
+
+@pytest.mark.parametrize("budget", [{"max_tasks": 0}, {"max_tasks": -5}, {"max_seconds": 0}, {"max_seconds": -1.5}])
+def test_a_budget_of_nothing_does_nothing(timer: ManualTimer, ran: list[Any], budget: Any) -> None:
+    timer.call_later(1, ran.append, 1)
+    assert timer.advance(5, **budget) == 0
+    assert (ran, timer.time()) == ([], 0)
+
+
+@pytest.mark.parametrize("budget", [{"max_tasks": 1.5}, {"max_tasks": "1"}, {"max_seconds": "1"}])
+def test_a_budget_that_is_none_is_refused(timer: ManualTimer, budget: Any) -> None:
+    with pytest.raises(TypeError, match=next(iter(budget))):
+        timer.advance(5, **budget)
+    assert timer.time() == 0
 
 
 # -- errors --------------------------------------------------------------------------------------------------

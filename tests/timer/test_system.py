@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from abeyance import SystemTimer, TimerTask
+from abeyance.engine import is_compiled
 from timer.guard import PATIENCE, in_turn, join, threads_named, wait_for, wait_until
 
 
@@ -303,6 +304,22 @@ def test_after_a_long_idle_time_a_short_delay_still_works(timer: SystemTimer) ->
         done.clear()
         timer.call_later(delay, done.set)
         wait_for(done)
+
+
+def test_a_storm_of_callbacks_in_c_lets_other_threads_run(timer: SystemTimer) -> None:
+    # Where a callback is not Python code the interpreter has no occasion to change threads, so the timer makes one.
+    blocked, go_on = threading.Event(), threading.Event()
+    timer.call_later(0, in_turn(blocked.set, lambda: wait_for(go_on)))
+    wait_for(blocked)
+    storm = 300_000 if is_compiled() else 30_000
+    for _ in range(storm):
+        timer.call_later(0, dict)
+    go_on.set()
+    seen = set()
+    while (left := len(timer)) > 0:
+        seen.add(left)
+        time.sleep(0.0001)
+    assert any(0 < left < storm for left in seen)
 
 
 # -- the thread ----------------------------------------------------------------------------------------------

@@ -65,6 +65,24 @@ def test_t9_a_callback_may_close_the_timer() -> None:
     assert threads_named("self-closing-timer") == []
 
 
+def test_t9_callbacks_may_close_each_others_timers() -> None:
+    timers = [SystemTimer("one"), SystemTimer("other")]
+    barrier = threading.Barrier(3)
+
+    def close_the(other: SystemTimer) -> None:
+        barrier.wait(PATIENCE)
+        other.close()
+        barrier.wait(PATIENCE)
+
+    for timer, other in (timers, timers[::-1]):
+        timer.call_later(0, close_the, other)
+    for _ in range(2):
+        barrier.wait(PATIENCE)
+    for timer in timers:
+        timer.close()
+    assert threads_named("one-timer") == threads_named("other-timer") == []
+
+
 def test_t9_close_returns_when_the_callback_that_runs_has_ended() -> None:
     timer = SystemTimer("busy")
     running, go_on, ended = threading.Event(), threading.Event(), threading.Event()

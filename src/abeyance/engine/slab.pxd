@@ -16,6 +16,7 @@ cdef class Slab:
     cdef list items
     cdef array _links
     cdef array _deadlines
+    cdef int _born
     cdef int _free
     cdef int _fresh
     cdef int _room

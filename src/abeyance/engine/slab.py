@@ -78,9 +78,11 @@ class Slab:
     Memory: 20 bytes a slot and a pointer for the item.
     """
 
-    __slots__ = ("_deadlines", "_free", "_fresh", "_links", "_room", "deadline", "items", "links")
+    __slots__ = ("_born", "_deadlines", "_free", "_fresh", "_links", "_room", "deadline", "items", "links")
 
-    def __init__(self) -> None:
+    def __init__(self, born: int = 0) -> None:
+        """A slot's generation begins with `born`, which is even: to outdo the handles of another slab."""
+        self._born = born & _GENERATION_MASK
         self._room = 0
         self._free = -1  # head of the free list, threaded through the links; -1 ends it
         self._fresh = 0  # slots from here on have never been used
@@ -103,6 +105,7 @@ class Slab:
             self._free = self.links[at + NEXT]
         else:
             self._fresh = slot + 1
+            self.links[at + GENERATION] = self._born
         self.links[at + GENERATION] = (self.links[at + GENERATION] + 1) & _GENERATION_MASK
         self.links[at + NEXT] = slot
         self.links[at + PREV] = slot
@@ -146,13 +149,13 @@ class Slab:
         return -1
 
     def _grow(self, at_least: int) -> None:
-        room = max(self._room, _FIRST_ROOM)
-        while room < at_least:
-            room += room if room < _LARGE else room >> 3
-        if room > _MOST:
-            raise OverflowError(f"a wheel holds at most {_MOST:,} pending tasks")
         collecting = pause_collection()
         try:
+            room = max(self._room, _FIRST_ROOM)
+            while room < at_least:
+                room += room if room < _LARGE else room >> 3
+            if room > _MOST:
+                raise OverflowError(f"a wheel holds at most {_MOST:,} pending tasks")
             # Each to its own length, in case that an earlier attempt ran out of memory midway.
             self.items.extend([None] * (room - len(self.items)))
             self._links.frombytes(bytes((STRIDE * room - len(self._links)) * self._links.itemsize))

@@ -11,7 +11,7 @@ cdef int _MAX_LEVELS
 cdef Py_ssize_t _FEW
 
 
-cdef long long _whole(object value, str name) except *
+cpdef long long whole_number(object value, str name) except *
 
 
 @cython.final
@@ -39,6 +39,9 @@ cdef class TimingWheel:
     cdef long long _cancelled
     cdef long long _cascaded
 
+    cdef void _make_slab(self, long long born) except *
+    @cython.locals(wheel=TimingWheel)
+    cpdef TimingWheel _successor(self, long long start)
     @cython.locals(ticks=cython.longlong, slot=cython.int)
     cdef int64_t _add(self, long long deadline, object item) except -1
     @cython.locals(slot=cython.int)

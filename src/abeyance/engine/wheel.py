@@ -94,18 +94,16 @@ class TimingWheel:
 
     def __init__(self, tick: int = 1, wheel_size: int = 64, start: int = 0) -> None:
         """Raise ValueError for a tick below 1, a wheel size below 2 or above 65,536, or a negative start."""
-        if not 1 <= _whole(tick, "tick") <= MAX_TIME:
+        if not 1 <= whole_number(tick, "tick") <= MAX_TIME:
             raise ValueError(f"tick must be from 1 to 2**62 units, not {tick}")
-        if not 2 <= _whole(wheel_size, "wheel_size") <= 1 << 16:
+        if not 2 <= whole_number(wheel_size, "wheel_size") <= 1 << 16:
             raise ValueError(f"wheel_size must be from 2 to 65,536 buckets, not {wheel_size}")
-        if not 0 <= _whole(start, "start") <= MAX_TIME:
+        if not 0 <= whole_number(start, "start") <= MAX_TIME:
             raise ValueError(f"start must be from 0 to 2**62 units, not {start}")
-        self._tick = tick
-        self._wheel_size = wheel_size
-        self._clock = start // tick  # in ticks
-        self._slab = Slab()
-        self._due = self._slab.reserve(1)
-        self._cascading = self._slab.reserve(1)
+        self._tick = operator.index(tick)
+        self._wheel_size = operator.index(wheel_size)
+        self._clock = operator.index(start) // self._tick  # in ticks
+        self._make_slab(0)
         self._overdue: list[tuple[int, int, int]] = []  # heap of (deadline, order of arrival, handle)
         self._overdue_most = _FEW
         self._overdue_order = 0
@@ -126,6 +124,19 @@ class TimingWheel:
         self._cascaded = 0
         self._add_level()
 
+    def _make_slab(self, born: int) -> None:
+        self._slab = Slab(born)
+        self._due = self._slab.reserve(1)
+        self._cascading = self._slab.reserve(1)
+
+    def _successor(self, start: int) -> TimingWheel:
+        """An empty wheel of the same kind, which this one's handles mean nothing to. It may be amid any change."""
+        wheel = TimingWheel(self._tick, self._wheel_size, start)
+        wheel._make_slab(self._slab._born + 2 * self._started + 2)  # no slot was used so often
+        wheel._levels = 0
+        wheel._add_level()
+        return wheel
+
     # -- the port: add, remove, next_expiration, advance ---------------------------------------------------
 
     def add(self, deadline: int, item: object) -> int:
@@ -134,7 +145,7 @@ class TimingWheel:
         A deadline already past is due at the next `advance` or `poll`, never here (T5); only such a one costs
         O(log of those overdue). Raises OverflowError beyond +-2**62 units, TypeError for what is no integer.
         """
-        return self._add(_whole(deadline, "deadline"), item)
+        return self._add(whole_number(deadline, "deadline"), item)
 
     def _add(self, deadline: int, item: object) -> int:
         ticks = self._to_ticks(deadline)
@@ -150,7 +161,7 @@ class TimingWheel:
         The task is unreachable from here at once (T4). An item that is itself None cannot be told from an ended
         task; use `is_pending`.
         """
-        return self._remove(_whole(handle, "handle"))
+        return self._remove(whole_number(handle, "handle"))
 
     def _remove(self, handle: int) -> object | None:
         slot = self._slab.find(handle)
@@ -168,7 +179,7 @@ class TimingWheel:
 
         To a later deadline it is one store: the task is filed anew when its present bucket comes up.
         """
-        return self._refresh(_whole(handle, "handle"), _whole(deadline, "deadline"))
+        return self._refresh(whole_number(handle, "handle"), whole_number(deadline, "deadline"))
 
     def _refresh(self, handle: int, deadline: int) -> bool:
         slot = self._slab.find(handle)
@@ -184,7 +195,7 @@ class TimingWheel:
 
     def is_pending(self, handle: int) -> bool:
         """Whether the task has neither been handed out nor removed. O(1)."""
-        return self._is_pending(_whole(handle, "handle"))
+        return self._is_pending(whole_number(handle, "handle"))
 
     def _is_pending(self, handle: int) -> bool:
         return self._slab.find(handle) >= 0
@@ -210,8 +221,8 @@ class TimingWheel:
         rest stays due, `next_expiration()` is at or before `now`, and the next call goes on; the order is kept.
         A `now` before the clock is taken as the clock (T7). O(tasks handed out and cascaded).
         """
-        left = _FOREVER if budget is None else _whole(budget, "budget")
-        target = self._to_clock(_whole(now, "time"))
+        left = _FOREVER if budget is None else whole_number(budget, "budget")
+        target = self._to_clock(whole_number(now, "time"))
         due: list[object] = []
         while left > 0:
             left = self._settle(target, left)
@@ -231,7 +242,7 @@ class TimingWheel:
         is never handed out. At most `budget` tasks cascade in one call; None with `next_expiration()` at or
         before `now` means that there is more to do.
         """
-        return self._poll(_whole(now, "time"), _whole(budget, "budget"))
+        return self._poll(whole_number(now, "time"), whole_number(budget, "budget"))
 
     def _poll(self, now: int, budget: int) -> object | None:
         if self._settle(self._to_clock(now), budget) <= 0:
@@ -467,7 +478,7 @@ class TimingWheel:
 
     def deadline(self, handle: int) -> int | None:
         """The deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
-        slot = self._slab.find(_whole(handle, "handle"))
+        slot = self._slab.find(whole_number(handle, "handle"))
         return None if slot < 0 else self._slab.deadline[slot] * self._tick
 
     def items(self) -> list[object]:
@@ -557,7 +568,7 @@ class TimingWheel:
         assert overdue | seen == live, "every pending task can be found"
 
 
-def _whole(value: int, name: str) -> int:
+def whole_number(value: int, name: str) -> int:
     """An integer as 64 bits hold it: one beyond them stays beyond every limit. TypeError for what is none."""
     if type(value) is not int:
         try:

@@ -15,6 +15,7 @@ if TYPE_CHECKING or not cython.compiled:
 else:
     from cython.cimports.abeyance.timer.clock import monotonic_ns
 
+from abeyance.engine.wheel import whole_number
 from abeyance.timer.base import ErrorHandler, Timer, enter, leave
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
 
@@ -84,8 +85,10 @@ class ManualTimer(Timer):
     def _advance(self, target: int, max_tasks: int | None, max_seconds: float | timedelta | None) -> int:
         if target >= NEVER:
             raise OverflowError("a virtual clock ends at 146 years (2**62 ns)")
-        until = NEVER if max_seconds is None else monotonic_ns() + to_nanoseconds(max_seconds, "max_seconds")
-        return self._run_until(target, NEVER if max_tasks is None else max_tasks, until)
+        tasks = NEVER if max_tasks is None else whole_number(max_tasks, "max_tasks")
+        if max_seconds is None:
+            return self._run_until(target, tasks, NEVER)
+        return self._run_until(target, tasks, monotonic_ns() + to_nanoseconds(max_seconds, "max_seconds"))
 
     def _run_until(self, target: int, tasks: int, until: int) -> int:
         ran = 0

@@ -9,10 +9,13 @@ Ground rules
 * The thread refers to the timer while tasks are pending, so that they run even if nobody else does, and weakly
   while none are: an idle timer that is dropped is freed, and its thread ends, as in `ThreadPoolExecutor`. Whoever
   wakes the thread hands it the timer through `_handed`, for by the time it looks the timer might be gone.
+* A process that forks leaves its threads behind. In the child every timer begins anew, and empty: its tasks are the
+  parent's, and run there, once (T3). Nothing of the parent's is relied on, for another thread may have been amid it.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
@@ -53,6 +56,12 @@ class SystemTimer(Timer):
     a bucket comes up, and earlier only when a task with an earlier deadline appears (T10). Source of the idea:
     Kafka's `SystemTimer`, whose reaper waits on a delay queue of buckets.
 
+    A task that is cancelled while the thread sleeps towards its bucket costs that one waking; to spare it would cost
+    every cancel a look at the queue.
+
+    After a fork the child's timer is empty and works; handles from before mean nothing there. What was pending runs
+    in the parent.
+
     Callbacks run on that thread, one after another, so a slow one delays the rest; pass an `executor` to run
     them elsewhere (a task counts as run when it has been submitted: cancelling it after that returns False).
     """
@@ -75,6 +84,11 @@ class SystemTimer(Timer):
         super().__init__(tick, wheel_size, monotonic_ns(), on_error, BaseException)
         self._name = name
         self._executor = executor
+        self._be_without_thread()
+        _timers.add(self)
+
+    def _be_without_thread(self) -> None:
+        self._sleeps_until = _AWAKE
         self._woken = False
         self._handed: list[SystemTimer] = []
         self._wake = threading.Lock()
@@ -83,6 +97,14 @@ class SystemTimer(Timer):
         self._begins = False
         self._thread: threading.Thread | None = None
         self._ready = False
+
+    def _begin_anew(self) -> None:
+        """In the child of a fork."""
+        inherited = self._wheel
+        self._lock = threading.RLock()
+        self._wheel = inherited._successor(monotonic_ns())
+        self._be_without_thread()
+        del inherited  # now that all is in order: what it held is let go of, which may run finalisers
 
     @property
     def name(self) -> str:
@@ -93,7 +115,11 @@ class SystemTimer(Timer):
         return monotonic_ns()
 
     def close(self) -> list[PendingTask]:
-        """As `Timer.close`; returns when a callback that is running has ended (unless called by that one)."""
+        """As `Timer.close`; returns when a callback that is running has ended.
+
+        Called by a callback, of this timer or another's, it returns at once: two that close each other's timers would
+        wait for ever.
+        """
         pending = super().close()
         enter(self)
         try:
@@ -101,7 +127,7 @@ class SystemTimer(Timer):
         finally:
             leave(self)
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and not isinstance(threading.current_thread(), _Driver):
             thread.join()
         return pending
 
@@ -120,7 +146,7 @@ class SystemTimer(Timer):
                 try:
                     reference = weakref.ref(self, partial(_release, alarm))
                     handed.append(self)
-                    thread = threading.Thread(
+                    thread = _Driver(
                         target=_drive, args=(reference, handed, alarm), name=f"{self._name}-timer", daemon=True
                     )
                     thread.start()
@@ -197,6 +223,22 @@ class SystemTimer(Timer):
 
     def __repr__(self) -> str:
         return f"<SystemTimer {self._name!r}, {'closed' if self._closed else f'{len(self)} pending'}>"
+
+
+class _Driver(threading.Thread):
+    """The thread of a timer."""
+
+
+_timers: weakref.WeakSet[SystemTimer] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for timer in list(_timers):
+        timer._begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _drive(reference: Any, handed: list[SystemTimer], alarm: Any) -> None:
