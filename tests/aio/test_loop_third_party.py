@@ -63,11 +63,9 @@ async def aiohttp_under_load() -> Counter[object]:
             web.post("/echo", echo),
         ]
     )
-    # A time-out for each connection that is kept alive; the client lets go of it first, so that none is lost in use.
-    runner = web.AppRunner(application, keepalive_timeout=0.2, handler_cancellation=True)
+    runner = web.AppRunner(application, keepalive_timeout=60, handler_cancellation=True)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
     url = "http://{}:{}".format(*runner.addresses[0])
     outcomes: Counter[object] = Counter()
 
@@ -89,15 +87,34 @@ async def aiohttp_under_load() -> Counter[object]:
         except TimeoutError as error:
             outcomes[type(error).__name__] += 1
 
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100, keepalive_timeout=0.05)) as session:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100)) as session:
         await asyncio.gather(*[fetch(session, number) for number in range(REQUESTS)])
+    await runner.cleanup()
+    return outcomes
+
+
+async def aiohttp_drops_idle_connections() -> Counter[object]:
+    """aiohttp's server again: a connection that is kept alive has a time-out, after which the server hangs up."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="kept")
+
+    application = web.Application()
+    application.add_routes([web.get("/", answer)])
+    runner = web.AppRunner(application, keepalive_timeout=0.05)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    outcomes: Counter[object] = Counter()
+
+    async def stay() -> None:
         reader, writer = await asyncio.open_connection(*runner.addresses[0])
-        writer.write(b"GET /plain/kept HTTP/1.1\r\nHost: here\r\n\r\n")
-        async with asyncio.timeout(15):
-            answer = await reader.read()  # to the end: the server hangs up on an idle connection
-        outcomes["kept alive, then dropped", answer.endswith(b"kept")] += 1
+        writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+        answer = await reader.read()  # to the end
+        outcomes[answer.partition(b"\r\n")[0], answer[-4:]] += 1
         writer.close()
         await writer.wait_closed()
+
+    await asyncio.gather(*[stay() for _ in range(50)])
     await runner.cleanup()
     return outcomes
 
@@ -127,7 +144,7 @@ async def uvicorn_and_httpx_under_load() -> Counter[object]:
 
     application = Starlette(routes=[Route("/plain/{name}", plain), Route("/stream", stream), Route("/never", never)])
     config = uvicorn.Config(
-        application, log_level="critical", timeout_keep_alive=1, timeout_graceful_shutdown=0, http="h11", ws="none"
+        application, log_level="critical", timeout_keep_alive=60, timeout_graceful_shutdown=0, http="h11", ws="none"
     )
     server = uvicorn.Server(config)
     listening = socket.create_server(("127.0.0.1", 0))
@@ -149,7 +166,7 @@ async def uvicorn_and_httpx_under_load() -> Counter[object]:
         except httpx.TimeoutException as error:
             outcomes[type(error).__name__] += 1
 
-    limits = httpx.Limits(max_connections=50, keepalive_expiry=0.3)
+    limits = httpx.Limits(max_connections=50)
     async with httpx.AsyncClient(base_url=url, limits=limits, timeout=30, trust_env=False) as client:
         await asyncio.gather(*[fetch(client, number) for number in range(REQUESTS // 2)])
     server.should_exit = True
@@ -201,6 +218,7 @@ async def anyio_all_over() -> Counter[object]:
 
 PROGRAMS: dict[str, Callable[[], Awaitable[Counter[object]]]] = {
     "aiohttp": aiohttp_under_load,
+    "aiohttp idle": aiohttp_drops_idle_connections,
     "uvicorn": uvicorn_and_httpx_under_load,
     "anyio": anyio_all_over,
 }
@@ -210,7 +228,6 @@ PROGRAMS: dict[str, Callable[[], Awaitable[Counter[object]]]] = {
 def test_unmodified_software_does_on_our_loops_what_it_does_on_asyncios(program: str) -> None:
     stock = run(_collected(program), asyncio.SelectorEventLoop)
     assert sum(stock.values()) >= 20
-    assert any("Timeout" in str(outcome) for outcome in stock) or program == "anyio"
     for name, factory in OURS.items():
         assert run(_collected(program), factory) == stock, name
 
