@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from abeyance import aio
+
 T = TypeVar("T")
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
@@ -51,7 +53,11 @@ def uvloop_or_skip() -> asyncio.AbstractEventLoop:
     return loop
 
 
-LOOPS: dict[str, LoopFactory] = {"asyncio": asyncio.SelectorEventLoop, "uvloop": uvloop_or_skip}
+LOOPS: dict[str, LoopFactory] = {
+    "asyncio": asyncio.SelectorEventLoop,
+    "abeyance": aio.EventLoop,
+    "uvloop": uvloop_or_skip,
+}
 
 
 def run(main: Coroutine[Any, Any, T], factory: LoopFactory = asyncio.SelectorEventLoop, debug: bool | None = None) -> T:

@@ -1,4 +1,4 @@
-"""asyncio on the timing wheel: a loop to put in place of asyncio's own, or a timer and a purgatory on any; virtual time.
+"""asyncio on the timing wheel: a loop in place of asyncio's own, or a timer and a purgatory on any; virtual time.
 
 The loop on uvloop, `UvloopEventLoop`, is there when uvloop is installed.
 """

@@ -1,11 +1,14 @@
 # C types for timer.py: the same source runs interpreted without them.
 cimport cython
+from libc.stdint cimport int64_t
 from abeyance.timer.base cimport Timer as _Timer
+from abeyance.timer.base cimport enter, leave
 from abeyance.timer.task cimport TimerTask
 from abeyance.timer.units cimport to_nanoseconds
 
 cdef long long _NEVER
 cdef long long _AWAKE
+cdef long long _IDLE
 cdef int _BATCH
 cdef long long _SLICE
 
@@ -25,18 +28,20 @@ cdef class Timer(_Timer):
     cdef object _loop
     cdef long long _wakes_at
 
-    cdef long long _now(self) except *
-    cdef long long _due_by(self) except *
+    cdef int64_t _now(self) except -1
+    cdef int64_t _due_by(self) except? -1
     cdef TimerTask _start(self, object callback, tuple args, long long delay, long long deadline)
     @cython.locals(prevented=cython.bint)
-    cdef bint _cancel(self, TimerTask task) except *
+    cdef bint _cancel(self, TimerTask task) except -1
     @cython.locals(deadline=cython.longlong, pending=cython.bint)
-    cdef bint _refresh(self, TimerTask task) except *
-    cdef void _deadline_added(self, long long deadline) except *
+    cdef bint _refresh(self, TimerTask task) except -1
+    cdef bint _alarm(self) except -1
+    cdef object _let_go(self)
     cpdef object _run(self, object item)
     cpdef object _report(self, object error, object callback)
     @cython.locals(due_at=cython.longlong, left=cython.int, ends=cython.longlong, now=cython.longlong)
     cpdef object _turn(self)
+    cdef object _arm_for(self, long long deadline)
     @cython.locals(upcoming=cython.longlong)
     cdef object _arm(self, bint early)
     cdef object _disarm(self)

@@ -3,7 +3,8 @@
 Ground rules, on top of those of timer/base.py
 ----------------------------------------------
 * One handle of the loop's stands for all tasks: it wakes the timer when the next bucket comes up. `_wakes_at` says
-  when that is: `_NEVER` where there is no handle, `_AWAKE` during a turn, which sets the next by itself.
+  when that is: `_NEVER` where there is no handle, `_AWAKE` during a turn, which sets the next by itself. The base's
+  `_sleeps_until` is the same while tasks are pending, and `_IDLE` while none are: any deadline gives the alarm then.
 * The loop's clock and its `call_at` may be anybody's code (a virtual clock's, say), so both are called with the lock
   free. An earlier deadline is noted under the lock, as `_early`, and the handle set again after it.
 * The loop keeps the timer alive while tasks are pending, so that they run even if nobody else refers to it; not
@@ -39,13 +40,14 @@ if TYPE_CHECKING or not cython.compiled:
 else:
     from cython.cimports.abeyance.timer.clock import monotonic_ns
 
-from abeyance.timer.base import Callback, ErrorHandler, PendingTask, TimerClosedError, _unpack
+from abeyance.timer.base import Callback, ErrorHandler, PendingTask, TimerClosedError, _unpack, enter, leave
 from abeyance.timer.base import Timer as _Timer
 from abeyance.timer.task import TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
 
 _NEVER = NEVER  # C constants when compiled
 _AWAKE = -NEVER
+_IDLE = (1 << 63) - 1
 _BATCH = 1024  # tasks in a turn, and
 _SLICE = 5_000_000  # nanoseconds in a turn, before the loop gets to what else it has to do
 _PAUSE = 0.001  # seconds: how long to wait at least for a loop that has woken us early
@@ -103,6 +105,7 @@ class Timer(_Timer):
         self._handle: asyncio.TimerHandle | None = None
         self._keeper = _Keeper(self)
         self._wakes_at = _NEVER
+        self._sleeps_until = _IDLE
 
     # -- for users -----------------------------------------------------------------------------------------
 
@@ -131,7 +134,7 @@ class Timer(_Timer):
         if self._debug:
             self._check_thread()
         pending = super().close()
-        self._keeper.timer = None
+        self._let_go()
         self._disarm()
         return [PendingTask(deadline, *_without_context(callback, args)) for deadline, callback, args in pending]
 
@@ -160,7 +163,7 @@ class Timer(_Timer):
         task = _Timer._start(self, callback, args, delay, deadline)
         if self._early:
             try:
-                self._arm(False)
+                self._arm_for(deadline)
             except BaseException:
                 task.cancel()  # or it would be accepted and never run
                 raise
@@ -169,10 +172,10 @@ class Timer(_Timer):
     def _cancel(self, task: TimerTask) -> bool:
         prevented = _Timer._cancel(self, task)
         if prevented:
-            self._enter()
+            enter(self)
             if len(self._wheel) == 0:
-                self._keeper.timer = None
-            self._leave()
+                self._let_go()
+            leave(self)
         return prevented
 
     def _refresh(self, task: TimerTask) -> bool:
@@ -181,22 +184,29 @@ class Timer(_Timer):
         deadline = self._now() + task._delay
         if deadline > _NEVER:
             deadline = _NEVER
-        self._enter()
+        enter(self)
         try:
-            pending = self._wheel.refresh(task._handle, deadline)
+            pending = self._wheel._refresh(task._handle, deadline)
             if pending:
                 task._deadline = deadline
-                self._deadline_added(deadline)
+                if deadline < self._sleeps_until:
+                    self._alarm()
         finally:
-            self._leave()
+            leave(self)
         if self._early:
-            self._arm(False)
+            self._arm_for(deadline)
         return pending
 
-    def _deadline_added(self, deadline: int) -> None:
+    def _alarm(self) -> bool:
         self._keeper.timer = self
-        if deadline < self._wakes_at:
-            self._early = True
+        self._sleeps_until = self._wakes_at
+        self._early = True
+        return True
+
+    def _let_go(self) -> None:
+        """Under the lock, when nothing is pending any more."""
+        self._keeper.timer = None
+        self._sleeps_until = _IDLE
 
     def _run(self, item: object) -> None:
         callback, args = _unpack(item)
@@ -214,9 +224,9 @@ class Timer(_Timer):
         if self._on_error is not None:
             _Timer._report(self, error, callback)
             return
-        self._enter()
+        enter(self)
         self._failed += 1
-        self._leave()
+        leave(self)
         self._loop.call_exception_handler(
             {"message": f"Exception in callback {callback!r}", "exception": error, "timer": self}
         )
@@ -228,6 +238,7 @@ class Timer(_Timer):
         due_at = self._wakes_at
         self._handle = None
         self._wakes_at = _AWAKE
+        self._sleeps_until = _AWAKE
         self._wakeups += 1
         left = _BATCH
         ends = monotonic_ns() + _SLICE
@@ -235,14 +246,14 @@ class Timer(_Timer):
         try:
             while left > 0:
                 item = None
-                self._enter()
+                enter(self)
                 try:
                     if not self._closed:
-                        item = self._wheel.poll(now)
+                        item = self._wheel._poll(now, _BATCH)
                         if len(self._wheel) == 0:
-                            self._keeper.timer = None
+                            self._let_go()
                 finally:
-                    self._leave()
+                    leave(self)
                 if item is None:
                     break
                 self._run(item)
@@ -251,28 +262,41 @@ class Timer(_Timer):
         finally:
             self._arm(now < due_at)
 
+    def _arm_for(self, deadline: int) -> None:
+        """After an alarm: set the loop's handle again, unless the one that is set comes early enough."""
+        self._early = False
+        if deadline < self._wakes_at:
+            self._arm(False)
+
     def _arm(self, early: bool) -> None:
         """Have the loop wake this when the next bucket comes up; a little later if it has just been `early`."""
         self._disarm()
         self._debug = self._loop.get_debug()
-        upcoming = _NEVER
-        self._enter()
+        enter(self)
         try:
-            found = self._wheel.next_expiration()
-            if found is not None:
-                upcoming = found
+            upcoming = self._wheel._upcoming()
+            self._wakes_at = _NEVER if upcoming < 0 else upcoming
+            if len(self._wheel):
+                self._sleeps_until = self._wakes_at
         finally:
-            self._leave()
-        if upcoming < _NEVER:
-            when = _not_before(upcoming)
-            if early:
-                when = max(when, self._loop.time() + _PAUSE)
+            leave(self)
+        if upcoming < 0:
+            return
+        when = _not_before(upcoming)
+        if early:
+            when = max(when, self._loop.time() + _PAUSE)
+        try:
             self._handle = self._loop.call_at(when, _wake, self._keeper, context=self._context)
-            self._wakes_at = upcoming
+        except BaseException:
+            self._disarm()
+            raise
 
     def _disarm(self) -> None:
         self._early = False
+        enter(self)
         self._wakes_at = _NEVER
+        self._sleeps_until = _IDLE
+        leave(self)
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.cancel()
