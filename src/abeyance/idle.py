@@ -144,7 +144,7 @@ class IdleDetector:
                 if slot < 0:
                     self._watch(peer, hashed, deadline)
                 elif self._is_later(slot, deadline):
-                    self._wheel.refresh(self._wheel._slab.handle(slot), deadline)
+                    self._wheel._refresh(self._wheel._slab.handle(slot), deadline)
                 if deadline < self._alarm_at:
                     number = self._draw(deadline)
         finally:
@@ -168,7 +168,7 @@ class IdleDetector:
             slot = self._find(peer, hashed)
             if slot >= 0:
                 self._unchain(slot)
-                known = self._wheel.remove(self._wheel._slab.handle(slot))
+                known = self._wheel._remove(self._wheel._slab.handle(slot))
                 if len(self._wheel) == 0 and self._alarm_at != _AWAKE:
                     self._draw(_NEVER)
                     alarm, self._alarm = self._alarm, None
@@ -389,13 +389,13 @@ class IdleDetector:
         """Begin to watch a peer that is not watched. O(1), amortised."""
         if len(self._wheel) >> self._bits:
             self._widen()
-        handle = self._wheel.add(deadline, peer)
+        handle = self._wheel._add(deadline, peer)
         slot = handle & _SLOT_MASK
         if slot >= len(self._hash):
             try:
                 self._grow()
             except BaseException:
-                self._wheel.remove(handle)
+                self._wheel._remove(handle)
                 raise
         bucket = self._bucket(hashed)
         self._hash[slot] = hashed

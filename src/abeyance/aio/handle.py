@@ -64,7 +64,7 @@ class TimerHandle:
         if self._cancelled:
             return
         self._cancelled = True
-        self._wheel.remove(self._ticket)
+        self._wheel._remove(self._ticket)
         if self._source_traceback is not None:
             self._repr = repr(self)  # for the debug log, which may name it when what it called is gone
         self._callback = None
@@ -100,7 +100,7 @@ class TimerHandle:
 
     @property
     def _scheduled(self) -> bool:
-        return self._wheel.is_pending(self._ticket)
+        return self._wheel._is_pending(self._ticket)
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:

@@ -104,7 +104,7 @@ class Schedule:
 
     def _file(self, handle: TimerHandle) -> None:
         handle._wheel = self._wheel
-        handle._ticket = self._wheel.add(self._tick_of(handle._when), handle)
+        handle._ticket = self._wheel._add(self._tick_of(handle._when), handle)
 
     def upcoming(self) -> float | None:
         """When there is something to do next, in seconds on the clock; None when nothing is pending."""
