@@ -330,7 +330,7 @@ def without_lists_lock(timer: SystemTimer) -> Purgatory[Stressed]:
 
 def wait_inside(operation: nesting.Locked) -> bool:
     """A thread inside one operation waits for another's lock."""
-    operation._dop_take(True)
+    nesting._take(operation, True)
     thread_state.set_depth(thread_state.depth() + 1)
     return True
 

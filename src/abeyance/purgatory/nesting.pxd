@@ -10,14 +10,13 @@ cdef class Locked:
     cdef unsigned long _dop_owner
     cdef int _dop_held
 
-    cdef bint _dop_begin(self, object lock) except -1
-    @cython.locals(me=cython.ulong)
-    cdef bint _dop_take(self, bint blocking) except -1
-    cdef bint _dop_give(self) except -1
-    @cython.locals(held=cython.int, owner=cython.ulong)
-    cpdef object _dop_whole_lock(self)
 
-
+cpdef bint begin(Locked operation, object lock) except -1
+@cython.locals(held=cython.int, owner=cython.ulong)
+cpdef object whole_lock(Locked operation)
+@cython.locals(me=cython.ulong)
+cdef bint _take(Locked operation, bint blocking) except -1
+cdef bint _give(Locked operation) except -1
 cpdef bint enter(Locked operation) except -1
 cpdef bint enter_at_any_depth(Locked operation) except -1
 cpdef bint release(Locked operation) except -1

@@ -38,8 +38,9 @@ DEEPEST = 64
 """Locks a thread may hold before it puts off what would nest deeper: some 30 operations, 200 frames."""
 _DEEPEST = DEEPEST  # a C constant when compiled
 
-# Whether a lock is a lock; False where the interpreter's global one does for all: see operation.py.
-LOCKED = not cython.compiled or not getattr(sys, "_is_gil_enabled", lambda: True)()
+# Whether a lock is a lock; False where the interpreter's global one does for all: see operation.py. A free-threaded
+# interpreter (its ABI's flag is t) may have that one now, while it loads some module, and not any more later.
+LOCKED = not cython.compiled or "t" in getattr(sys, "abiflags", "t")
 _LOCKED = LOCKED  # a C constant when compiled
 
 _PLAIN_LOCK: Any = type(threading.Lock())
@@ -56,51 +57,60 @@ class Locked:
     # Long names: subclasses have their own `_lock`, and must not tread on ours.
     __slots__ = ("_dop_held", "_dop_lock", "_dop_owner")
 
-    def _dop_begin(self, lock: ReentrantLock | None) -> None:
-        """For `__init__`: be locked by `lock`."""
-        if lock is None:
-            if _LOCKED:
-                lock = threading.RLock()
-        elif isinstance(lock, _PLAIN_LOCK):
-            raise TypeError("an operation's lock must be reentrant: pass a threading.RLock, not a threading.Lock")
-        self._dop_held = 0
-        self._dop_owner = 0
-        self._dop_lock = lock
+    _dop_lock: ReentrantLock | None  # None while the two integers do
+    _dop_owner: int  # the thread that holds it, where `_dop_held` is not 0
+    _dop_held: int  # how often
 
-    def _dop_take(self, blocking: bool) -> bool:
-        """Take the lock; False where that would mean waiting, unless `blocking`."""
-        if self._dop_lock is None:
-            me = get_ident()
-            if self._dop_held == 0:
-                self._dop_owner = me
-                self._dop_held = 1
-                return True
-            if self._dop_owner == me:
-                self._dop_held += 1
-                return True
-            if not blocking:
-                return False
-            self._dop_whole_lock()
-        return self._dop_lock.acquire(blocking)  # type: ignore[union-attr]
 
-    def _dop_give(self) -> None:
-        """Give it back, once for each time it was taken."""
-        if self._dop_lock is None:
-            self._dop_held -= 1
-        else:
-            self._dop_lock.release()
+def begin(operation: Locked, lock: ReentrantLock | None) -> None:
+    """For `__init__`: be locked by `lock`, or by one of its own."""
+    if lock is None:
+        if _LOCKED:
+            lock = threading.RLock()
+    elif isinstance(lock, _PLAIN_LOCK):
+        raise TypeError("an operation's lock must be reentrant: pass a threading.RLock, not a threading.Lock")
+    operation._dop_held = 0
+    operation._dop_owner = 0
+    operation._dop_lock = lock
 
-    def _dop_whole_lock(self) -> ReentrantLock:
-        """The lock, as a lock."""
-        while self._dop_lock is None:
-            held = self._dop_held
-            owner = self._dop_owner
-            whole: Any = threading.RLock()
-            if held:
-                whole._acquire_restore((held, owner))  # as threading.Condition does, after a wait
-            if self._dop_held == held and self._dop_owner == owner and self._dop_lock is None:
-                self._dop_lock = whole
-        return self._dop_lock
+
+def _take(operation: Locked, blocking: bool) -> bool:
+    """Take the lock; False where that would mean waiting, unless `blocking`."""
+    if operation._dop_lock is None:
+        me = get_ident()
+        if operation._dop_held == 0:
+            operation._dop_owner = me
+            operation._dop_held = 1
+            return True
+        if operation._dop_owner == me:
+            operation._dop_held += 1
+            return True
+        if not blocking:
+            return False
+        whole_lock(operation)
+    lock: Any = operation._dop_lock
+    return bool(lock.acquire(blocking))
+
+
+def _give(operation: Locked) -> None:
+    """Give it back, once for each time it was taken."""
+    if operation._dop_lock is None:
+        operation._dop_held -= 1
+    else:
+        operation._dop_lock.release()
+
+
+def whole_lock(operation: Locked) -> ReentrantLock:
+    """The lock, as a lock."""
+    while operation._dop_lock is None:
+        held = operation._dop_held
+        owner = operation._dop_owner
+        whole: Any = threading.RLock()
+        if held:
+            whole._acquire_restore((held, owner))  # as threading.Condition does, after a wait
+        if operation._dop_held == held and operation._dop_owner == owner and operation._dop_lock is None:
+            operation._dop_lock = whole
+    return operation._dop_lock
 
 
 def enter(operation: Locked) -> bool:
@@ -112,10 +122,10 @@ def enter(operation: Locked) -> bool:
 
 def enter_at_any_depth(operation: Locked) -> bool:
     """Take an operation's lock; False where this thread must not wait for it."""
-    if not operation._dop_take(False):
+    if not _take(operation, False):
         if depth():
             return False
-        operation._dop_take(True)
+        _take(operation, True)
     set_depth(depth() + 1)
     return True
 
@@ -123,13 +133,13 @@ def enter_at_any_depth(operation: Locked) -> bool:
 def release(operation: Locked) -> None:
     """Give the lock back, and leave what was put off where it is: `settle` is still owed."""
     set_depth(depth() - 1)
-    operation._dop_give()
+    _give(operation)
 
 
 def leave(operation: Locked) -> None:
     """Give the lock back and, once the last is given back, do what was put off."""
     set_depth(depth() - 1)
-    operation._dop_give()
+    _give(operation)
     if owed():
         settle()
 

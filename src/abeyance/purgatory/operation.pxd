@@ -1,6 +1,6 @@
 # C types for operation.py: the same source runs interpreted without them.
 cimport cython
-from abeyance.purgatory.nesting cimport Locked, enter_at_any_depth, leave
+from abeyance.purgatory.nesting cimport Locked, begin, enter_at_any_depth, leave, whole_lock
 
 cdef int _PENDING
 cdef int _COMPLETED
@@ -20,7 +20,8 @@ cdef class DelayedOperation(Locked):
     cdef bint _dop_again
     cdef bint _dop_many
     cdef int _dop_watches
-    cdef object _dop_timeout
+    cdef double _dop_timeout
+    cdef long long _dop_handle
     cdef Home _dop_home
     cdef object _dop_task
 
@@ -33,4 +34,5 @@ cdef class DelayedOperation(Locked):
 
 @cython.locals(home=Home)
 cpdef object _complete_later(DelayedOperation operation)
-cdef object _seconds(object timeout)
+@cython.locals(seconds=cython.double)
+cdef double _seconds(object timeout) except -1

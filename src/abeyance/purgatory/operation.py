@@ -1,3 +1,4 @@
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """An operation that waits: it completes once its condition holds, or expires at its deadline. Exactly once.
 
 Ground rules
@@ -59,7 +60,7 @@ try:
 except ImportError:
     from abeyance.engine import uncompiled as cython
 
-from abeyance.purgatory.nesting import LOCKED, Locked, defer, enter_at_any_depth, leave
+from abeyance.purgatory.nesting import LOCKED, Locked, begin, defer, enter_at_any_depth, leave, whole_lock
 
 if TYPE_CHECKING:
     from abeyance.purgatory.ports import ReentrantLock, Stoppable
@@ -69,11 +70,12 @@ logger = logging.getLogger("abeyance.purgatory")
 Outcome = Literal["completed", "expired", "cancelled"]
 
 # How an operation stands: plain integers inside, because they are compared at every step; words outside.
-PENDING: Final = 0
-COMPLETED: Final = 1
-EXPIRED: Final = 2
-CANCELLED: Final = 3
-OUTCOMES: Final[tuple[Outcome | None, ...]] = (None, "completed", "expired", "cancelled")
+# 0 is what C makes of an operation whose `__init__` has not been called.
+PENDING: Final = 1
+COMPLETED: Final = 2
+EXPIRED: Final = 3
+CANCELLED: Final = 4
+OUTCOMES: Final[tuple[Outcome | None, ...]] = (None, None, "completed", "expired", "cancelled")
 _PENDING = PENDING  # C constants when compiled
 _COMPLETED = COMPLETED
 
@@ -111,6 +113,7 @@ class DelayedOperation(Locked):
     __slots__ = (
         "__weakref__",
         "_dop_again",
+        "_dop_handle",
         "_dop_home",
         "_dop_many",
         "_dop_state",
@@ -130,15 +133,18 @@ class DelayedOperation(Locked):
         Raises ValueError where `timeout` is NaN, infinite or beyond a hundred years: an operation that can
         never expire is not a delayed operation. Raises TypeError for what is no time, or no reentrant lock.
         """
-        self._dop_begin(lock)
-        self._dop_state = _PENDING
+        if self._dop_is_ready():
+            raise TypeError(f"{self!r}: its __init__ has been called before")
+        self._dop_timeout: float = _seconds(timeout)
+        begin(self, lock)
         self._dop_home: Home | None = None
         self._dop_watches = -1  # the first of its watches, see directory.py; -1 for none
         self._dop_many = False  # whether it was submitted with several keys
-        self._dop_task: Stoppable | None = None
+        self._dop_handle = 0  # of its timer, where that is one of ours; 0 for none
+        self._dop_task: Stoppable | None = None  # its timer, where that is another
         self._dop_trying = False
         self._dop_again = False
-        self._dop_timeout = _seconds(timeout)  # the last: without it, this has not been called
+        self._dop_state = _PENDING  # the last: without it, this has not been called
 
     # -- to override
 
@@ -201,13 +207,12 @@ class DelayedOperation(Locked):
     @property
     def lock(self) -> ReentrantLock:
         """The lock that is held while its own code runs."""
-        return self._dop_whole_lock()
+        return whole_lock(self)
 
     def __repr__(self) -> str:
-        try:
-            return f"<{type(self).__name__} {self.outcome or 'pending'}, timeout={self._dop_timeout:g}s>"
-        except (AttributeError, TypeError):  # interpreted, compiled
+        if not self._dop_is_ready():
             return f"<{type(self).__name__} not initialised>"
+        return f"<{type(self).__name__} {self.outcome or 'pending'}, timeout={self._dop_timeout:g}s>"
 
     def __reduce__(self) -> str:
         raise TypeError(f"{self!r} cannot be copied or pickled: it is one wait, in one process")
@@ -217,11 +222,8 @@ class DelayedOperation(Locked):
     def _dop_is_ready(self) -> bool:
         """Whether `__init__` has been called."""
         if cython.compiled:
-            return self._dop_timeout is not None
-        try:
-            return self._dop_timeout is not None
-        except AttributeError:
-            return False
+            return self._dop_state != 0
+        return hasattr(self, "_dop_state")
 
     def _dop_adopt(self, home: Home, watches: int, many: bool) -> Home | None:
         """Belong to this purgatory from now on. Returns what it belonged to before, if it did: refuse it then."""
@@ -279,11 +281,11 @@ def _seconds(timeout: float | timedelta) -> float:
         seconds = timeout
     else:
         try:
-            seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout * 1.0
+            seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout * 1.0)
         except TypeError:
             raise TypeError(f"timeout must be seconds (float or timedelta), not {timeout!r}") from None
         except OverflowError:  # an int beyond every float
             seconds = math.inf if cast("int", timeout) > 0 else 0.0
     if not seconds <= _LONGEST:  # NaN is not
         raise ValueError(f"timeout must be a number of seconds up to a hundred years, not {timeout!r}")
-    return float(seconds) if seconds > 0 else 0.0
+    return seconds if seconds > 0 else 0.0

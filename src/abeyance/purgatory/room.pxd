@@ -4,8 +4,7 @@ from abeyance.purgatory.directory cimport Directory
 from abeyance.purgatory.nesting cimport enter, leave, release, settle
 from abeyance.purgatory.operation cimport DelayedOperation, Home
 from abeyance.timer.base cimport Timer
-from abeyance.timer.task cimport TimerTask
-from abeyance.timer.units cimport to_nanoseconds
+from abeyance.timer.units cimport whole_nanoseconds
 
 cdef int _PENDING
 cdef int _COMPLETED
@@ -42,15 +41,15 @@ cdef class Room(Home):
     cdef list _submit(self, DelayedOperation operation, tuple keys)
     cdef list _attempt_catching(self, DelayedOperation operation, list errors)
     cdef bint _watch(self, DelayedOperation operation, tuple keys) except -1
-    @cython.locals(surplus=cython.bint)
+    @cython.locals(handle=cython.longlong, surplus=cython.bint)
     cdef object _start_timer(self, DelayedOperation operation)
-    cdef bint _stop(self, object task) except -1
+    cdef bint _stop(self, long long handle, object task) except -1
     cpdef bint _try(self, DelayedOperation operation) except -1
     @cython.locals(done=cython.bint, rounds=cython.int)
     cpdef bint _attempt(self, DelayedOperation operation) except -1
     @cython.locals(failures=list)
     cpdef bint _expire(self, DelayedOperation operation) except -1
-    @cython.locals(earlier=cython.int)
+    @cython.locals(earlier=cython.int, handle=cython.longlong)
     cdef bint _end(self, DelayedOperation operation, int state, bint trying) except -1
     cpdef object _report(self, object error, DelayedOperation operation)
     @cython.locals(timed=cython.longlong)

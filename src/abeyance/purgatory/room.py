@@ -1,4 +1,4 @@
-# cython: nonecheck=True
+# cython: nonecheck=True, binding=False, embedsignature=True, embedsignature.format=clinic
 """Where operations wait: watched by key for their condition, timed for their deadline.
 
 Ground rules are at the head of operation.py. In short: the directory's lock guards the lists, the counts and the
@@ -27,7 +27,7 @@ from abeyance.purgatory.operation import (
 )
 from abeyance.timer.manual import ManualTimer
 from abeyance.timer.system import SystemTimer
-from abeyance.timer.units import to_nanoseconds
+from abeyance.timer.units import whole_nanoseconds
 
 if TYPE_CHECKING:
     from abeyance.purgatory import ports
@@ -299,11 +299,11 @@ class Room(Home):
             raise self._refusal(operation)
 
     def _start_timer(self, operation: DelayedOperation) -> None:
+        handle = 0
+        task = None
         try:
             if self._quick_timer is not None:
-                task = self._quick_timer._start_later(
-                    _EXPIRE, (operation,), to_nanoseconds(operation._dop_timeout, "timeout")
-                )
+                handle = self._quick_timer._start_item((_EXPIRE, operation), whole_nanoseconds(operation._dop_timeout))
             else:
                 task = self._timer.call_later(operation._dop_timeout, _EXPIRE, operation)
         except Exception:
@@ -313,16 +313,17 @@ class Room(Home):
         self._directory.lock()
         surplus = operation._dop_state != _PENDING
         if not surplus:
+            operation._dop_handle = handle
             operation._dop_task = task
             self._delayed += 1
         self._directory.unlock()
         if surplus:
-            self._stop(task)
+            self._stop(handle, task)
 
-    def _stop(self, task: ports.Stoppable) -> None:
-        if self._quick_timer is not None:
-            self._quick_timer._cancel(task)
-        else:
+    def _stop(self, handle: int, task: ports.Stoppable | None) -> None:
+        if handle:
+            self._quick_timer._stop_item(handle)
+        elif task is not None:
             task.cancel()
 
     # -- the tries
@@ -406,9 +407,11 @@ class Room(Home):
             return False
         operation._dop_state = state
         key = self._directory.leave(operation, spent)
+        handle = operation._dop_handle
+        operation._dop_handle = 0
         task = operation._dop_task
         operation._dop_task = None
-        if task is not None:
+        if handle or task is not None:
             self._delayed -= 1
         if state == _COMPLETED:
             self._completed += 1
@@ -417,8 +420,7 @@ class Room(Home):
         else:
             self._cancelled += 1
         self._directory.unlock()
-        if task is not None:
-            self._stop(task)
+        self._stop(handle, task)
         del key  # here at the earliest
         return True
 
@@ -450,4 +452,4 @@ _EXPIRE = expire  # a C global when compiled
 
 
 def _is_timed(operation: DelayedOperation) -> bool:
-    return operation._dop_task is not None
+    return operation._dop_handle != 0 or operation._dop_task is not None

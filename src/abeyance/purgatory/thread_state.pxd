@@ -3,8 +3,10 @@
 
 cdef extern from *:
     """
-    #ifdef _MSC_VER
+    #if defined(_MSC_VER)
     static __declspec(thread) int abeyance_depth, abeyance_owed;
+    #elif defined(__GLIBC__) /* a load instead of a call; glibc keeps room for so little in what is loaded late */
+    static __thread __attribute__((tls_model("initial-exec"))) int abeyance_depth, abeyance_owed;
     #else
     static __thread int abeyance_depth, abeyance_owed;
     #endif

@@ -36,6 +36,9 @@ cdef class Timer(TaskOwner):
     cdef bint _cancel(self, TimerTask task) except -1
     @cython.locals(deadline=cython.longlong, pending=cython.bint)
     cdef bint _refresh(self, TimerTask task) except -1
+    @cython.locals(deadline=cython.longlong, handle=cython.longlong)
+    cdef long long _start_item(self, tuple item, long long delay) except -1
+    cdef bint _stop_item(self, long long handle) except -1
     cpdef bint _is_pending(self, TimerTask task) except -1
 
 

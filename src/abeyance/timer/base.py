@@ -33,8 +33,9 @@ from abeyance.engine.wheel import TimingWheel
 from abeyance.timer.task import CANCELLED, TaskOwner, TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
 
-# Whether `enter` takes a lock: see the ground rules.
-_LOCKED = not cython.compiled or not getattr(sys, "_is_gil_enabled", lambda: True)()
+# Whether `enter` takes a lock: see the ground rules. A free-threaded interpreter (its ABI's flag is t) may have a
+# global lock now, while it loads some module, and not any more later.
+_LOCKED = not cython.compiled or "t" in getattr(sys, "abiflags", "t")
 _NEVER = NEVER  # C constants when compiled
 _CANCELLED = CANCELLED
 _AWAKE = -1  # for `_sleeps_until`: the driver will look at the wheel before it sleeps, so no deadline need wake it
@@ -283,6 +284,37 @@ class Timer(TaskOwner):
         finally:
             leave(self)
         return pending
+
+    # -- for purgatories: a task without its TimerTask
+
+    def _start_item(self, item: tuple[Callback, Any], delay: int) -> int:
+        """As `_start_later`, of a callback and its argument, paired; returns the handle for `_stop_item`."""
+        deadline = self._now() + delay
+        if deadline > _NEVER:
+            deadline = _NEVER
+        handle = 0
+        if not self._ready:
+            self._get_ready()
+        enter(self)
+        try:
+            if not self._closed:
+                handle = self._wheel._add(deadline, item)
+                if deadline < self._sleeps_until:
+                    self._alarm()
+        finally:
+            leave(self)
+        if handle == 0:  # which no handle is
+            raise TimerClosedError(f"{self!r} is closed and cannot run {item[0]!r}; make a new timer")
+        return handle
+
+    def _stop_item(self, handle: int) -> bool:
+        """As `_cancel`."""
+        enter(self)
+        try:
+            item = self._wheel._remove(handle)
+        finally:
+            leave(self)
+        return item is not None
 
     def _is_pending(self, task: TimerTask) -> bool:
         enter(self)

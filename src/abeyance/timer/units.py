@@ -26,6 +26,11 @@ _NANOSECONDS = 1e9  # in a second
 _MANY_SECONDS = 4e9  # whatever is less fits
 
 
+def whole_nanoseconds(seconds: float) -> int:
+    """To the nearest; for what is known to be a number, and less than 4e9."""
+    return whole(seconds * _NANOSECONDS + 0.5)
+
+
 def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
     """Whole nanoseconds, to the nearest. Infinite and huge values become +-NEVER.
 
@@ -45,7 +50,7 @@ def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be seconds (float or timedelta), not {seconds!r}") from None
     if -_MANY_SECONDS < value < _MANY_SECONDS:
-        return whole(value * _NANOSECONDS + 0.5)
+        return whole_nanoseconds(value)
     if value != value:
         raise ValueError(f"{name} must be a number of seconds, not NaN")
     return _NEVER if value > 0 else -_NEVER
