@@ -2,6 +2,7 @@
 # make test    all tests, with the engine compiled and interpreted
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
+# make sanitize   the compiled core's tests under AddressSanitizer and PYTHONMALLOC=debug (gcc)
 # make bench   measure beside asyncio, uvloop, Kafka on the JVM and others, a quarter of an hour; BENCH=--quick for a
 #              short run, BENCH=--resume to go on with one that was interrupted
 # make clean   remove what the above made
@@ -15,7 +16,7 @@ COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd)
 COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
-.PHONY: demo test test-compiled test-interpreted test-asyncio check bench clean
+.PHONY: demo test test-compiled test-interpreted test-asyncio check sanitize bench clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.run: $(SET_UP)
@@ -45,6 +46,9 @@ check: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+sanitize: $(VENV)/.test
+	$(BIN)/python scripts/check_memory.py
 
 $(VENV)/.bench: $(SET_UP)
 	@$(PYTHON) scripts/set_up.py $(VENV) bench

@@ -46,6 +46,7 @@ DIRECTIVES = {
     "wraparound": False,
     "initializedcheck": False,
     "show_performance_hints": False,
+    "freethreading_compatible": True,  # see "Threads" in docs/design.md
 }
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from abeyance.engine import is_compiled
 from abeyance.purgatory import DelayedOperation, Purgatory
 from abeyance.purgatory.nesting import LOCKED
 from abeyance.timer import ManualTimer
@@ -77,7 +78,7 @@ def test_a_purgatory_that_was_dropped_still_expires_what_is_in_it_and_then_is_fr
         assert wait() is None
 
 
-@pytest.mark.skipif(LOCKED, reason="interpreted, timers' handles are seen too")
+@pytest.mark.skipif(not is_compiled(), reason="interpreted, timers' handles are seen too")
 def test_of_a_pending_operation_the_collector_sees_itself_and_what_the_timer_holds() -> None:
     timer = ManualTimer()
     purgatory: Purgatory[DelayedOperation] = Purgatory("p", timer)
@@ -95,7 +96,8 @@ def test_of_a_pending_operation_the_collector_sees_itself_and_what_the_timer_hol
         purgatory.try_complete_else_watch(Bare(10.0), (number, "a", "b"))
     seen = len(gc.get_objects()) - before
     assert purgatory.watched == 3 * count
-    assert seen <= 2 * count + 100, f"{seen / count:.2f} objects an operation"
+    locks = count if LOCKED else 0  # a free-threaded interpreter needs one an operation
+    assert seen <= 2 * count + locks + 100, f"{seen / count:.2f} objects an operation"
     purgatory.close("cancel")
 
 
@@ -119,7 +121,7 @@ def test_what_was_never_initialised_says_so() -> None:
         purgatory.try_complete_else_watch(Wait(), ["k"])
 
 
-@pytest.mark.skipif(LOCKED, reason="interpreted, such a finaliser is told off: see test_keys.py")
+@pytest.mark.skipif(not is_compiled(), reason="interpreted, such a finaliser is told off: see test_keys.py")
 @pytest.mark.parametrize("pending", [0, 1, 20, *range(60, 67), *range(125, 132)])
 @pytest.mark.parametrize("step", ["submit", "check", "expire", "cancel", "close"])
 def test_a_finaliser_may_use_the_purgatory_in_the_middle_of_any_call(step: str, pending: int) -> None:
