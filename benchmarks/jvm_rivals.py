@@ -17,7 +17,7 @@ OPTIONS = ["-Xms4g", "-Xmx4g", "-XX:+UseG1GC"]
 _ROWS = {
     "kafka": {
         "pair", "start", "stop", "refresh", "expiry", "stall_start", "stall_expiry", "stall_stop", "memory",
-        "lateness", "watch", "watch_keys", "watch_hot", "enqueue",
+        "lateness", "watch", "watch_made", "watch_keys", "watch_hot", "enqueue",
     },
     "jvm-heap": {"pair", "start", "stop", "refresh", "expiry", "memory"},
 }  # fmt: skip

@@ -169,6 +169,7 @@ TARGETS = (
     Target("never early: 100 k timers on the real clock", "lateness", _K, "earliest ≥ 0", never_early,
            tells=earliest),
     ceiling("purgatory: watch on one key + complete", "watch", (0,), 0.5, "purgatory"),
+    ceiling("purgatory: the same, made beforehand", "watch_made", (0,), 0.5, "purgatory"),
     ceiling("purgatory: a key of an operation on 1,000", "watch_keys", (1_000,), 50, "purgatory"),
     floor("enqueue benchmark in small", "enqueue", _K, 300, "purgatory"),
     Target("the same, processor time a request", "enqueue", _K, "less than the JVM's", less_processor_time,

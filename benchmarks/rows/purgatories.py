@@ -34,13 +34,11 @@ class Waiting(DelayedOperation):
 def watch(size: int, effort: Effort) -> Sample:
     """Nanoseconds for one operation on one key, from its making to its completion."""
     with SystemTimer("benchmark") as timer:
-        purgatory: Purgatory[Waiting] = Purgatory("benchmark", timer)
-        for number in range(size):
-            purgatory.try_complete_else_watch(Waiting(TIMEOUT), (OTHER_KEYS[number % len(OTHER_KEYS)],))
+        purgatory = _purgatory(timer, size)
         submit, check = purgatory.try_complete_else_watch, purgatory.check_and_complete
 
         def spend(count: int) -> int:
-            keys = (KEYS * (count // len(KEYS) + 1))[:count]
+            keys = _keys(count)
             began = clock()
             for key in keys:
                 operation = Waiting(TIMEOUT)
@@ -50,6 +48,30 @@ def watch(size: int, effort: Effort) -> Sample:
             spent = clock() - began
             began = clock()
             for _ in keys:
+                pass
+            return spent - (clock() - began)
+
+        sample = _rounds(effort, spend)
+        purgatory.close("cancel")
+    return sample
+
+
+def watch_made(size: int, effort: Effort) -> Sample:
+    """The same, from its submission: the operations were made beforehand."""
+    with SystemTimer("benchmark") as timer:
+        purgatory = _purgatory(timer, size)
+        submit, check = purgatory.try_complete_else_watch, purgatory.check_and_complete
+
+        def spend(count: int) -> int:
+            work = [(Waiting(TIMEOUT), key) for key in _keys(count)]
+            began = clock()
+            for operation, key in work:
+                submit(operation, (key,))
+                operation.ready = True
+                check(key)
+            spent = clock() - began
+            began = clock()
+            for operation, key in work:  # noqa: B007  the empty loop
                 pass
             return spent - (clock() - began)
 
@@ -117,6 +139,18 @@ def enqueue(size: int, effort: Effort) -> Sample:
             cpu.append((time.process_time_ns() - before) / size)
             rounds.append(size / (spent - round(SHORT * 1e9)) * 1e9)
     return Sample(rounds, size, {"cpu": cpu})
+
+
+def _purgatory(timer: SystemTimer, size: int) -> Purgatory[Waiting]:
+    """One in which so many operations wait on keys of their own."""
+    purgatory: Purgatory[Waiting] = Purgatory("benchmark", timer)
+    for number in range(size):
+        purgatory.try_complete_else_watch(Waiting(TIMEOUT), (OTHER_KEYS[number % len(OTHER_KEYS)],))
+    return purgatory
+
+
+def _keys(count: int) -> list[str]:
+    return (KEYS * (count // len(KEYS) + 1))[:count]
 
 
 def _rounds(effort: Effort, spend: Callable[[int], int]) -> Sample:

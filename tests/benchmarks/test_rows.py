@@ -12,7 +12,7 @@ from benchmarks.rows.programs import measure
 
 from benchmarks import rivals
 
-SIZES = {"watch": 5, "watch_keys": 5, "watch_hot": 5}
+SIZES = {"watch": 5, "watch_made": 5, "watch_keys": 5, "watch_hot": 5}
 
 
 def _combinations() -> list[tuple[str, str]]:

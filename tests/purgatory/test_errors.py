@@ -222,3 +222,57 @@ def test_a_timer_that_raises_midway_leaves_nothing_watched_p7() -> None:
     assert purgatory.try_complete_else_watch(wait, ["a"])  # completed meanwhile: it needs no timer any more
     assert wait.ends == ["complete"]
     purgatory._check()
+
+
+@pytest.mark.parametrize("when", ["first try", "second try", "check"])
+def test_a_check_from_inside_a_try_that_then_raises_is_not_missed_p2_p6(
+    purgatory: Purgatory[Wait], reported: list[tuple[Exception, Wait]], when: str
+) -> None:
+    """What changed is its own condition, after it had looked; nobody else will check the key again."""
+    at = {"first try": 1, "second try": 2, "check": 3}[when]
+
+    def change(wait: Wait) -> None:
+        if wait.calls.count("try") == at:
+            wait.ready = True
+            purgatory.check_and_complete("k")
+            raise ValueError("late")
+
+    wait = Wait(on_try=change)
+    if when == "check":
+        assert not purgatory.try_complete_else_watch(wait, ["k"])
+        assert purgatory.check_and_complete("k") == 1
+        assert [(str(error), of) for error, of in reported] == [("late", wait)]
+    else:
+        with pytest.raises(ValueError, match="late"):
+            purgatory.try_complete_else_watch(wait, ["k"])
+        assert reported == []
+    assert wait.calls == ["try"] * (at + 1) + ["complete"]
+    assert purgatory.watched == purgatory.delayed == 0
+
+
+def test_a_try_that_always_checks_itself_and_raises_comes_to_an_end(
+    purgatory: Purgatory[Wait], reported: list[tuple[Exception, Wait]]
+) -> None:
+    def again(wait: Wait) -> None:
+        purgatory.check_and_complete("k")
+        raise ValueError("again")
+
+    wait = Wait(on_try=again)
+    with pytest.raises(ValueError, match="again"):
+        purgatory.try_complete_else_watch(wait, ["k"])
+    tries = len(wait.calls)
+    assert purgatory.check_and_complete("k") == 0
+    assert len(reported) == len(wait.calls) - tries < 20
+    wait.on_try = None
+    wait.ready = True
+    assert purgatory.check_and_complete("k") == 1
+
+
+def test_an_on_complete_that_raises_after_a_check_of_its_own_key_counts_as_completed_p6(
+    purgatory: Purgatory[Wait], reported: list[tuple[Exception, Wait]]
+) -> None:
+    wait = Wait(on_try=lambda wait: purgatory.check_and_complete("k"), at_completion=raising(ValueError, "end"))
+    assert not purgatory.try_complete_else_watch(wait, ["k"])
+    wait.ready = True
+    assert purgatory.check_and_complete("k") == 1
+    assert [str(error) for error, _ in reported] == ["end"]

@@ -287,3 +287,24 @@ def test_errors_of_an_operation_in_no_purgatory_go_to_the_log(caplog: pytest.Log
     assert wins == [True]
     assert target.calls == ["complete"]
     assert "later" in caplog.text
+
+
+def test_an_operation_is_initialised_once(purgatory: Purgatory[Wait]) -> None:
+    """A second time would forget its watches and its timer, which would not forget it."""
+    wait = Wait()
+    purgatory.try_complete_else_watch(wait, ["k"])
+    with pytest.raises(TypeError, match="its __init__ has been called before"):
+        DelayedOperation.__init__(wait, 5.0)
+    assert wait.timeout == 10.0
+    assert wait.force_complete()
+    assert purgatory.watched == purgatory.delayed == 0
+
+
+def test_an_operation_whose_arguments_were_refused_is_not_initialised(purgatory: Purgatory[Wait]) -> None:
+    wait = Wait.__new__(Wait)
+    with pytest.raises(ValueError, match="hundred years"):
+        DelayedOperation.__init__(wait, float("nan"))
+    with pytest.raises(TypeError, match="not initialised"):
+        purgatory.try_complete_else_watch(wait, ["k"])
+    DelayedOperation.__init__(wait, 5.0)
+    assert wait.timeout == 5.0

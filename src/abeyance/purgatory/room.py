@@ -287,12 +287,19 @@ class Room(Home):
 
     def _attempt_catching(self, operation: DelayedOperation, errors: list[Exception] | None) -> list[Exception] | None:
         try:
-            self._attempt(operation)
-        except Exception as error:  # noqa: BLE001  for the submitter, who gets it when the operation is safely in
-            if errors is not None and errors[0] is not error and error.__context__ is None:
-                error.__context__ = errors[0]  # the first try's; one traceback shows both
-            return [error]
-        return errors
+            for _ in range(_ROUNDS):
+                try:
+                    self._attempt(operation)
+                    break
+                except Exception as error:  # noqa: BLE001  for the submitter, once the operation is safely in
+                    if errors is not None and errors[0] is not error and error.__context__ is None:
+                        error.__context__ = errors[0]  # the try's before; one traceback shows both
+                    errors = [error]
+                if not operation._dop_again or operation._dop_state != _PENDING:
+                    break  # else it raised after it had checked its own key: that check is not to be missed (P2)
+            return errors
+        finally:
+            del errors  # a frame must not hold the exception that holds the frame
 
     def _watch(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> None:
         if not self._directory.join(operation, keys):
@@ -330,16 +337,19 @@ class Room(Home):
 
     def _try(self, operation: DelayedOperation) -> bool:
         """Try an operation on behalf of a check; True if this completed it. Reports what its code raises."""
-        if not enter(operation):
-            defer(self._try, operation)
-            return False
-        try:
+        for _ in range(_ROUNDS):
+            if not enter(operation):
+                defer(self._try, operation)
+                return False
             try:
-                return self._attempt(operation)
-            finally:
-                leave(operation)
-        except Exception as error:  # noqa: BLE001  reported
-            self._report(error, operation)
+                try:
+                    return self._attempt(operation)
+                finally:
+                    leave(operation)
+            except Exception as error:  # noqa: BLE001  reported
+                self._report(error, operation)
+            if not operation._dop_again or operation._dop_state != _PENDING:
+                break  # else it raised after it had checked its own key: that check is not to be missed (P2)
         return operation._dop_state == _COMPLETED  # then it was on_complete that raised
 
     def _attempt(self, operation: DelayedOperation) -> bool:
