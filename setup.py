@@ -36,6 +36,8 @@ COMPILED = [
     "abeyance.aio.loop",
 ]
 
+OPTIONS = os.environ.get("ABEYANCE_CFLAGS", "-O3").split()  # after the interpreter's own, so they have the last word
+
 DIRECTIVES = {
     "binding": False,  # plain method descriptors, which the interpreter calls faster than functions with attributes
     "language_level": 3,
@@ -73,7 +75,7 @@ def compiled_modules() -> list[Extension]:
     except ImportError:
         print("abeyance: no Cython here, so the engine will run interpreted", file=sys.stderr)
         return []
-    modules = [Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=["-O3"]) for name in COMPILED]
+    modules = [Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=OPTIONS) for name in COMPILED]
     return list(cythonize(modules, compiler_directives=DIRECTIVES, build_dir="build/cython"))  # type: ignore[no-untyped-call]
 
 

@@ -33,7 +33,7 @@ LEFT_OUT = (  # by default: they run interpreted copies, in which there is nothi
 
 SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 BUILD = {
-    "address": {"CFLAGS": f"{SANITIZERS} -fno-omit-frame-pointer -g", "LDFLAGS": SANITIZERS},
+    "address": {"ABEYANCE_CFLAGS": f"{SANITIZERS} -fno-omit-frame-pointer -g -O1", "LDFLAGS": SANITIZERS},
     "debug": {},
 }
 # The soak counts blocks and resident memory, which the sanitizer's own allocator changes.

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
+
+import pytest
 
 from abeyance.timer import SystemTimer, TimerTask
 
@@ -83,3 +87,11 @@ def test_every_task_runs_once_or_is_cancelled_whatever_threads_do_t3_t9() -> Non
     assert len(timer) == 0
     stats = timer.stats()
     assert (stats.started, stats.expired, stats.cancelled) == (started, ran, cancelled + len(left))
+
+
+@pytest.mark.skipif("t" not in sys.abiflags, reason="for a free-threaded interpreter")
+def test_a_free_threaded_interpreter_stays_without_its_lock() -> None:
+    """It would turn it on, with a warning, for a compiled module that does not declare itself."""
+    program = "import sys, abeyance, abeyance.engine.bulk, abeyance.engine.replay; print(sys._is_gil_enabled())"
+    command = [sys.executable, "-W", "error", "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
