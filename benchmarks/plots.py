@@ -19,7 +19,8 @@ ROOM = ("memory", "memory_forgotten")
 INK, GREY, TARGET = "#2b2b2b", "#a3a3a3", "#2e7d32"
 # Ours in strong, warm colours; the peers cool and quiet. Those with small sizes only (sched, threading.Timer) are left
 # to the tables: their figures would squeeze all others.
-OURS = {"system": "#c62828", "manual": "#ef8a17", "engine": "#8e4585", "columns": "#c62828"}
+OURS = {"system": "#c62828", "manual": "#ef8a17", "engine": "#8e4585", "columns": "#c62828",
+        "aio": "#d81b60", "aio-uvloop": "#f48fb1", "idle": "#c62828"}  # fmt: skip
 COLOURS = OURS | {
     "asyncio": "#2166ac", "uvloop": "#67a9cf", "heapq": "#5f9e6e", "heap-loop": "#5f9e6e", "kafka": "#222222",
     "jvm-heap": "#8c8c8c",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from importlib import import_module
 from typing import TypeVar
 
+from abeyance import IdleDetector, aio
 from benchmarks.measurement import Steps
-from benchmarks.rivals.rival import Rival
+from benchmarks.rivals.rival import Rival, noop
 
 T = TypeVar("T")
 
@@ -44,6 +46,18 @@ class AsyncioRival(Rival):
                 while not finished():
                     await asyncio.sleep(0.01)
 
+    def idle_connections(self, count: int, timeout: float) -> Callable[[list[int]], None]:
+        """Time so many connections out; what is returned says of some that they have been seen."""
+        call = self.call
+        handles = [call(timeout, noop) for _ in range(count)]
+
+        def seen(connections: list[int]) -> None:
+            for connection in connections:
+                handles[connection].cancel()
+                handles[connection] = call(timeout, noop)
+
+        return seen
+
     def close(self) -> None:
         """Close the loop."""
         self.loop.close()
@@ -61,3 +75,35 @@ class UvloopRival(AsyncioRival):
         """A loop of the kind."""
         loop: asyncio.AbstractEventLoop = import_module("uvloop").new_event_loop()
         return loop
+
+
+class OurLoopRival(AsyncioRival):
+    """asyncio's loop with the wheel under it: the same program, unchanged."""
+
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        """A loop of the kind."""
+        return aio.loop_factory()
+
+
+class OurUvloopRival(UvloopRival):
+    """uvloop with the wheel under it."""
+
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        """A loop of the kind."""
+        return aio.uvloop_factory()
+
+
+class IdleRival(AsyncioRival):
+    """What is made for idle connections, on asyncio's own loop."""
+
+    def idle_connections(self, count: int, timeout: float) -> Callable[[list[int]], None]:
+        """As `AsyncioRival.idle_connections`."""
+        detector = IdleDetector(timeout, print, aio.Timer(self.loop))
+
+        def seen(connections: list[int]) -> None:
+            one = detector.seen
+            for connection in connections:
+                one(connection)
+
+        seen(list(range(count)))
+        return seen

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TIMERS = ("system", "manual", "engine", "asyncio", "uvloop", "heapq", "sched", "threading", "kafka", "jvm-heap")
+LOOPS = ("aio", "aio-uvloop", "asyncio", "uvloop")
+TIMERS = ("system", "manual", "engine", *LOOPS, "heapq", "sched", "threading", "kafka", "jvm-heap")
 PENDING = (0, 100_000, 1_000_000)
 MANY = (100_000, 1_000_000)
 SMALL = 1_000  # besides, for rivals that are measured up to here only
@@ -83,7 +84,18 @@ _ROWS = (
     Row("lateness", "lateness",
         "Timers with random delays on the real clock: when each ran, less the time at which it was started, less "
         "its delay. Below zero is early.", (100_000,), size_of="timers", unit="ms", scale=1e-6,
-        rivals=("system", "asyncio", "uvloop", "kafka"), quick_sizes=(2_000,)),
+        rivals=("system", *LOOPS, "kafka"), quick_sizes=(2_000,)),
+    Row("timeout_scope", "loops: a time-out scope",
+        "`async with asyncio.timeout(30)` around one step of the loop, beside n pending timers: what the scope costs.",
+        PENDING, rivals=LOOPS, quick_sizes=(0, 10_000)),
+    Row("idle", "loops: idle connections",
+        "n connections with a time-out of 30 s are each seen once a second, in random order: the processor time that "
+        "takes, in percent of a core. A loop's timers are cancelled and started anew.", (100_000,),
+        size_of="connections", unit="%", scale=1, rivals=("idle", *LOOPS), quick_sizes=(2_000,)),
+    Row("http", "loops: an HTTP server",
+        "aiohttp's server, unchanged, answers n requests on 64 connections which it keeps alive for 30 s each; the "
+        "client is another process.", (20_000,), size_of="requests", unit="k/s", scale=1e-3, rivals=LOOPS,
+        higher_is_better=True, quick_sizes=(1_000,)),
     Row("watch", "purgatory: watch on one key, complete",
         "Make an operation, watch it on one of 1,000 keys, make its condition true, check the key; n others wait "
         "on other keys. The two tries in vain and the one that completes it are included: three calls of a "

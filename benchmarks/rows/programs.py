@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from benchmarks import rivals
 from benchmarks.effort import Effort
 from benchmarks.measurement import Sample, Steps
+from benchmarks.rivals.loops import AsyncioRival
 from benchmarks.rivals.rival import Rival
-from benchmarks.rows import costs, room, storms
+from benchmarks.rows import costs, loops, room, storms
 
 _TIMERS: dict[str, Callable[[Rival, int, Effort], Steps[Sample]]] = {
     "pair": costs.pair,
@@ -29,6 +31,12 @@ _TIMERS: dict[str, Callable[[Rival, int, Effort], Steps[Sample]]] = {
     "lateness": storms.lateness,
 }
 
+_LOOPS: dict[str, Callable[[AsyncioRival, int, Effort], Coroutine[Any, Any, Sample]]] = {
+    "timeout_scope": loops.timeout_scope,
+    "idle": loops.idle,
+    "http": loops.http,
+}
+
 
 def measure(rival: str, row: str, size: int, effort: Effort) -> Sample:
     """Measure in this process. Raises ImportError where something is not installed."""
@@ -43,4 +51,6 @@ def measure(rival: str, row: str, size: int, effort: Effort) -> Sample:
         column_program: Callable[[str, int, Effort], Sample] = getattr(columns, row)
         return column_program(rival, size, effort)
     with rivals.load(rival)() as timer:
+        if isinstance(timer, AsyncioRival) and row in _LOOPS:
+            return timer.loop.run_until_complete(_LOOPS[row](timer, size, effort))
         return timer.run(_TIMERS[row](timer, size, effort))
