@@ -34,7 +34,7 @@ def stress(*options: str, pure: str) -> dict[str, Any]:
 def test_every_operation_ends_exactly_once_under_stress_p1_p2_p3_p4(pure: str) -> None:
     result = stress("--seconds", "6", pure=pure)
     assert result["found"] == {}, result
-    assert result["operations"] > 500
+    assert result["operations"] > 100
     assert set(result["outcomes"]) == {"completed", "expired", "stolen"}
 
 
