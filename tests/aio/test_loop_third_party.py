@@ -168,7 +168,7 @@ async def uvicorn_and_httpx_under_load() -> Counter[object]:
 
     limits = httpx.Limits(max_connections=50)
     async with httpx.AsyncClient(base_url=url, limits=limits, timeout=30, trust_env=False) as client:
-        await asyncio.gather(*[fetch(client, number) for number in range(REQUESTS // 2)])
+        await asyncio.gather(*[fetch(client, number) for number in range(REQUESTS // 3)])
     server.should_exit = True
     await serving
     return outcomes

@@ -29,6 +29,13 @@ def test_each_task_is_filed_in_the_lowest_wheel_that_reaches_it(wheel: TimingWhe
     assert wheel.stats().queued_buckets == 4, "the delay queue holds buckets, not tasks"
 
 
+def test_the_items_of_what_is_pending_can_be_listed(wheel: TimingWheel) -> None:
+    wheel.advance(100)
+    assert sorted(wheel.items(), key=int) == [222, 520, 521, 522]  # type: ignore[call-overload]
+    wheel.drain()
+    assert wheel.items() == []
+
+
 def test_the_clock_steps_from_bucket_to_bucket_and_each_task_is_due_at_its_deadline(wheel: TimingWheel) -> None:
     steps = []
     due = {}

@@ -37,7 +37,7 @@ from abeyance.engine.wheel import MAX_TIME, TimingWheel
 _TICKS = 1048576.0  # in a second
 _MOST = 4611686018427387904.0  # ticks: MAX_TIME, where what is infinite or beyond 139,000 years is filed
 _NEVER = MAX_TIME
-_WHEEL_SIZE = 64
+_WHEEL_SIZE = 256
 _NANOSECONDS = 1e9  # in a second
 
 # One turn hands out so many timers at most, and stops filing others anew after so long (seconds): a million

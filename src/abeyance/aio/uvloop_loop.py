@@ -21,6 +21,7 @@ from abeyance.aio.loop import run_timed
 from abeyance.aio.schedule import Schedule
 
 _MILLISECONDS = 1000.0  # in a second
+_LONGEST = 86400.0  # seconds: an alarm further away is set anew when it goes off
 
 
 class UvloopEventLoop(uvloop.Loop):
@@ -72,6 +73,7 @@ class UvloopEventLoop(uvloop.Loop):
         if self._alarm is not None:
             self._alarm.cancel()
         now = self._schedule.now()
+        when = min(when, now + _LONGEST)
         # In libuv's terms: from the millisecond that has begun to the first that begins at or after `when`.
         delay = math.ceil(when * _MILLISECONDS) - math.floor(now * _MILLISECONDS) if when > now else 0
         self._alarm = super().call_later(delay / _MILLISECONDS, self._turn, context=self._alarm_context)
