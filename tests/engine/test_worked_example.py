@@ -31,7 +31,7 @@ def test_each_task_is_filed_in_the_lowest_wheel_that_reaches_it(wheel: TimingWhe
 
 def test_the_items_of_what_is_pending_can_be_listed(wheel: TimingWheel) -> None:
     wheel.advance(100)
-    assert sorted(wheel.items(), key=int) == [222, 520, 521, 522]  # type: ignore[call-overload]
+    assert set(wheel.items()) == {222, 520, 521, 522}
     wheel.drain()
     assert wheel.items() == []
 
