@@ -27,6 +27,16 @@ COMPILED = [
     "abeyance.purgatory.operation",
     "abeyance.purgatory.directory",
     "abeyance.purgatory.room",
+    "abeyance.lab.rivals.rival",
+    "abeyance.lab.rivals.heap",
+    "abeyance.lab.rivals.delay_queue",
+    "abeyance.lab.rivals.indexed_heap",
+    "abeyance.lab.rivals.lazy_heap",
+    "abeyance.lab.rivals.hashed_wheel",
+    "abeyance.lab.rivals.kernel_wheel",
+    "abeyance.lab.rivals.ring",
+    "abeyance.lab.rivals.sorted_list",
+    "abeyance.lab.rivals.unsorted_list",
 ]
 
 DIRECTIVES = {
