@@ -37,6 +37,9 @@ COMPILED = [
     "abeyance.lab.rivals.ring",
     "abeyance.lab.rivals.sorted_list",
     "abeyance.lab.rivals.unsorted_list",
+    "abeyance.lab.purgatories.reaped",
+    "abeyance.lab.purgatories.kafka",
+    "abeyance.lab.purgatories.old",
 ]
 
 DIRECTIVES = {
