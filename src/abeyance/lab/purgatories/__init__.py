@@ -44,6 +44,8 @@ class Room:
     """Move the virtual clock (nanoseconds); does nothing on the machine's."""
     work: Callable[[], tuple[int, int]]
     """Purges made so far, and entries that they looked at."""
+    ended: Callable[[], tuple[int, int]]
+    """Operations that have ended so far, and how many of them expired."""
     close: Callable[[], object]
 
 
@@ -62,25 +64,41 @@ def _reaped(kind: type[Reaped]) -> dict[str, Callable[[int], Room]]:
         clock = VirtualClock()
         purgatory = kind(clock, purge_interval)
         reaper = VirtualReaper(purgatory, clock)
-        return Room(purgatory, reaper.advance_to, lambda: purgatory.counts[2:], lambda: None)
+        return Room(purgatory, reaper.advance_to, lambda: _work(purgatory), lambda: _ended(purgatory), lambda: None)
 
     def real(purge_interval: int) -> Room:
         purgatory = kind(time.monotonic_ns, purge_interval)
         reaper = Reaper(purgatory)
         reaper.start()
-        return Room(purgatory, lambda now: None, lambda: purgatory.counts[2:], reaper.stop)
+        return Room(purgatory, lambda now: None, lambda: _work(purgatory), lambda: _ended(purgatory), reaper.stop)
 
     return {"virtual": virtual, "real": real}
+
+
+def _work(purgatory: Reaped) -> tuple[int, int]:
+    return purgatory.counts[2], purgatory.counts[3]
+
+
+def _ended(purgatory: Reaped) -> tuple[int, int]:
+    completed, expired, _, _ = purgatory.counts
+    return completed + expired, expired
 
 
 def _no_work() -> tuple[int, int]:
     return 0, 0
 
 
+def _ours_ended(purgatory: Purgatory[DelayedOperation]) -> tuple[int, int]:
+    stats = purgatory.stats()
+    return stats.completed + stats.expired, stats.expired
+
+
 def _our_virtual(purge_interval: int) -> Room:
     timer = ManualTimer(tick=TICK / 1e9, wheel_size=WHEEL_SIZE)
     purgatory: Purgatory[DelayedOperation] = Purgatory("lab", timer)
-    return Room(purgatory, lambda now: timer.advance_to(now / 1e9), _no_work, purgatory.close)
+    return Room(
+        purgatory, lambda now: timer.advance_to(now / 1e9), _no_work, lambda: _ours_ended(purgatory), purgatory.close
+    )
 
 
 def _our_real(purge_interval: int) -> Room:
@@ -91,7 +109,7 @@ def _our_real(purge_interval: int) -> Room:
         purgatory.close()
         timer.close()
 
-    return Room(purgatory, lambda now: None, _no_work, close)
+    return Room(purgatory, lambda now: None, _no_work, lambda: _ours_ended(purgatory), close)
 
 
 DESIGNS = {
