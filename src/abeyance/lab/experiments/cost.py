@@ -22,6 +22,7 @@ _PATIENCE = 1.0  # seconds a measure
 
 # The most that is pending: where an operation visits every task, more would only take long.
 _MOST = {"delay-queue": 1_000_000, "unsorted-list": 1_000_000, "sorted-list": 100_000}
+_STOPPED = {"delay-queue": 10_000}  # the most of which six in ten are stopped
 _SHAPES: dict[str, dict[str, int]] = {"hashed-wheel": {"tick": 100, "size": 512}, "ring": {"size": 1 << 21}}
 
 
@@ -37,8 +38,11 @@ def measure(design: str, parameters: Parameters) -> list[Measure]:
     queue = DESIGNS[design].make(**_SHAPES.get(design, {}))
     chance = random.Random(pending)
     # Ascending, so that the sorted list is built in time; deadlines are spread evenly all the same.
+    handles = []
     for number in range(pending):
-        queue.add(_SPAN // 2 + number * _SPAN // pending, None)
+        handle = queue.add(_SPAN // 2 + number * _SPAN // pending, None)
+        if pending <= _STOPPED.get(design, 1_000_000):
+            handles.append(handle)
     low, high = _SPAN // 2, _SPAN + _SPAN // 2
     orders: dict[str, Callable[[], list[int]]] = {
         "random": lambda: [chance.randrange(low, high) for _ in range(_BATCH)],
@@ -49,6 +53,8 @@ def measure(design: str, parameters: Parameters) -> list[Measure]:
     for name, deadlines in orders.items():
         inserts, deletes = _insert_delete(queue, deadlines, chance)
         measures += [Measure(f"insert {name}", inserts, "ns"), Measure(f"delete {name}", deletes, "ns")]
+    if handles:
+        measures.append(Measure("turn after stops", _turn_after_stops(queue, handles), "ms"))
     return [*measures, Measure("expire", _expire(queue), "ns")]
 
 
@@ -86,15 +92,25 @@ def _batches(values: list[int], until: float, work: Callable[[list[int]], list[A
 
 
 def _expire(queue: TimerQueue) -> float:
-    """Nanoseconds a task that comes due, in turns some ticks apart."""
+    """Nanoseconds a task that comes due, in turns of some thousand."""
     expired = 0
     now = _SPAN // 2
+    step = max(1, _SPAN * _BATCH // len(queue))
     began = time.perf_counter_ns()
     until = time.perf_counter() + _PATIENCE
-    while expired < 20_000 and len(queue) and time.perf_counter() < until:
-        now += 50
+    while expired < 4 * _BATCH and len(queue) and time.perf_counter() < until:
+        now += step
         expired += len(queue.advance(now))
     return (time.perf_counter_ns() - began) / max(expired, 1)
+
+
+def _turn_after_stops(queue: TimerQueue, handles: list[int]) -> float:
+    """Milliseconds of the first turn after six in ten were stopped: when who deletes lazily has to sweep."""
+    for handle in handles[::2] + handles[1::10]:
+        queue.remove(handle)
+    began = time.perf_counter_ns()
+    queue.advance(0)
+    return (time.perf_counter_ns() - began) / 1e6
 
 
 EXPERIMENT = Experiment("cost", "What starting and stopping a timer costs", "real", grid, measure)
