@@ -30,10 +30,10 @@ _MS = 1_000_000  # ns
 
 
 def grid(quick: bool) -> list[tuple[str, Parameters]]:
-    """Target rates from 10 k/s past saturation, few and many time-outs; up to 1 M requests, 10 s or (past it) 20 s."""
+    """Target rates from 10 k/s past saturation, few and many time-outs; up to 1 M requests, 6 s or (past it) 12 s."""
     rates = (25_000, 100_000, 500_000) if quick else RATES
     loads = ("low",) if quick else tuple(LOADS)
-    seconds = 2 if quick else 10
+    seconds = 2 if quick else 6
     return [
         (
             design,

@@ -9,10 +9,13 @@ from typing import Any, Final, NamedTuple
 
 from abeyance.lab.report.look import ORDER, colour, line, title
 from abeyance.lab.report.run import Run
-from abeyance.pipeline.report.style import Figure, plotly
+from abeyance.pipeline.report.style import Figure, plotly, wait_axis
 
-_LOG: Final = {"type": "log", "dtick": 1}
-_THIRDS: Final = {"type": "log"}
+_LOG: Final = {"type": "log", "tickformat": ",.3~g"}
+_DECADES: Final = {"type": "log", "dtick": 1, "tickformat": "~s"}
+_RATE: Final = {"type": "log", "tickformat": "~s"}
+_NANOSECONDS: Final = {"type": "log", "tickformat": "~s", "range": [1.5, 3.5], "dtick": 1}
+"""What is O(n) leaves it upwards: else what costs tens of nanoseconds could not be told apart."""
 
 
 class Panel(NamedTuple):
@@ -28,10 +31,10 @@ class Panel(NamedTuple):
 def enqueue(run: Run) -> Figure:
     """Achieved rate, CPU, the longest pause and what is watched, against the target rate."""
     panels = [
-        Panel("achieved rate, requests/s", "rate", "achieved rate", "requests/s", _LOG),
+        Panel("achieved rate, requests/s", "rate", "achieved rate", "requests/s", _RATE),
         Panel("CPU a request, µs", "rate", "CPU a request", "µs", _LOG),
-        Panel("longest pause of the collector, ms", "rate", "longest pause", "ms", _THIRDS),
-        Panel("most on the watch lists", "rate", "watched, most", "watches", _LOG),
+        Panel("longest pause of the collector, ms", "rate", "longest pause", "ms", _LOG),
+        Panel("most on the watch lists", "rate", "watched, most", "watches", _RATE),
     ]
     loads = run.choices("load")
 
@@ -69,28 +72,33 @@ _LOADS: Final = {"low": "few time-outs", "high": "many time-outs"}
 def cost(run: Run) -> Figure:
     """Insert and delete against what is pending, on logarithmic axes."""
     panels = [
-        Panel("insert, deadlines at random, ns", "pending", "insert random", "ns", _LOG),
-        Panel("insert, each the earliest so far, ns", "pending", "insert earliest", "ns", _LOG),
-        Panel("insert, each the latest so far, ns", "pending", "insert latest", "ns", _LOG),
-        Panel("delete, ns (random order)", "pending", "delete random", "ns", _LOG),
+        Panel("insert, deadlines at random, ns", "pending", "insert random", "ns", _NANOSECONDS),
+        Panel("insert, each the earliest so far, ns", "pending", "insert earliest", "ns", _NANOSECONDS),
+        Panel("insert, each the latest so far, ns", "pending", "insert latest", "ns", _NANOSECONDS),
+        Panel("delete, ns (random order)", "pending", "delete random", "ns", _NANOSECONDS),
     ]
     return _panels(panels, _lines(run), "pending", rows=2)
 
 
 def precision(run: Run) -> Figure:
     """How late at most, and as a share of the delay, against the delay."""
+    shares = [10.0**power for power in range(-6, 3)]
     panels = [
-        Panel("latest, ms", "delay", "late", "ms", _LOG),
+        Panel("latest", "delay", "late", "ms late", _durations(-1, 9)),
         Panel(
-            "latest, as a share of the delay", "delay", "share", "of the delay", {"type": "log", "tickformat": ".0%"}
+            "latest, as a share of the delay",
+            "delay",
+            "share",
+            "of the delay",
+            {"type": "log", "tickvals": shares, "ticktext": [f"{100 * share:g} %" for share in shares]},
         ),
     ]
     cells = run.cells.assign(
-        delay=run.cells["delay_us"] / 1e6, late=run.cells["latest"] / 1e3, share=run.cells["of the delay"]
+        delay=run.cells["delay_us"] / 1e3, late=run.cells["latest"] / 1e3, share=run.cells["of the delay"]
     )
     exact = {"delay-queue", "indexed-heap", "lazy-heap", "sorted-list", "unsorted-list"}
     drawn = Run(run.experiment, run.date, run.machine, run.version, cells[~cells["design"].isin(exact)])
-    return _panels(panels, _lines(drawn), "delay, seconds", rows=1)
+    return _panels(panels, _lines(drawn), "delay", rows=1, across=_durations(0, 9))
 
 
 def purge(run: Run) -> Figure:
@@ -174,8 +182,8 @@ def geometry(run: Run) -> Figure:
 def idle(run: Run) -> Figure:
     """What each way costs a second, packets and turns, at each rate of packets; and its longest turn."""
     panels = [
-        Panel("CPU, ms a second", "packets_s", "CPU", "ms a second", _THIRDS),
-        Panel("longest turn, ms", "packets_s", "longest turn", "ms", _THIRDS),
+        Panel("CPU, ms a second", "packets_s", "CPU", "ms a second", {}),
+        Panel("longest turn, ms", "packets_s", "longest turn", "ms", {}),
     ]
 
     def draw(figure: Figure, panel: Panel, axes: dict[str, str], first: bool) -> None:
@@ -187,7 +195,7 @@ def idle(run: Run) -> Figure:
                 hovertemplate=_hover(title(design), panel.unit, "%{x} packets/s"), **axes,
             )  # fmt: skip
 
-    figure = _panels(panels, draw, "packets a second", rows=1, category=True)
+    figure = _panels(panels, draw, "packets a second", rows=1, across={"type": "category"})
     figure.update_layout(barmode="group", bargap=0.25)
     return figure
 
@@ -218,7 +226,7 @@ def _panels(
     below: str,
     *,
     rows: int,
-    category: bool = False,
+    across: dict[str, Any] = _DECADES,
 ) -> Figure:
     """Small plots in rows of two, with one legend below them."""
     figure = plotly("graph_objects").Figure()
@@ -226,14 +234,14 @@ def _panels(
     inner = rows * (row + gap) + 30
     titles = []
     for number, panel in enumerate(panels):
-        down, across = divmod(number, 2)
+        down, right = divmod(number, 2)
         top = 1 - (down * (row + gap) + gap - 18) / inner
         bottom = top - row / inner
-        left = 0.0 if across == 0 else 0.55
+        left = 0.55 if right else 0.0
         index = "" if number == 0 else str(number + 1)
         figure.layout[f"xaxis{index}"] = {
-            "domain": [left, left + 0.45], "anchor": f"y{index}", **({"type": "category"} if category else _LOG),
-            "title": {"text": below} if down == rows - 1 else {}, "tickformat": "~s", "showgrid": False,
+            "domain": [left, left + 0.45], "anchor": f"y{index}", **across,
+            "title": {"text": below} if down == rows - 1 else {}, "showgrid": False,
         }  # fmt: skip
         figure.layout[f"yaxis{index}"] = {
             "domain": [bottom, top], "anchor": f"x{index}", "tickformat": "~s", **panel.upright,
@@ -243,13 +251,19 @@ def _panels(
     figure.update_layout(
         height=inner + 70,
         showlegend=True,
-        legend={"orientation": "h", "y": -0.12 if rows > 1 else -0.2, "yanchor": "top", "x": 0},
+        legend={"orientation": "h", "y": -0.1 if rows > 1 else -0.19, "yanchor": "top", "x": 0},
         hovermode="closest",
         uirevision="lab",
     )
     for words in titles:
         figure.add_annotation(**words)
     return figure
+
+
+def _durations(low: int, high: int) -> dict[str, Any]:
+    """A logarithmic axis of milliseconds, from 10**low to 10**high, labelled in readable units."""
+    axis = wait_axis(10.0**low, 10.0**high, "")
+    return {name: value for name, value in axis.items() if name != "title"}
 
 
 def _hover(words: str, unit: str, where: str) -> str:

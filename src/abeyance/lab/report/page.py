@@ -27,7 +27,7 @@ _READ: Final = {
     " process,"
     " whose interpreter lock its threads share, on two cores; watches and pauses past saturation are those of a"
     " backlog.",
-    "cost": "Each point is the median of some batches of 5,000, called from Python (some 40 ns of it is the call). A"
+    "cost": "Each point is the median of some batches of 5,000, called from Python: some 40 ns of it is the call. A"
     " horizontal"
     " line is O(1), a slope of one is O(n); O(log n) is hardly a slope on these axes: compare left and right end."
     " What grows"
