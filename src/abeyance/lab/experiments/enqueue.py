@@ -162,7 +162,7 @@ def _measure(design: str, parameters: Parameters) -> list[Measure]:
         Measure("achieved rate", submitted * 1e9 / (enqueued - began), "requests/s"),
         Measure("sustained rate", submitted * 1e9 / max(drained - began - TIMEOUT_MS * _MS, 1), "requests/s"),
         Measure("target rate", rate, "requests/s"),
-        Measure("requests", submitted, "requests"),
+        Measure("submitted", submitted, "requests"),
         Measure("not ended", submitted - ended, "requests"),
         Measure("CPU a request", cpu / submitted / 1_000, "us"),
         Measure("CPU", cpu / 1e9, "s"),

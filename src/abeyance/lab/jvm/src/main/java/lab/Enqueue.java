@@ -137,7 +137,7 @@ public final class Enqueue {
         tell("achieved rate", submitted * 1e9 / (enqueued - began), "requests/s");
         tell("sustained rate", submitted * 1e9 / (drained - began - TIMEOUT_MILLIS * MILLI), "requests/s");
         tell("target rate", rate, "requests/s");
-        tell("requests", submitted, "requests");
+        tell("submitted", submitted, "requests");
         tell("not ended", submitted - ended.get(), "requests");
         tell("CPU a request", cpu / 1e3 / submitted, "us");
         tell("CPU", cpu / 1e9, "s");
