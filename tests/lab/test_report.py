@@ -137,5 +137,5 @@ def test_every_figure_is_drawn_and_nothing_complains(page: Page, report: Path, w
         assert drawn["traces"] > 0, name
         assert drawn["marks"] >= drawn["traces"] / 2, name
         assert 0 < drawn["width"] <= width, name
-    assert page.run("document.documentElement.scrollWidth") == width
+    assert page.run("document.documentElement.scrollWidth") <= width
     assert page.complaints == []
