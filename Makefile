@@ -2,6 +2,7 @@
 # make test    all tests, with the engine compiled and interpreted
 # make check   ruff and mypy
 # make bench   measure beside asyncio, uvloop, Kafka on the JVM and others; BENCH=--quick for a short one
+# make lab     compare designs of timers and purgatories as the literature does; LAB=--quick for a short one
 # make clean   remove what the above made
 #
 # Each sets itself up in .venv. PYTHON=python3.12 names another interpreter (3.11 or newer).
@@ -9,10 +10,11 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-COMPILED := $(wildcard src/abeyance/*/*.pxd) $(patsubst %.pxd,%.py,$(wildcard src/abeyance/*/*.pxd))
+TYPED := $(wildcard src/abeyance/*/*.pxd src/abeyance/*/*/*.pxd)
+COMPILED := $(TYPED) $(patsubst %.pxd,%.py,$(TYPED))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
-.PHONY: demo test test-compiled test-interpreted check bench clean
+.PHONY: demo test test-compiled test-interpreted check bench lab clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.run: $(SET_UP)
@@ -33,7 +35,8 @@ test-compiled: $(VENV)/.test
 
 # The rooms below Spark, once more with every compiled module run from its own .py
 test-interpreted: $(VENV)/.test
-	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/purgatory
+	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/purgatory \
+	    tests/lab/test_conformance.py tests/lab/test_purgatories.py
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -46,6 +49,10 @@ $(VENV)/.bench: $(SET_UP)
 
 bench: $(VENV)/.bench
 	@$(BIN)/python -m benchmarks $(BENCH)
+
+lab: $(VENV)/.run
+	@$(BIN)/abeyance lab run all $(LAB) --log examples/data/kafka-request-log --dir build/lab
+	@$(BIN)/abeyance lab report --dir build/lab
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -95,7 +95,7 @@ def from_log(logs: list[str], folder: Path, spark: Any) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for instance, rows in table.groupby("instance"):
-        path = folder / f"kafka broker {instance}.parquet"
+        path = folder / f"kafka {instance}.parquet"
         rows.sort_values("start_us").to_parquet(path)
         paths.append(str(path.absolute()))
     return paths

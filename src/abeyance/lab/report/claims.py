@@ -157,7 +157,8 @@ def _exact(run: Run) -> Finding:
     said = (
         f"up to {longest:.1f} days the wheel is {wheel['latest'].max() / 1_000:.2f} ms late at most, with a tick of"
         f" 1 ms; the"
-        f" hashed wheel {hashed['latest'].max() / 1_000:.0f} ms, with its 100 ms; no design is early ({early} of all)"
+        f" hashed wheel {hashed['latest'].max() / 1_000:.0f} ms, with its 100 ms; {early} tasks of all designs are"
+        f" early"
     )
     held = wheel["latest"].max() < 1_000 and hashed["latest"].max() > 90_000 and not early
     return Finding("held" if held else "not held here", said)

@@ -9,9 +9,12 @@ from typing import Any, Final, NamedTuple
 
 from abeyance.lab.report.look import ORDER, colour, line, title
 from abeyance.lab.report.run import Run
-from abeyance.pipeline.report.style import Figure, plotly, wait_axis
+from abeyance.pipeline.report.style import Figure, plotly
+from abeyance.pipeline.report.words import duration
 
 _LOG: Final = {"type": "log", "tickformat": ",.3~g"}
+_TEN_DAYS: Final = 10 * 86_400_000.0
+_MARKS: Final = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, _TEN_DAYS)
 _DECADES: Final = {"type": "log", "dtick": 1, "tickformat": "~s"}
 _RATE: Final = {"type": "log", "tickformat": "~s"}
 _NANOSECONDS: Final = {"type": "log", "tickformat": "~s", "range": [1.5, 3.5], "dtick": 1}
@@ -82,9 +85,9 @@ def cost(run: Run) -> Figure:
 
 def precision(run: Run) -> Figure:
     """How late at most, and as a share of the delay, against the delay."""
-    shares = [10.0**power for power in range(-6, 3)]
+    shares = [10.0**power for power in range(-8, 3, 2)]
     panels = [
-        Panel("latest", "delay", "late", "ms late", _durations(-1, 9)),
+        Panel("latest", "delay", "late", "ms late", _durations(0.5, 2 * _TEN_DAYS)),
         Panel(
             "latest, as a share of the delay",
             "delay",
@@ -98,7 +101,7 @@ def precision(run: Run) -> Figure:
     )
     exact = {"delay-queue", "indexed-heap", "lazy-heap", "sorted-list", "unsorted-list"}
     drawn = Run(run.experiment, run.date, run.machine, run.version, cells[~cells["design"].isin(exact)])
-    return _panels(panels, _lines(drawn), "delay", rows=1, across=_durations(0, 9))
+    return _panels(panels, _lines(drawn), "delay", rows=1, across=_durations(0.7, 1.4 * _TEN_DAYS))
 
 
 def purge(run: Run) -> Figure:
@@ -260,10 +263,15 @@ def _panels(
     return figure
 
 
-def _durations(low: int, high: int) -> dict[str, Any]:
-    """A logarithmic axis of milliseconds, from 10**low to 10**high, labelled in readable units."""
-    axis = wait_axis(10.0**low, 10.0**high, "")
-    return {name: value for name, value in axis.items() if name != "title"}
+def _durations(low: float, high: float) -> dict[str, Any]:
+    """A logarithmic axis of milliseconds, labelled in readable units."""
+    values = [value for value in _MARKS if low <= value <= high]
+    return {
+        "type": "log",
+        "tickvals": values,
+        "ticktext": [duration(value) for value in values],
+        "range": [log10(low), log10(high)],
+    }
 
 
 def _hover(words: str, unit: str, where: str) -> str:

@@ -39,7 +39,8 @@ _READ: Final = {
     "purge": "Each operation waits on one key that fires after 30 ms and on others that never do. What it leaves"
     " behind on"
     " those is memory until a purge. Paler: fewer keys. Ours leaves nothing behind and has no interval: a level line.",
-    "geometry": "The engine's columnar replay of each trace, for every tick and wheel size. Left: how often a task"
+    "geometry": "The engine's columnar replay of each trace (low and high: the requests of the first experiment),"
+    " for every tick and wheel size. Left: how often a task"
     " is filed"
     " anew before it is due. Right: how often the delay queue of buckets is touched; a queue of tasks is touched"
     " twice a task.",
