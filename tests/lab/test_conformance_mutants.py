@@ -5,24 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from engine.source_copy import Edit, engine_copy
-from engine.test_mutants import hang_guard
+from engine.test_mutants import SEARCH, hang_guard
 from lab.queue_machine import QueueMachine
 from lab.rival_copy import rivals_copy
-
-SEARCH = settings(
-    max_examples=120,
-    stateful_step_count=30,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    report_multiple_bugs=False,
-)
 
 OUR_WHEEL = {
     "off by one bucket": Edit(

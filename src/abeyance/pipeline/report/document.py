@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
 from importlib import resources
+from pathlib import Path
 from string import Template
 
 from .style import Figure, plotly
@@ -47,6 +49,18 @@ def document(
         plotly=library,
         script=script,
     )
+
+
+def write_whole(text: str, destination: Path) -> None:
+    """Write a page, making its folder; a reader never sees half of it."""
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    temporary = destination.with_name(f".{destination.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.replace(destination)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _json(figure: Figure | None) -> object:
