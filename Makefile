@@ -1,7 +1,9 @@
 # make demo    analyse the request log of a real Apache Kafka cluster, and name the report
 # make test    all tests, with the engine compiled and interpreted
+# make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
-# make bench   measure beside asyncio, uvloop, Kafka on the JVM and others; BENCH=--quick for a short one
+# make bench   measure beside asyncio, uvloop, Kafka on the JVM and others, a quarter of an hour; BENCH=--quick for a
+#              short run, BENCH=--resume to go on with one that was interrupted
 # make lab     compare designs of timers and purgatories as the literature does; LAB=--quick for a short one
 # make clean   remove what the above made
 #
@@ -10,11 +12,11 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-TYPED := $(wildcard src/abeyance/*/*.pxd src/abeyance/*/*/*.pxd)
-COMPILED := $(TYPED) $(patsubst %.pxd,%.py,$(TYPED))
+COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd src/abeyance/*/*/*.pxd)
+COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
-.PHONY: demo test test-compiled test-interpreted check bench lab clean
+.PHONY: demo test test-compiled test-interpreted test-asyncio check bench lab clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.run: $(SET_UP)
@@ -35,8 +37,11 @@ test-compiled: $(VENV)/.test
 
 # The rooms below Spark, once more with every compiled module run from its own .py
 test-interpreted: $(VENV)/.test
-	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/purgatory \
+	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/idle tests/purgatory tests/aio \
 	    tests/lab/test_conformance.py tests/lab/test_purgatories.py
+
+test-asyncio: $(VENV)/.test
+	@PYTHONPATH=tests $(BIN)/python -m aio.conformance
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .

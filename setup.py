@@ -11,22 +11,28 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-# Those with a .pxd of their own; clock.pxd and thread_state.pxd are C only, included by those that use them.
+# Those with a .pxd of their own; memory, clock, weak, thread_state and calling are C only, included by their users.
 COMPILED = [
     "abeyance.engine.slab",
     "abeyance.engine.delay_queue",
     "abeyance.engine.wheel",
     "abeyance.engine.bulk",
+    "abeyance.engine.radix",
+    "abeyance.engine.trace_wheel",
     "abeyance.engine.replay",
     "abeyance.timer.units",
     "abeyance.timer.task",
     "abeyance.timer.base",
     "abeyance.timer.manual",
     "abeyance.timer.system",
+    "abeyance.idle",
     "abeyance.purgatory.nesting",
     "abeyance.purgatory.operation",
     "abeyance.purgatory.directory",
     "abeyance.purgatory.room",
+    "abeyance.aio.handle",
+    "abeyance.aio.schedule",
+    "abeyance.aio.loop",
     "abeyance.lab.rivals.rival",
     "abeyance.lab.rivals.heap",
     "abeyance.lab.rivals.delay_queue",
@@ -43,7 +49,10 @@ COMPILED = [
 ]
 
 DIRECTIVES = {
+    "binding": False,  # plain method descriptors, which the interpreter calls faster than functions with attributes
     "language_level": 3,
+    "embedsignature": True,  # so that help() and inspect.signature() still tell the parameters
+    "embedsignature.format": "clinic",
     "annotation_typing": False,  # the C types stand in the .pxd beside each module
     "boundscheck": False,
     "wraparound": False,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 
-from benchmarks import jvm_rivals, plots, rivals, runner, table, wording
+from benchmarks import jvm_rivals, notes, plots, rivals, runner, table, wording
 from benchmarks.arguments import parser
 from benchmarks.machine import load, machine, versions
 from benchmarks.page import page
-from benchmarks.plan import Plan
+from benchmarks.plan import Plan, Task
+from benchmarks.progress import Progress, described
 from benchmarks.results import Results, read
 from benchmarks.rows import ROWS
 
@@ -43,10 +43,11 @@ def main(given: list[str] | None = None) -> int:
     if selected and not options.update:
         path = options.out / ("quick.json" if options.quick else "selected.json")
     unfinished = path.with_suffix(".unfinished.json")
+    tasks = _taken_up(unfinished, results, plan) if options.resume else plan.tasks
     try:
-        _measure(plan, options.effort or ("quick" if options.quick else "full"), class_path, results, unfinished)
+        _measure(tasks, options.effort or ("quick" if options.quick else "full"), class_path, results, unfinished)
     except KeyboardInterrupt:
-        print(f"\ninterrupted; what was measured is in {unfinished}", file=sys.stderr)
+        print(f"\ninterrupted; --resume goes on from {unfinished}", file=sys.stderr)
         return 130
     print("\n" + table.as_text(results))
     if options.update:
@@ -75,23 +76,36 @@ def _plan(options: argparse.Namespace) -> tuple[Plan, str | None]:
     return plan, class_path
 
 
-def _measure(plan: Plan, effort: str, class_path: str | None, results: Results, unfinished: Path) -> None:
-    began = time.monotonic()
-    count = len(plan.tasks)
-    for number, task in enumerate(plan.tasks, 1):
-        row = ROWS[task.row]
-        what = f"{row.title}, {wording.size(task.size)} {row.size_of}, {rivals.LABELS[task.rival]}"
-        print(f"[{number:>{len(str(count))}}/{count}] {what:<72} ", end="", flush=True)
+def _measure(tasks: list[Task], effort: str, class_path: str | None, results: Results, unfinished: Path) -> None:
+    measuring = runner.Runner(effort, class_path, tasks)
+    progress = Progress(tasks)
+    for task in tasks:
+        progress.begin(task)
         try:
-            measurement = runner.measure(task, effort, class_path)
+            measurement = measuring.measure(task)
         except runner.FailedError as error:
-            results.failed[what] = str(error)
-            print(f"failed: {error}", flush=True)
+            results.failed[described(task)] = str(error)
+            progress.end(task, f"failed: {error}")
             continue
         results.add(measurement)
         results.write(unfinished)
-        minutes, seconds = divmod(int(time.monotonic() - began), 60)
-        print(f"{wording.median(measurement):>8} {row.unit:<4} {minutes:>3}:{seconds:02}", flush=True)
+        progress.end(task, f"{wording.median(measurement):>8} {ROWS[task.row].unit:<4}")
+
+
+def _taken_up(unfinished: Path, results: Results, plan: Plan) -> list[Task]:
+    """Take over what an interrupted run has measured; return what is left to do."""
+    if not unfinished.exists():
+        return plan.tasks
+    earlier = read(unfinished)
+    if (earlier.machine, earlier.versions) != (results.machine, results.versions):
+        print(f"not resumed: {unfinished} is of another machine or of other versions", file=sys.stderr)
+        return plan.tasks
+    for measurement in earlier.measurements:
+        results.add(measurement)
+    done = {measurement.key for measurement in earlier.measurements}
+    left = [task for task in plan.tasks if (task.rival, task.row, task.size) not in done]
+    print(f"resumed: {len(plan.tasks) - len(left)} of {len(plan.tasks)} measurements were there already", flush=True)
+    return left
 
 
 def _updated(earlier: Results, later: Results) -> Results:
@@ -112,7 +126,7 @@ def _write_page(results: Results, folder: Path) -> None:
     if not drawn:
         print("no plots: matplotlib is not installed (pip install -r requirements/bench.txt)")
     path = folder / "benchmarks.md"
-    path.write_text(page(results, {f"benchmarks/{name}": caption for name, caption in drawn.items()}))
+    path.write_text(page(results, {f"benchmarks/{name}": caption for name, caption in drawn.items()}, notes.read()))
     print(f"page: {path}")
 
 

@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--rivals", type=_names(rivals.LABELS), metavar="A,B", help="only these rivals")
     made.add_argument("--sizes", type=_sizes, metavar="N,M", help="only these sizes")
     made.add_argument("--update", action="store_true", help="put the figures into the last full run's, and its page")
+    made.add_argument("--resume", action="store_true", help="go on with the same run, which was interrupted")
     made.add_argument("--render", action="store_true", help="measure nothing: write the last full run's page anew")
     made.add_argument("--list", action="store_true", help="measure nothing: say what would be")
     made.add_argument("--effort", choices=["full", "quick", "tiny"], help=argparse.SUPPRESS)

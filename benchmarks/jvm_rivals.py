@@ -1,10 +1,11 @@
-"""The rivals on the JVM: compiled once with Maven, then a fresh JVM for each measurement."""
+"""The rivals on the JVM: compiled once with Maven, then a fresh JVM for each row."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.effort import FULL, Effort
@@ -57,14 +58,24 @@ def build(root: Path) -> str:
     return f"{folder / 'classes'}:{stamp.read_text().strip()}"
 
 
-def command(class_path: str, rival: str, row: str, size: int, effort: Effort) -> list[str]:
-    """The command line of one measurement."""
+def command(class_path: str, rival: str, row: str, sizes: Sequence[int], effort: Effort) -> list[str]:
+    """The command line that measures a row at each of the sizes, and prints a line for each."""
     warm = 3.0 if effort == FULL else 0.5
     lateness, seconds = effort.lateness
     numbers = [
         effort.rounds, effort.seconds, effort.most, effort.patience, lateness, seconds, effort.enqueue, warm,
     ]  # fmt: skip
-    return ["java", *OPTIONS, "-cp", class_path, "bench.Main", rival, row, str(size), *map(str, numbers)]
+    return [
+        "java",
+        *OPTIONS,
+        "-cp",
+        class_path,
+        "bench.Main",
+        rival,
+        row,
+        ",".join(map(str, sizes)),
+        *map(str, numbers),
+    ]
 
 
 def versions() -> dict[str, str]:

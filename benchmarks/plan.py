@@ -58,7 +58,7 @@ class Plan:
     def _measures(self, name: str, row: Row, size: int) -> bool:
         if name in rivals.JVM:
             return jvm_rivals.measures(name, row.name)
-        if name in rivals.PURGATORY:
+        if name in rivals.PURGATORY or name in rivals.COLUMNS:
             return True
         kind = self._kinds.get(name)
         if kind is None or size > kind.largest:

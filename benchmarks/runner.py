@@ -1,10 +1,11 @@
-"""Makes each measurement in a fresh process."""
+"""Makes each measurement in a fresh process; on the JVM, those of a row at all of its sizes in one."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,36 +16,55 @@ from benchmarks.plan import Task
 from benchmarks.rows import ROWS
 
 ROOT = Path(__file__).resolve().parent.parent
-LONGEST = 240.0  # seconds for one process, before it is given up
+LONGEST = 300.0  # seconds for one process, before it is given up
 
 
 class FailedError(Exception):
     """A measurement could not be made; the message says why."""
 
 
-def measure(task: Task, effort: str, class_path: str | None) -> Measurement:
-    """Make a measurement, in as many processes as its row asks for."""
-    processes = ROWS[task.row].processes if effort == "full" else 1
-    samples = [_in_a_process(_command(task, effort, class_path)) for _ in range(processes)]
-    return Measurement(
-        rival=task.rival,
-        row=task.row,
-        size=task.size,
-        rounds=[figure for sample in samples for figure in sample.rounds],
-        operations=samples[0].operations,
-        extra=samples[0].extra,
-        taken=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
+class Runner:
+    """Makes measurements. A fresh process for each, in as many processes as its row asks for.
+
+    A JVM takes seconds to start and to warm up, so one JVM measures a row at all `sizes` that are planned: when the
+    first of them is asked for, the others are made too, and handed out later.
+    """
+
+    def __init__(self, effort: str, class_path: str | None, tasks: Sequence[Task]) -> None:
+        self._effort = effort
+        self._class_path = class_path
+        self._tasks = tasks
+        self._ahead: dict[Task, list[Sample]] = {}
+
+    def measure(self, task: Task) -> Measurement:
+        """Make a measurement. Raises FailedError."""
+        samples = self._ahead.pop(task, None) or self._samples(task)
+        return Measurement(
+            rival=task.rival,
+            row=task.row,
+            size=task.size,
+            rounds=[figure for sample in samples for figure in sample.rounds],
+            operations=samples[0].operations,
+            extra=samples[0].extra,
+            taken=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+    def _samples(self, task: Task) -> list[Sample]:
+        together = [task]
+        command = [sys.executable, "-m", "benchmarks.worker", task.rival, task.row, str(task.size), self._effort]
+        if task.rival in rivals.JVM:
+            assert self._class_path is not None, "the JVM's rivals are in no plan unless they were built"
+            together = [other for other in self._tasks if (other.rival, other.row) == (task.rival, task.row)]
+            together = together[together.index(task) :]
+            sizes = [other.size for other in together]
+            command = jvm_rivals.command(self._class_path, task.rival, task.row, sizes, BY_NAME[self._effort])
+        processes = ROWS[task.row].processes if self._effort == "full" else 1
+        made = [_in_a_process(command, len(together)) for _ in range(processes)]
+        self._ahead |= {other: [samples[place] for samples in made] for place, other in enumerate(together)}
+        return self._ahead.pop(task)
 
 
-def _command(task: Task, effort: str, class_path: str | None) -> list[str]:
-    if task.rival in rivals.JVM:
-        assert class_path is not None, "the JVM's rivals are in no plan unless they were built"
-        return jvm_rivals.command(class_path, task.rival, task.row, task.size, BY_NAME[effort])
-    return [sys.executable, "-m", "benchmarks.worker", task.rival, task.row, str(task.size), effort]
-
-
-def _in_a_process(command: list[str]) -> Sample:
+def _in_a_process(command: list[str], count: int) -> list[Sample]:
     try:
         process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST, check=False)
     except subprocess.TimeoutExpired:
@@ -52,4 +72,4 @@ def _in_a_process(command: list[str]) -> Sample:
     if process.returncode != 0:
         said = process.stderr.strip().splitlines()
         raise FailedError(said[-1] if said else f"exit status {process.returncode}")
-    return Sample(**json.loads(process.stdout.strip().splitlines()[-1]))
+    return [Sample(**json.loads(line)) for line in process.stdout.strip().splitlines()[-count:]]

@@ -6,7 +6,7 @@ from benchmarks import rivals, wording
 from benchmarks.results import Results
 from benchmarks.rows import ROWS, Row
 
-PEERS = ("asyncio", "kafka")
+PEERS = {"asyncio": "asyncio", "kafka": "Kafka", "heap-loop": "heapq"}
 
 
 def cells(results: Results, row: Row) -> list[list[str]]:
@@ -22,7 +22,7 @@ def cells(results: Results, row: Row) -> list[list[str]]:
         return _lateness(results, row)
     sizes = sorted({size for _, size in found})
     peers = [peer for peer in PEERS if any(rival == peer for rival, _ in found)]
-    heading = [f"{row.title}, {row.unit}", *map(wording.size, sizes), *(f"to {peer}" for peer in peers)]
+    heading = [f"{row.title}, {row.unit}", *map(wording.size, sizes), *(f"to {PEERS[peer]}" for peer in peers)]
     table = [heading]
     for rival in rivals.LABELS:
         if not any(name == rival for name, _ in found):

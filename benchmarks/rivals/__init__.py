@@ -18,9 +18,10 @@ PYTHON = {
     "threading": ("thread_each", "ThreadEachRival", "threading.Timer"),
 }
 PURGATORY = {"purgatory": "abeyance Purgatory"}
+COLUMNS = {"columns": "abeyance, columns", "heap-loop": "heapq, event by event"}
 JVM = {"kafka": "Apache Kafka (JVM)", "jvm-heap": "JVM thread-pool heap"}
 
-LABELS = {name: label for name, (_, _, label) in PYTHON.items()} | PURGATORY | JVM
+LABELS = {name: label for name, (_, _, label) in PYTHON.items()} | PURGATORY | COLUMNS | JVM
 
 
 def load(name: str) -> type[Rival]:

@@ -17,6 +17,7 @@ _TIMERS: dict[str, Callable[[Rival, int, Effort], Steps[Sample]]] = {
     "stop": costs.stop,
     "refresh": costs.refresh,
     "next": costs.next_expiration,
+    "jump": storms.jump,
     "expiry": storms.expiry,
     "stall_start": storms.stall_start,
     "stall_expiry": storms.stall_expiry,
@@ -36,5 +37,10 @@ def measure(rival: str, row: str, size: int, effort: Effort) -> Sample:
 
         program: Callable[[int, Effort], Sample] = getattr(purgatories, row)
         return program(size, effort)
+    if rival in rivals.COLUMNS:
+        from benchmarks.rows import columns
+
+        column_program: Callable[[str, int, Effort], Sample] = getattr(columns, row)
+        return column_program(rival, size, effort)
     with rivals.load(rival)() as timer:
         return timer.run(_TIMERS[row](timer, size, effort))

@@ -7,12 +7,13 @@ import time
 
 from benchmarks.effort import Effort
 from benchmarks.measurement import Sample, Steps
-from benchmarks.rivals.rival import Rival
+from benchmarks.rivals.rival import Rival, noop
 from benchmarks.rows.filling import Delays, fill
 from benchmarks.rows.rounds import Patience, clock
 
 A_BEAT = 100  # operations of the caller between two looks at the clock
-SHARE = 0.3  # of the patience: rounds of a million take seconds each, and three tell
+A_YEAR = 365.0 * 86_400
+SHARE = 0.25  # of the patience: rounds of a million take seconds each, and three tell
 _SOONEST = 0.002  # seconds: Kafka runs what is due within a tick from inside the start
 _MARGIN = 0.01  # seconds: the mark's deadline is behind all others by this much, more than a tick
 
@@ -75,6 +76,25 @@ def _all_due(rival: Rival, size: int, spread: float) -> Mark:
     rival.start(_SOONEST + spread + _MARGIN, mark)
     rival.pass_time(_SOONEST + spread + 2 * _MARGIN)
     return mark
+
+
+def jump(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
+    """Nanoseconds for a year to pass at once, with `size` timers that run on the way. For virtual clocks."""
+    yield None
+    jumps = min(15, effort.most)  # a clock lasts for 146 years
+    rounds: list[float] = []
+    patience = Patience(effort)
+    while patience.another():
+        spent = 0
+        for _ in range(jumps):
+            for number in range(size):
+                rival.start((number + 1) / (size + 1) * A_YEAR, noop)
+            rival.pass_time(A_YEAR)
+            began = clock()
+            rival.turn()
+            spent += clock() - began
+        rounds.append(spent / jumps)
+    return Sample(rounds, jumps)
 
 
 def stall_expiry(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:

@@ -1,7 +1,7 @@
 """Abeyance: delayed operations that complete when their condition holds, or expire at their deadline, once.
 
-In process: `SystemTimer`, `ManualTimer`, `DelayedOperation`, `Purgatory`. On Apache Spark: `abeyance.pipeline`
-(needs the extra `spark`). This import pulls in neither Spark nor a network.
+In process: `SystemTimer`, `ManualTimer`, `IdleDetector`, `DelayedOperation`, `Purgatory`. In asyncio: `abeyance.aio`.
+On Apache Spark: `abeyance.pipeline` (needs the extra `spark`). This import pulls in none of them.
 """
 
 import os
@@ -11,6 +11,7 @@ if os.environ.get("ABEYANCE_PURE"):
 
     _interpreted.install()
 
+from abeyance.idle import IdleDetector, IdleStats
 from abeyance.purgatory import (
     DelayedOperation,
     OperationReusedError,
@@ -34,6 +35,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DelayedOperation",
+    "IdleDetector",
+    "IdleStats",
     "ManualTimer",
     "OperationReusedError",
     "Outcome",

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 from benchmarks.__main__ import main
+from benchmarks.measurement import Measurement, Sample
+from benchmarks.plan import Task
+from benchmarks.progress import Progress
 from benchmarks.results import read
+from benchmarks.runner import Runner
 
-from benchmarks import jvm_rivals
+from benchmarks import jvm_rivals, runner
 
 
 def test_a_selection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,3 +63,60 @@ def test_without_a_jdk_the_jvm_is_left_out(
     assert main([*chosen, "--out", str(tmp_path)]) == 0
     assert "left out: Apache Kafka (JVM): no mvn on this machine" in capsys.readouterr().out
     assert read(tmp_path / "selected.json").left_out == {"kafka": "no mvn on this machine"}
+
+
+def test_an_interrupted_run_is_taken_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = ["--rows", "pair,jump", "--rivals", "manual", "--sizes", "0,3", "--effort", "tiny", "--out", str(tmp_path)]
+    measure = Runner.measure
+
+    def interrupted(runner: Runner, task: Task) -> Measurement:
+        if task.row == "jump":
+            raise KeyboardInterrupt
+        return measure(runner, task)
+
+    with monkeypatch.context() as once:
+        once.setattr(Runner, "measure", interrupted)
+        assert main(chosen) == 130
+    kept = read(tmp_path / "selected.unfinished.json").measurements
+    assert [one.row for one in kept] == ["pair"]
+    capsys.readouterr()
+    assert main([*chosen, "--resume"]) == 0
+    said = capsys.readouterr().out
+    assert "resumed: 1 of 2 measurements were there already" in said
+    assert "[1/1] a jump of a year, 3 pending, abeyance ManualTimer" in said
+    done = read(tmp_path / "selected.json").measurements
+    assert done[0] == kept[0], "it was not measured again"
+    assert [one.row for one in done] == ["pair", "jump"]
+
+
+def test_a_jvm_measures_a_row_at_all_its_sizes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = [Task("kafka", "pair", 0), Task("system", "pair", 0), Task("kafka", "pair", 20), Task("kafka", "stop", 20)]
+    commands = []
+
+    def answer(command: list[str], count: int) -> list[Sample]:
+        commands.append(command)
+        return [Sample([float(place)], 1) for place in range(count)]
+
+    monkeypatch.setattr(runner, "_in_a_process", answer)
+    runs = Runner("tiny", "a.jar", tasks)
+    assert [runs.measure(task).median for task in tasks] == [0.0, 0.0, 1.0, 0.0]
+    asked = [" ".join(command[command.index("bench.Main") + 1 :][:3]) for command in commands if "java" in command]
+    assert asked == ["kafka pair 0,20", "kafka stop 20"]
+
+
+def test_the_bar_tells_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    tasks = [Task("system", "pair", 0), Task("system", "pair", 750_000), Task("system", "pair", 0)]
+    progress = Progress(tasks, live=True)
+    for task in tasks:
+        progress.begin(task)
+        progress.end(task, "0.1 µs")
+    bars = [
+        line.split("\r")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("[") and "%" in line
+    ]
+    assert [bar.split("%")[0] for bar in bars] == [
+        "[........................] 0",
+        "[####....................] 17",
+        "[####################....] 83",
+    ]

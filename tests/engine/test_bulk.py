@@ -202,7 +202,7 @@ def test_any_buffer_of_such_integers_will_do() -> None:
 
 
 def test_when_memory_runs_out_midway_nothing_has_been_started() -> None:
-    full = Edit("slab", "if room > 1 << 30:", "if room > 512:")
+    full = Edit("slab", "if room > _MOST:", "if room > 512:")
     with engine_copy(full) as engine:
         wheel = engine.bulk.BulkWheel()
         before = wheel.add_many(integers(1, 2, 3))

@@ -26,13 +26,29 @@ SEARCH = settings(
     report_multiple_bugs=False,
 )
 
+# So that overdue tasks are tidied up at every turn, and not among hundreds only.
+TIDY = Edit("wheel", "_FEW = 64", "_FEW = 0")
+
 MUTANTS = {
     "deadlines round down": Edit(
         "wheel", "return ticks if ticks * self._tick == deadline else ticks + 1", "return ticks"
     ),
-    "off by one bucket": Edit("wheel", "+ virtual % self._wheel_size", "+ (virtual + 1) % self._wheel_size"),
+    "off by one bucket": Edit(
+        "wheel", "bucket if bucket < self._wheel_size else", "bucket if bucket <= self._wheel_size else"
+    ),
     "a wheel holds one bucket too many": Edit(
-        "wheel", "(first + self._wheel_size) * span\n", "(first + self._wheel_size + 1) * span\n"
+        "wheel", "= begin + self._reach[level] if", "= begin + self._reach[level] + self._span[level] if"
+    ),
+    "a wheel does not turn with the clock": Edit(
+        "wheel", "ticks - self._begin[level] <", "ticks - self._begin[level] <="
+    ),
+    "a task that is not alone is taken for it": Edit("wheel", "if slab.last(sentinel) != slot or", "if"),
+    "a lone task goes before one that is due with it": Edit(
+        "wheel", "or deadline >= self._queue.second_expiration()", "or deadline > self._queue.second_expiration()"
+    ),
+    "a lone task runs early": Edit("wheel", "or deadline > target or", "or"),
+    "the second bucket is mistaken for the third": Edit(
+        "delay_queue", "self._expiration[2] < self._expiration[1]", "self._expiration[2] > self._expiration[1]"
     ),
     "a cascade loses what is not due yet": Edit(
         "wheel", "self._file(slot, True)", "slab.deadline[slot] > self._clock or self._file(slot, True)"
@@ -53,19 +69,21 @@ MUTANTS = {
         "wheel", "slab.deadline[self._queue.pop()] = -1", "self._queue.pop()"
     ),
     "the clock passes buckets by": Edit(
-        "wheel", "target if upcoming < 0 or upcoming > target else upcoming", "target"
+        "wheel", "if upcoming < 0 or upcoming > target:", "if upcoming < 0 or upcoming != target:"
     ),
-    "the clock goes back": Edit("wheel", "return self._clock if ticks < self._clock else ticks", "return ticks"),
+    "the clock goes back": Edit(
+        "wheel", "            return self._clock\n        return now", "            pass\n        return now"
+    ),
     "a task fires twice": Edit("wheel", "due.append(self._hand_out(slot))", "due += [self._hand_out(slot)] * 2"),
     "a removed task comes out all the same": Edit(
         "wheel",
-        "        self._cancelled += 1\n        return self._slab.release(slot)",
-        "        self._cancelled += 1\n        return self._slab.items[slot]",
+        "        self._cancelled += 1\n        item = self._slab.release(slot)",
+        "        self._cancelled += 1\n        item = self._slab.items[slot]",
     ),
     "a handle outlives its task": Edit(
         "slab",
-        "        self.items[slot] = None\n        self.generation[slot] = (self.generation[slot] + 1)",
-        "        self.items[slot] = None\n        self.generation[slot] = (self.generation[slot] + 2)",
+        "+ 1) & _GENERATION_MASK\n        self.links[at + NEXT] = self._free",
+        "+ 2) & _GENERATION_MASK\n        self.links[at + NEXT] = self._free",
     ),
     "a nearer deadline is not filed anew": Edit(
         "wheel", "if ticks < filed or filed <= self._clock:", "if filed <= self._clock:"
@@ -75,10 +93,13 @@ MUTANTS = {
     ),
     "an overdue task that is refreshed stays overdue": Edit(
         "wheel",
-        "            if self._ticks_of(handle) == deadline:\n                return",
-        "            if self._slab.find(handle) >= 0:\n                return",
+        "return slot >= 0 and self._slab.deadline[slot] == entry[0]",
+        "return slot >= 0",
     ),
     "overdue tasks come last in, first out": Edit("wheel", "self._overdue_order += 1", "self._overdue_order -= 1"),
+    "tidying up loses an overdue task": Edit(
+        "wheel", "if self._is_overdue(entry)]\n            heap", "if self._is_overdue(entry)][1:]\n            heap"
+    ),
     "a removed task is still counted": Edit(
         "wheel", "        self._pending -= 1\n        self._cancelled += 1\n", "        self._cancelled += 1\n"
     ),
@@ -109,7 +130,7 @@ def hang_guard(seconds: float) -> Iterator[None]:
 @pytest.mark.parametrize("mistake", MUTANTS)
 def test_a_deliberate_mistake_is_noticed(mistake: str) -> None:
     with (
-        engine_copy(MUTANTS[mistake]) as engine,
+        engine_copy(TIDY, MUTANTS[mistake]) as engine,
         hang_guard(60),
         pytest.raises((AssertionError, LookupError, TypeError)),
     ):
@@ -117,5 +138,5 @@ def test_a_deliberate_mistake_is_noticed(mistake: str) -> None:
 
 
 def test_the_engine_without_a_mistake_passes_the_same_search() -> None:
-    with engine_copy() as engine:
+    with engine_copy(TIDY) as engine:
         run_state_machine_as_test(machine_for(engine.wheel.TimingWheel), settings=SEARCH)

@@ -140,6 +140,25 @@ class WheelMachine(RuleBasedStateMachine):
         if then_drain:
             self.drain()
 
+    @rule(
+        far=st.integers(2, 300),
+        near=st.integers(1, 20),
+        later=st.integers(0, 300),
+        budget=st.none() | st.integers(1, 2),
+    )
+    def have_one_alone_in_its_bucket_and_few_after_it(
+        self, far: int, near: int, later: int, budget: int | None
+    ) -> None:
+        self.drain()
+        deadline = self._deadline(_near(far, 0))
+        self._add(deadline)
+        now, reached = self._time(_at(deadline - near * self.tick))
+        self._handed_out(self.wheel.advance(now), reached)
+        self._add(deadline)
+        self._add(self._deadline(_at(deadline + later * self.tick)))
+        now, reached = self._time(_at(deadline))
+        self._handed_out(self.wheel.advance(now, budget), reached)
+
     @precondition(lambda self: self.handles)
     @rule(index=st.integers(0, 1000))
     def remove(self, index: int) -> None:

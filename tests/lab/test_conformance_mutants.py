@@ -15,7 +15,9 @@ from lab.rival_copy import rivals_copy
 
 OUR_WHEEL = {
     "off by one bucket": Edit(
-        "wheel", "virtual = ticks // self._span[level]\n", "virtual = ticks // self._span[level] + 1\n"
+        "wheel",
+        "            ahead = ticks - self._begin[level]\n",
+        "            ahead = ticks - self._begin[level] + 1\n",
     ),
     "a cascade loses what is not due yet": Edit(
         "wheel", "self._file(slot, True)", "slab.deadline[slot] > self._clock or self._file(slot, True)"
@@ -65,7 +67,7 @@ RIVALS = {
         "delay_queue", "if position >= 0:", "if position > 0:"
     ),
     ("sorted-list", "SortedList", "walks one too far"): Edit(
-        "sorted_list", "slab.push_front(before, slot)", "slab.push_front(slab.prev_slot[before], slot)"
+        "sorted_list", "slab.push_front(before, slot)", "slab.push_front(slab.last(before), slot)"
     ),
     ("unsorted-list", "UnsortedList", "due only when the deadline is over"): Edit(
         "unsorted_list", "if slab.deadline[slot] <= self._now:", "if slab.deadline[slot] < self._now:"

@@ -127,7 +127,7 @@ class BulkWheel:
 
     def is_pending(self, handle: int) -> bool:
         """Whether the task has neither come due nor been removed. O(1)."""
-        return self._wheel.is_pending(handle)
+        return self._wheel._is_pending(handle)
 
     def deadline(self, handle: int) -> int | None:
         """The deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
@@ -175,7 +175,7 @@ class BulkWheel:
 
     def _add(self, deadline: int, payload: int) -> int:
         """Start one task; return its handle."""
-        handle = self._wheel.add(deadline, None)
+        handle = self._wheel._add(deadline, None)
         slot = handle & _SLOT_MASK
         if slot >= len(self._payload):
             self._grow()
@@ -194,9 +194,9 @@ class BulkWheel:
         count = 0
         for position in range(len(handles)):
             handle = handles[position]
-            pending = wheel.is_pending(handle)
+            pending = wheel._is_pending(handle)
             if pending:
-                wheel.remove(handle)
+                wheel._remove(handle)
                 count += 1
             removed[position] = pending
         return count
@@ -205,7 +205,7 @@ class BulkWheel:
         wheel = self._wheel
         count = 0
         for position in range(len(handles)):
-            pending = wheel.refresh(handles[position], deadlines[position])
+            pending = wheel._refresh(handles[position], deadlines[position])
             count += pending
             refreshed[position] = pending
         return count

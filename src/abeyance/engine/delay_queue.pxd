@@ -1,6 +1,8 @@
 # C types for delay_queue.py: the same source runs interpreted without them.
 cimport cython
 
+cdef long long _FOREVER
+
 
 @cython.final
 cdef class DelayQueue:
@@ -11,6 +13,7 @@ cdef class DelayQueue:
 
     cdef long long first_expiration(self) noexcept
     cdef int first_bucket(self) noexcept
+    cdef long long second_expiration(self) noexcept
     @cython.locals(child=cython.int, parent=cython.int)
     cdef void push(self, long long expiration, int bucket) except *
     @cython.locals(first=cython.int, size=cython.int, expiration=cython.longlong, bucket=cython.int, parent=cython.int, child=cython.int)

@@ -13,6 +13,7 @@ from array import array
 from abeyance.engine.slab import grown, pause_collection, resume_collection
 
 _FIRST_ROOM = 64
+_FOREVER = (1 << 63) - 1
 
 
 class DelayQueue:
@@ -36,6 +37,14 @@ class DelayQueue:
     def first_bucket(self) -> int:
         """The bucket that comes up first; only when there is one. O(1)."""
         return self._bucket[0]
+
+    def second_expiration(self) -> int:
+        """The earliest expiration but one; far beyond all if there is none. O(1)."""
+        if self._size < 2:
+            return _FOREVER
+        if self._size > 2 and self._expiration[2] < self._expiration[1]:
+            return self._expiration[2]
+        return self._expiration[1]
 
     def push(self, expiration: int, bucket: int) -> None:
         """Enter a bucket. O(log n)."""

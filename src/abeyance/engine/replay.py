@@ -1,10 +1,10 @@
 """Columnar replay: the trace of one instance through the wheel, outcomes and the wheel's own work out.
 
 A trace is three columns of 64-bit integers, a row an operation: when it started, its time-out, and when its condition
-came true. `replay` decides each outcome by the laws O1-O3, and runs every operation that had to wait through a real
-`BulkWheel`: started, filed, cascaded, and stopped when it completes or handed out when it expires. So the statistics
-are the engine's own, for any tick and wheel size, and a what-if is a call with another tick. Nothing is shared and
-nothing is kept: a pure function of its arguments.
+came true. `replay` decides each outcome by the laws O1-O3, and takes every operation that had to wait through the
+wheel: filed, cascaded, and stopped when it completes or handed out when it expires. The wheel is `TraceWheel`, which
+does what `TimingWheel` does and counts what it counts, for any tick and wheel size; so a what-if is a call with
+another tick. Nothing is shared and nothing is kept: a pure function of its arguments.
 
 The outcome and the wheel
 -------------------------
@@ -22,8 +22,8 @@ time that has passed already (the clock lagged behind) comes up at the end of th
 progress comes before starts, and starts before expiries (O3). An operation whose condition holds when it starts is
 never timed, as in the purgatory.
 
-Cost: O(rows) for the wheel, and O(rows) for bringing starts (unless they are sorted) and ends into order, by a radix
-sort (Knuth, TAOCP 3, 5.2.5). Memory: 17 bytes a row, 24 more for each that completes after a wait, and the wheel.
+Cost: O(rows), however many are pending: streams of columns for the wheel, and a radix sort that brings the ends, and
+unless they are sorted the starts, into order. Memory: 21 bytes a row, 16 more for each that completes after a wait.
 The global interpreter lock is held throughout.
 """
 
@@ -33,8 +33,9 @@ from array import array
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from abeyance.engine.buffers import integers, same_length, zeros
-from abeyance.engine.bulk import BulkWheel
-from abeyance.engine.wheel import MAX_TIME
+from abeyance.engine.radix import sort_by_key
+from abeyance.engine.trace_wheel import TraceWheel
+from abeyance.engine.wheel import MAX_TIME, TimingWheel
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -44,9 +45,6 @@ NEVER = (1 << 63) - 1  # for `ends`: the condition never came true (as any time 
 _MAX_TIME = MAX_TIME  # C constants when compiled
 _FOREVER = NEVER
 _LOW_HALF = 0xFFFFFFFF
-_DIGIT = 11  # bits that a pass of the radix sort takes: a table of 2,048 counts stays in the first cache
-_DIGITS = 1 << _DIGIT
-_DIGIT_MASK = _DIGITS - 1
 _MOST_ROWS = 1 << 30  # as many as a wheel holds
 
 
@@ -123,21 +121,21 @@ def _replay(
     tick: int,
     wheel_size: int,
 ) -> Replayed:
+    TimingWheel(tick, wheel_size)  # refuses a tick or a size that no wheel can have
     run = _Run(starts, until, ends, absolute, exclusive, tick, wheel_size)
-    completed = zeros("B", len(starts))
-    ended_at = zeros("q", len(starts))
-    run.judge(completed, ended_at)
-    run.drive(completed, ended_at)
-    return Replayed(completed, ended_at, run.stats())
+    run.judge()
+    run.drive()
+    return Replayed(run.completed, run.ended_at, run.stats())
 
 
 class _Run:
     """One replay on its way. The columns, the wheel, and what has been counted."""
 
     __slots__ = (
-        "_absolute", "_at_start", "_bulk", "_completed", "_ends", "_exclusive", "_first", "_handles", "_last",
-        "_late_high", "_late_low", "_late_most", "_most", "_now", "_overtaken", "_sorted", "_starts", "_tick",
-        "_until", "_waited_high", "_waited_low", "_wakeups", "_wheel_size",
+        "_absolute", "_at_start", "_completed", "_deadlines", "_ended_at", "_ends", "_exclusive", "_expired", "_first",
+        "_last", "_late_high", "_late_low", "_late_most", "_most", "_now", "_overtaken", "_sorted", "_starts",
+        "_stopped", "_tick", "_until", "_waited_high", "_waited_low", "_wakeups", "_wheel", "_wheel_size",
+        "completed", "ended_at",
     )  # fmt: skip
 
     def __init__(
@@ -150,7 +148,6 @@ class _Run:
         tick: int,
         wheel_size: int,
     ) -> None:
-        self._bulk = BulkWheel(tick, wheel_size)  # another takes its place when the first start is known
         self._tick = tick
         self._wheel_size = wheel_size
         self._starts = starts
@@ -158,10 +155,15 @@ class _Run:
         self._ends = ends
         self._absolute = absolute
         self._exclusive = exclusive
-        self._handles = zeros("q", len(starts))  # by row
+        self.completed = zeros("B", len(starts))
+        self.ended_at = zeros("q", len(starts))
+        self._completed = self.completed
+        self._ended_at = self.ended_at
+        self._deadlines = zeros("q", len(starts))
         self._sorted = True  # by start
-        self._completed = 0
+        self._stopped = 0  # completed after a wait
         self._at_start = 0
+        self._expired = 0
         self._overtaken = 0
         self._most = 0
         self._late_most = 0
@@ -171,14 +173,13 @@ class _Run:
         self._waited_low = 0
         self._wakeups = 0
         self._first = 0
-        self._now = 0
         self._last = 0
 
     # -- outcomes ------------------------------------------------------------------------------------------
 
-    def judge(self, completed: array[int], ended_at: array[int]) -> None:
+    def judge(self) -> None:
         """Decide every outcome by the laws O1-O3. Raises ValueError at the first row that makes no sense."""
-        row = self._judge(completed, ended_at)
+        row = self._judge()
         if row < 0:
             return
         start = self._starts[row]
@@ -191,8 +192,10 @@ class _Run:
             raise ValueError(f"row {row}: the time-out {until} is negative")
         raise ValueError(f"row {row}: the deadline is beyond 2**62 (start {start}, timeouts {until})")
 
-    def _judge(self, completed: array[int], ended_at: array[int]) -> int:
+    def _judge(self) -> int:
         """The first row that makes no sense, or -1."""
+        completed = self._completed
+        ended_at = self._ended_at
         absolute = self._absolute
         first = _MAX_TIME
         before = 0
@@ -209,6 +212,7 @@ class _Run:
             if start < first:
                 first = start
             before = start
+            self._deadlines[row] = deadline
             end = self._ends[row]
             if end <= start:
                 completed[row] = 1
@@ -217,7 +221,9 @@ class _Run:
             elif end < deadline or (end == deadline and not self._exclusive):
                 completed[row] = 1
                 ended_at[row] = end
-                self._completed += 1
+                self._stopped += 1
+                self._last = max(self._last, end)
+                self._wait(end - start)
             else:
                 ended_at[row] = deadline
         self._first = first if len(self._starts) else 0
@@ -225,138 +231,112 @@ class _Run:
 
     # -- the wheel's part ----------------------------------------------------------------------------------
 
-    def drive(self, completed: array[int], ended_at: array[int]) -> None:
-        """Start and stop timers in the order of time, letting the wheel come up in between."""
-        self._bulk = BulkWheel(self._tick, self._wheel_size, self._first)
-        self._now = self._first
-        self._last = self._first
-        end_at = zeros("q", self._completed)
-        end_row = zeros("i", self._completed)
-        self._collect_ends(completed, ended_at, end_at, end_row)
-        sort_by_key(end_at, end_row)
+    def drive(self) -> None:
+        """Start timers in the order of time, letting the wheel come up in between."""
+        self._wheel = TraceWheel(
+            self._tick, self._wheel_size, self._first, self._deadlines, self.completed, self.ended_at
+        )
+        self._last = max(self._last, self._first)
+        end_at = zeros("q", self._stopped)
+        self._collect_ends(end_at)
+        sort_by_key(end_at, zeros("i", 0))
         if self._sorted:
-            self._drive(self._starts, end_row, end_at, end_row)
+            self._drive(self._starts, zeros("i", 0), end_at)
             return
         start_at = zeros("q", len(self._starts))
         start_row = zeros("i", len(self._starts))
         self._collect_starts(start_at, start_row)
         sort_by_key(start_at, start_row)
-        self._drive(start_at, start_row, end_at, end_row)
+        self._drive(start_at, start_row, end_at)
 
     def _collect_starts(self, start_at: array[int], start_row: array[int]) -> None:
-        for row in range(len(self._starts)):
+        for row in range(len(start_at)):
             start_at[row] = self._starts[row]
             start_row[row] = row
 
-    def _collect_ends(
-        self, completed: array[int], ended_at: array[int], end_at: array[int], end_row: array[int]
-    ) -> None:
-        """When operations completed that had to wait, and their rows."""
+    def _collect_ends(self, end_at: array[int]) -> None:
+        """When operations completed that had to wait."""
         ends = 0
-        for row in range(len(self._starts)):
+        for row in range(len(self._ended_at)):
             # The bound holds unless a column is changed meanwhile, by another thread; that must not corrupt memory.
-            if completed[row] and ended_at[row] > self._starts[row] and ends < len(end_at):
-                end_at[ends] = ended_at[row]
-                end_row[ends] = row
+            if self._completed[row] and self._ended_at[row] > self._starts[row] and ends < len(end_at):
+                end_at[ends] = self._ended_at[row]
                 ends += 1
 
-    def _drive(
-        self, start_at: memoryview | array[int], start_row: array[int], end_at: array[int], end_row: array[int]
-    ) -> None:
-        """The loop over all starts and ends. `start_row` is not looked at when the trace is sorted by start."""
-        bulk = self._bulk
-        wheel = bulk._wheel
-        starts = len(start_at)
+    def _drive(self, start_at: memoryview | array[int], start_row: array[int], end_at: array[int]) -> None:
+        """The loop over all starts. Without any `start_row` they are in the order of the rows."""
+        wheel = self._wheel
         ends = len(end_at)
-        next_start = 0
         next_end = 0
-        while next_start < starts or next_end < ends:
-            ending = next_end < ends and (next_start == starts or end_at[next_end] <= start_at[next_start])
-            at = end_at[next_end] if ending else start_at[next_start]
-            if at > self._now:
-                if self._may_come_up_before(at):
-                    self._come_up_before(at)
-                self._now = at
-            if ending:  # at one instant progress comes before starts (O3)
-                row = end_row[next_end]
-                next_end += 1
-                wheel.remove(self._handles[row])
-                self._leave(at)
-                continue
-            row = next_start if self._sorted else start_row[next_start]
-            next_start += 1
-            if self._ends[row] <= at:
+        started = 0
+        for position in range(len(start_at)):
+            at = start_at[position]
+            if at > wheel.now:
+                if wheel.may_wake_before(at):
+                    self._wake_before(at)
+                wheel.now = at
+            row = position if self._sorted else start_row[position]
+            if self._completed[row] and self._ended_at[row] <= at:
                 continue  # the condition holds already: completed, and never timed
-            self._handles[row] = bulk._add(self._until[row] if self._absolute else at + self._until[row], row)
-            self._waited_high -= at >> 32
-            self._waited_low -= at & _LOW_HALF
-            if wheel._pending > self._most:
-                self._most = wheel._pending
-        self._come_up_before(_FOREVER)
+            wheel.file(row)
+            started += 1
+            while next_end < ends and end_at[next_end] <= at:  # at one instant progress comes before starts (O3)
+                next_end += 1
+            pending = started - next_end - self._expired
+            if pending > self._most:
+                self._most = pending
+        self._wake_before(_FOREVER)
 
-    def _may_come_up_before(self, at: int) -> bool:
-        """False only if `_come_up_before` has nothing to do: three loads, for most events are not held up."""
-        wheel = self._bulk._wheel
-        queue = wheel._queue
-        if queue._size > 0 and queue._expiration[0] * self._tick < at:
-            return True
-        return wheel._slab.next_slot[wheel._due] != wheel._due
-
-    def _come_up_before(self, at: int) -> None:
-        """Let all buckets come up that have to before the time `at` (expiries come last in an instant: O3)."""
-        wheel = self._bulk._wheel
-        while True:
-            ticks = wheel._next_ticks()
-            if ticks < 0:
-                return
-            up = ticks * self._tick
-            if up < self._now:
-                up = self._now
-            if up >= at:
-                return
-            self._now = up
+    def _wake_before(self, time: int) -> None:
+        """Let all buckets come up that have to before `time` (expiries come last in an instant: O3)."""
+        wheel = self._wheel
+        while wheel.wakes_before(time):
             self._wakeups += 1
-            target = up // self._tick
-            while True:
-                wheel._settle(target, _FOREVER)
-                slot = wheel._next_due()
-                if slot < 0:
-                    break
-                row = self._bulk._payload[slot]
-                wheel._hand_out(slot)
-                self._leave(up)
-                late = up - (self._until[row] if self._absolute else self._starts[row] + self._until[row])
-                self._late_high += late >> 32
-                self._late_low += late & _LOW_HALF
-                if late > self._late_most:
-                    self._late_most = late
-                if self._ends[row] < up or (self._ends[row] == up and not self._exclusive):
-                    self._overtaken += 1
+            target = wheel.now // self._tick
+            wheel.settle(target)
+            row = wheel.next_due()
+            while row >= 0:
+                self._tell(row, wheel.now)
+                row = wheel.next_due()
+                if row < 0:
+                    wheel.settle(target)
+                    row = wheel.next_due()
 
-    def _leave(self, at: int) -> None:
-        self._waited_high += at >> 32  # less the start, which was deducted then
-        self._waited_low += at & _LOW_HALF
-        self._last = at
+    def _tell(self, row: int, at: int) -> None:
+        """The wheel tells at the time `at` that a row has expired."""
+        self._expired += 1
+        self._last = max(self._last, at)
+        late = at - self._ended_at[row]
+        self._late_most = max(self._late_most, late)
+        self._late_high += late >> 32
+        self._late_low += late & _LOW_HALF
+        self._wait(at - self._starts[row])
+        if self._ends[row] < at or (self._ends[row] == at and not self._exclusive):
+            self._overtaken += 1
+
+    def _wait(self, time: int) -> None:
+        self._waited_high += time >> 32
+        self._waited_low += time & _LOW_HALF
 
     def stats(self) -> ReplayStats:
         """What was counted; after `drive`."""
-        wheel = self._bulk.stats()
+        wheel = self._wheel
         return ReplayStats(
             operations=len(self._starts),
-            completed=self._completed + self._at_start,
-            expired=wheel.expired,
+            completed=self._stopped + self._at_start,
+            expired=self._expired,
             completed_at_start=self._at_start,
             overtaken=self._overtaken,
             max_pending=self._most,
             pending_time=_whole(self._waited_high, self._waited_low),
             lateness_max=self._late_most,
             lateness_sum=_whole(self._late_high, self._late_low),
-            started=wheel.started,
-            cancelled=wheel.cancelled,
+            started=self._stopped + self._expired,
+            cancelled=self._stopped,
             cascaded=wheel.cascaded,
             levels=wheel.levels,
             wakeups=self._wakeups,
-            bucket_operations=2 * self._bulk._wheel._queue._pushed - wheel.queued_buckets,
+            bucket_operations=wheel.bucket_operations(),
             first=self._first,
             last=self._last,
         )
@@ -364,74 +344,3 @@ class _Run:
 
 def _whole(high: int, low: int) -> int:
     return (high << 32) + low
-
-
-def sort_by_key(keys: array[int], rows: array[int]) -> None:
-    """Sort `keys` (from 0 to 2**62), and `rows` with them, in place; stable. O(n) for each 11 bits of their range."""
-    if len(rows) != len(keys):
-        raise ValueError(f"rows has {len(rows)} elements and keys has {len(keys)}")
-    if not _is_sorted(keys):
-        _sort(keys, rows, zeros("q", len(keys)), zeros("i", len(keys)))
-
-
-def _is_sorted(keys: array[int]) -> bool:
-    before = 0
-    for position in range(len(keys)):
-        if keys[position] < before:
-            return False
-        before = keys[position]
-    return True
-
-
-def _sort(keys: array[int], rows: array[int], other_keys: array[int], other_rows: array[int]) -> None:
-    count = len(keys)
-    low = _FOREVER
-    high = 0
-    for position in range(count):
-        key = keys[position]
-        if key < low:
-            low = key
-        if key > high:
-            high = key
-    place = zeros("q", _DIGITS)
-    shift = 0
-    there = False  # whether the outcome of the last pass stands in the other pair
-    while shift < 63 and (high - low) >> shift > 0:
-        if there:
-            _scatter(other_keys, other_rows, keys, rows, place, low, shift)
-        else:
-            _scatter(keys, rows, other_keys, other_rows, place, low, shift)
-        there = not there
-        shift += _DIGIT
-    if there:
-        for position in range(count):
-            keys[position] = other_keys[position]
-            rows[position] = other_rows[position]
-
-
-def _scatter(
-    keys: array[int],
-    rows: array[int],
-    to_keys: array[int],
-    to_rows: array[int],
-    place: array[int],
-    low: int,
-    shift: int,
-) -> None:
-    """One pass of the radix sort: by the digit of `key - low` at `shift`, what has the same digit in its order."""
-    for digit in range(_DIGITS):
-        place[digit] = 0
-    for position in range(len(keys)):
-        place[((keys[position] - low) >> shift) & _DIGIT_MASK] += 1
-    total = 0
-    for digit in range(_DIGITS):
-        count = place[digit]
-        place[digit] = total
-        total += count
-    for position in range(len(keys)):
-        key = keys[position]
-        digit = ((key - low) >> shift) & _DIGIT_MASK
-        to = place[digit]
-        place[digit] = to + 1
-        to_keys[to] = key
-        to_rows[to] = rows[position]

@@ -1,43 +1,52 @@
 # C types for slab.py: the same source runs interpreted without them.
 cimport cython
+from cpython.array cimport array
 
 cdef long long _SLOT_MASK
 cdef int _GENERATION_MASK
+cdef int _MOST
+cdef int _LARGE
+cdef int _FIRST_ROOM
 
 
 @cython.final
 cdef class Slab:
-    cdef int[::1] next_slot
-    cdef int[::1] prev_slot
-    cdef int[::1] generation
-    cdef long long[::1] deadline
+    cdef int* links
+    cdef long long* deadline
     cdef list items
+    cdef array _links
+    cdef array _deadlines
     cdef int _free
     cdef int _fresh
     cdef int _room
 
-    @cython.locals(slot=cython.int, reused=cython.bint)
+    @cython.locals(slot=cython.Py_ssize_t, at=cython.Py_ssize_t, reused=cython.bint)
     cdef int take_slot(self, long long deadline, object item) except -1
-    cdef object release(self, int slot)
-    @cython.locals(first=cython.int, slot=cython.int)
+    @cython.locals(at=cython.Py_ssize_t)
+    cdef object release(self, Py_ssize_t slot)
+    @cython.locals(first=cython.Py_ssize_t, slot=cython.Py_ssize_t)
     cdef int reserve(self, int count) except -1
     @cython.locals(generation=cython.longlong)
-    cdef long long handle(self, int slot) noexcept
+    cdef long long handle(self, Py_ssize_t slot) noexcept
     @cython.locals(slot=cython.longlong, generation=cython.longlong)
     cdef int find(self, long long handle) noexcept
+    @cython.locals(room=cython.longlong)
     cdef void _grow(self, int at_least) except *
 
-    cdef bint is_empty(self, int sentinel) noexcept
-    @cython.locals(after=cython.int, before=cython.int)
-    cdef void unlink(self, int slot) noexcept
-    @cython.locals(last=cython.int)
-    cdef void push_back(self, int sentinel, int slot) noexcept
-    cdef void push_front(self, int sentinel, int slot) noexcept
-    @cython.locals(first=cython.int, last=cython.int)
-    cdef void move_all(self, int source, int target) noexcept
+    cdef int first(self, Py_ssize_t sentinel) noexcept
+    cdef int last(self, Py_ssize_t sentinel) noexcept
+    cdef bint is_empty(self, Py_ssize_t sentinel) noexcept
+    @cython.locals(after=cython.Py_ssize_t, before=cython.Py_ssize_t)
+    cdef void unlink(self, Py_ssize_t slot) noexcept
+    @cython.locals(last=cython.Py_ssize_t)
+    cdef void push_back(self, Py_ssize_t sentinel, Py_ssize_t slot) noexcept
+    cdef void push_front(self, Py_ssize_t sentinel, Py_ssize_t slot) noexcept
+    @cython.locals(first=cython.Py_ssize_t, last=cython.Py_ssize_t)
+    cdef void move_all(self, Py_ssize_t source, Py_ssize_t target) noexcept
 
     @cython.locals(slot=cython.int)
     cpdef list members(self, int sentinel)
     cpdef list live_slots(self)
-    @cython.locals(slot=cython.int, after=cython.int, before=cython.int)
+    cdef bint _is_live(self, Py_ssize_t slot) noexcept
+    @cython.locals(slot=cython.int)
     cpdef _check(self)

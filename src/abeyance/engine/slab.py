@@ -1,9 +1,9 @@
 """Slots for pending tasks, in parallel integer arrays, and circular lists threaded through them.
 
-A pending task is a *slot*: an index into four arrays (links both ways, deadline, generation) and a list of
-items. The arrays hold no Python object, so a million pending tasks are five objects to the garbage collector
-and not a million. The scheme is that of a slab allocator (Bonwick, "The Slab Allocator", 1994): freed slots are
-threaded on a free list and reused, newest first.
+A pending task is a *slot*: an index into two arrays (links both ways and generation; deadline) and a list of items.
+The arrays hold no Python object, so a million pending tasks are four objects to the garbage collector and not a
+million. The scheme is that of a slab allocator (Bonwick, "The Slab Allocator", 1994): freed slots are threaded on a
+free list and reused, newest first.
 
 Ground rules
 ------------
@@ -14,6 +14,10 @@ Ground rules
 * Every slot is always on exactly one circular list, if only on its own. So `unlink` needs no question asked
   and no list named, and a second `unlink` harms nothing. A list is known by its sentinel, a slot that carries
   no task (`reserve`): an empty list is a sentinel linked to itself.
+* A slot's links and its generation lie side by side, three to a slot in `links`: with a million pending, what is
+  looked up at random is in no cache, and one miss is cheaper than three.
+* The arrays grow in place, by an eighth when they are large. The C library moves large blocks by their page tables,
+  not byte by byte, so no single start stands still for long. `links` and `deadline` are renewed whenever that happens.
 * `take` hands the item back and never drops it: dropping the last reference may run a user's `__del__`, which
   must not happen under the owner's lock.
 """
@@ -22,12 +26,25 @@ from __future__ import annotations
 
 import gc
 from array import array
+from typing import TYPE_CHECKING
+
+try:
+    import cython
+except ImportError:
+    from abeyance.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyance.engine.memory import GENERATION, NEXT, PREV, STRIDE, ints, longs
+else:
+    from cython.cimports.abeyance.engine.memory import GENERATION, NEXT, PREV, STRIDE, ints, longs
 
 # A handle is `generation << 32 | slot`; it fits a signed 64-bit integer.
 _SLOT_MASK = 0xFFFFFFFF
 _GENERATION_MASK = 0x7FFFFFFF
 
 _FIRST_ROOM = 256
+_LARGE = 1 << 16  # slots: up to here the room doubles
+_MOST = 1 << 30
 
 
 def pause_collection() -> bool:
@@ -57,21 +74,20 @@ def grown(values: array[int], typecode: str, room: int) -> array[int]:
 class Slab:
     """Slots with a deadline, an item and two links each.
 
-    All operations are O(1); `take_slot` and `reserve` are O(1) amortised, for the arrays double as they fill.
+    All operations are O(1); `take_slot` and `reserve` are O(1) amortised, for the room grows in proportion.
     Memory: 20 bytes a slot and a pointer for the item.
     """
 
-    __slots__ = ("_free", "_fresh", "_room", "deadline", "generation", "items", "next_slot", "prev_slot")
+    __slots__ = ("_deadlines", "_free", "_fresh", "_links", "_room", "deadline", "items", "links")
 
     def __init__(self) -> None:
-        self._room = _FIRST_ROOM
-        self._free = -1  # head of the free list, threaded through next_slot; -1 ends it
+        self._room = 0
+        self._free = -1  # head of the free list, threaded through the links; -1 ends it
         self._fresh = 0  # slots from here on have never been used
-        self.next_slot = array("i", bytes(4 * _FIRST_ROOM))
-        self.prev_slot = array("i", bytes(4 * _FIRST_ROOM))
-        self.generation = array("i", bytes(4 * _FIRST_ROOM))
-        self.deadline = array("q", bytes(8 * _FIRST_ROOM))
-        self.items: list[object] = [None] * _FIRST_ROOM
+        self._links = array("i")
+        self._deadlines = array("q")
+        self.items: list[object] = []
+        self._grow(_FIRST_ROOM)
 
     # -- slots ---------------------------------------------------------------------------------------------
 
@@ -81,14 +97,15 @@ class Slab:
         if not reused and self._fresh == self._room:
             self._grow(self._fresh + 1)
         slot = self._free if reused else self._fresh
-        self.deadline[slot] = deadline  # raises, with nothing taken, for what is no integer
+        at = STRIDE * slot
+        self.deadline[slot] = deadline
         if reused:
-            self._free = self.next_slot[slot]
+            self._free = self.links[at + NEXT]
         else:
             self._fresh = slot + 1
-        self.generation[slot] = (self.generation[slot] + 1) & _GENERATION_MASK
-        self.next_slot[slot] = slot
-        self.prev_slot[slot] = slot
+        self.links[at + GENERATION] = (self.links[at + GENERATION] + 1) & _GENERATION_MASK
+        self.links[at + NEXT] = slot
+        self.links[at + PREV] = slot
         self.items[slot] = item
         return slot
 
@@ -97,8 +114,9 @@ class Slab:
         self.unlink(slot)
         item = self.items[slot]
         self.items[slot] = None
-        self.generation[slot] = (self.generation[slot] + 1) & _GENERATION_MASK
-        self.next_slot[slot] = self._free
+        at = STRIDE * slot
+        self.links[at + GENERATION] = (self.links[at + GENERATION] + 1) & _GENERATION_MASK
+        self.links[at + NEXT] = self._free
         self._free = slot
         return item
 
@@ -109,115 +127,124 @@ class Slab:
             self._grow(first + count)
         self._fresh = first + count
         for slot in range(first, first + count):
-            self.next_slot[slot] = slot
-            self.prev_slot[slot] = slot
+            self.links[STRIDE * slot + NEXT] = slot
+            self.links[STRIDE * slot + PREV] = slot
             self.deadline[slot] = -1
         return first
 
     def handle(self, slot: int) -> int:
         """The handle of a live slot."""
-        generation: int = self.generation[slot]
+        generation: int = self.links[STRIDE * slot + GENERATION]
         return (generation << 32) | slot
 
     def find(self, handle: int) -> int:
         """The live slot of `handle`, or -1 when its task has ended (or the handle was never given out)."""
         slot = handle & _SLOT_MASK
         generation = handle >> 32
-        if slot < self._fresh and generation & 1 and self.generation[slot] == generation:
+        if slot < self._fresh and generation & 1 and self.links[STRIDE * slot + GENERATION] == generation:
             return slot
         return -1
 
     def _grow(self, at_least: int) -> None:
-        room = self._room
+        room = max(self._room, _FIRST_ROOM)
         while room < at_least:
-            room *= 2
-        if room > 1 << 30:
-            raise OverflowError(f"a wheel holds at most {1 << 30:,} pending tasks")
+            room += room if room < _LARGE else room >> 3
+        if room > _MOST:
+            raise OverflowError(f"a wheel holds at most {_MOST:,} pending tasks")
         collecting = pause_collection()
         try:
-            self.items.extend([None] * (room - self._room))
-            self.next_slot = grown(self.next_slot, "i", room)
-            self.prev_slot = grown(self.prev_slot, "i", room)
-            self.generation = grown(self.generation, "i", room)
-            self.deadline = grown(self.deadline, "q", room)
+            # Each to its own length, in case that an earlier attempt ran out of memory midway.
+            self.items.extend([None] * (room - len(self.items)))
+            self._links.frombytes(bytes((STRIDE * room - len(self._links)) * self._links.itemsize))
+            self._deadlines.frombytes(bytes((room - len(self._deadlines)) * self._deadlines.itemsize))
             self._room = room
         finally:
+            self.links = ints(self._links)
+            self.deadline = longs(self._deadlines)
             resume_collection(collecting)
 
     # -- circular doubly linked lists ----------------------------------------------------------------------
 
+    def first(self, sentinel: int) -> int:
+        """The first slot on the sentinel's list; the sentinel itself when there is none. The next, of any slot."""
+        return self.links[STRIDE * sentinel + NEXT]
+
+    def last(self, sentinel: int) -> int:
+        """The last slot on the sentinel's list; the sentinel itself when there is none."""
+        return self.links[STRIDE * sentinel + PREV]
+
     def is_empty(self, sentinel: int) -> bool:
         """Whether nothing but the sentinel is on its list."""
-        return self.next_slot[sentinel] == sentinel
+        return self.links[STRIDE * sentinel + NEXT] == sentinel
 
     def unlink(self, slot: int) -> None:
         """Take `slot` off whatever list it is on and leave it on a list of its own."""
-        after = self.next_slot[slot]
-        before = self.prev_slot[slot]
-        self.next_slot[before] = after
-        self.prev_slot[after] = before
-        self.next_slot[slot] = slot
-        self.prev_slot[slot] = slot
+        after = self.links[STRIDE * slot + NEXT]
+        before = self.links[STRIDE * slot + PREV]
+        self.links[STRIDE * before + NEXT] = after
+        self.links[STRIDE * after + PREV] = before
+        self.links[STRIDE * slot + NEXT] = slot
+        self.links[STRIDE * slot + PREV] = slot
 
     def push_back(self, sentinel: int, slot: int) -> None:
         """Put `slot`, which is on a list of its own, last on the sentinel's list."""
-        last = self.prev_slot[sentinel]
-        self.next_slot[last] = slot
-        self.prev_slot[slot] = last
-        self.next_slot[slot] = sentinel
-        self.prev_slot[sentinel] = slot
+        last = self.links[STRIDE * sentinel + PREV]
+        self.links[STRIDE * last + NEXT] = slot
+        self.links[STRIDE * slot + PREV] = last
+        self.links[STRIDE * slot + NEXT] = sentinel
+        self.links[STRIDE * sentinel + PREV] = slot
 
     def push_front(self, sentinel: int, slot: int) -> None:
         """Put `slot`, which is on a list of its own, first on the sentinel's list."""
-        self.push_back(self.next_slot[sentinel], slot)
+        self.push_back(self.links[STRIDE * sentinel + NEXT], slot)
 
     def move_all(self, source: int, target: int) -> None:
         """Move every slot of one sentinel's list to another's, which is empty, in order. O(1)."""
-        first = self.next_slot[source]
+        first = self.links[STRIDE * source + NEXT]
         if first == source:
             return
-        last = self.prev_slot[source]
-        self.next_slot[target] = first
-        self.prev_slot[first] = target
-        self.prev_slot[target] = last
-        self.next_slot[last] = target
-        self.next_slot[source] = source
-        self.prev_slot[source] = source
+        last = self.links[STRIDE * source + PREV]
+        self.links[STRIDE * target + NEXT] = first
+        self.links[STRIDE * first + PREV] = target
+        self.links[STRIDE * target + PREV] = last
+        self.links[STRIDE * last + NEXT] = target
+        self.links[STRIDE * source + NEXT] = source
+        self.links[STRIDE * source + PREV] = source
 
     # -- introspection -------------------------------------------------------------------------------------
 
     def members(self, sentinel: int) -> list[int]:
         """The slots on the sentinel's list, first to last. O(their number)."""
         slots = []
-        slot = self.next_slot[sentinel]
+        slot = self.first(sentinel)
         while slot != sentinel:
             slots.append(slot)
-            slot = self.next_slot[slot]
+            slot = self.first(slot)
         return slots
 
     def live_slots(self) -> list[int]:
         """Every slot that carries a task, by slot number. O(slots ever used)."""
-        return [slot for slot in range(self._fresh) if self.generation[slot] & 1]
+        return [slot for slot in range(self._fresh) if self._is_live(slot)]
+
+    def _is_live(self, slot: int) -> bool:
+        return self.links[STRIDE * slot + GENERATION] & 1 == 1
 
     def _check(self) -> None:
         """Assert what must hold between any two calls. O(slots ever used); for tests."""
-        assert len(self.items) == self._room
-        assert len(self.next_slot) == len(self.prev_slot) == self._room
-        assert len(self.generation) == len(self.deadline) == self._room
+        assert len(self.items) == len(self._deadlines) == self._room
+        assert len(self._links) == STRIDE * self._room
         free = set()
         slot = self._free
         while slot >= 0:
             assert slot not in free, f"slot {slot} is on the free list twice"
-            assert not self.generation[slot] & 1, f"slot {slot} is live and on the free list"
+            assert not self._is_live(slot), f"slot {slot} is live and on the free list"
             free.add(slot)
-            slot = self.next_slot[slot]
+            slot = self.first(slot)
         for slot in range(self._fresh):
             if slot in free:
                 assert self.items[slot] is None, f"free slot {slot} still holds {self.items[slot]!r}"
                 continue
-            after = self.next_slot[slot]
-            before = self.prev_slot[slot]
-            assert self.prev_slot[after] == slot, f"slot {slot} is not its successor's predecessor"
-            assert self.next_slot[before] == slot, f"slot {slot} is not its predecessor's successor"
-            if not self.generation[slot] & 1:
+            assert self.last(self.first(slot)) == slot, f"slot {slot} is not its successor's predecessor"
+            assert self.first(self.last(slot)) == slot, f"slot {slot} is not its predecessor's successor"
+            if not self._is_live(slot):
                 assert self.items[slot] is None, f"sentinel {slot} holds an item"

@@ -1,5 +1,6 @@
 # C types for wheel.py: the same source runs interpreted without them.
 cimport cython
+from libc.stdint cimport int64_t
 from abeyance.engine.delay_queue cimport DelayQueue
 from abeyance.engine.slab cimport Slab
 
@@ -7,6 +8,10 @@ from abeyance.engine.slab cimport Slab
 cdef long long _MAX_TIME
 cdef long long _FOREVER
 cdef int _MAX_LEVELS
+cdef Py_ssize_t _FEW
+
+
+cdef long long _whole(object value, str name) except *
 
 
 @cython.final
@@ -18,11 +23,15 @@ cdef class TimingWheel:
     cdef int _due
     cdef int _cascading
     cdef list _overdue
+    cdef Py_ssize_t _overdue_most
     cdef long long _overdue_order
     cdef DelayQueue _queue
     cdef int _levels
     cdef long long[::1] _span
+    cdef long long[::1] _reach
     cdef long long[::1] _base
+    cdef long long[::1] _first
+    cdef long long[::1] _begin
     cdef long long[::1] _horizon
     cdef long long _pending
     cdef long long _started
@@ -31,40 +40,46 @@ cdef class TimingWheel:
     cdef long long _cascaded
 
     @cython.locals(ticks=cython.longlong, slot=cython.int)
-    cpdef long long add(self, long long deadline, object item) except *
+    cdef int64_t _add(self, long long deadline, object item) except -1
     @cython.locals(slot=cython.int)
-    cpdef object remove(self, long long handle)
+    cdef object _remove(self, long long handle)
     @cython.locals(slot=cython.int, ticks=cython.longlong, filed=cython.longlong)
-    cpdef bint refresh(self, long long handle, long long deadline) except -1
-    cpdef bint is_pending(self, long long handle)
-    @cython.locals(ticks=cython.longlong)
+    cdef bint _refresh(self, long long handle, long long deadline) except -1
+    cdef bint _is_pending(self, long long handle) noexcept
+    @cython.locals(upcoming=cython.longlong)
     cpdef object next_expiration(self)
+    @cython.locals(ticks=cython.longlong)
+    cdef long long _now(self) noexcept
+    cdef int64_t _upcoming(self) except? -2
     @cython.locals(left=cython.longlong, target=cython.longlong, slot=cython.int)
-    cpdef list advance(self, long long now, object budget=*)
+    cpdef list advance(self, object now, object budget=*)
     @cython.locals(slot=cython.int)
-    cpdef object poll(self, long long now, long long budget=*)
+    cdef object _poll(self, long long now, long long budget)
 
     @cython.locals(ticks=cython.longlong)
-    cdef long long _to_ticks(self, long long deadline) except *
-    @cython.locals(ticks=cython.longlong)
-    cdef long long _to_clock(self, long long now) except *
-    @cython.locals(slab=Slab, ticks=cython.longlong, level=cython.int, virtual=cython.longlong, sentinel=cython.int, expiration=cython.longlong)
+    cdef int64_t _to_ticks(self, long long deadline) except? 0x7FFFFFFFFFFFFFFF
+    cdef int64_t _to_clock(self, long long now) except -1
+    @cython.locals(slab=Slab, ticks=cython.longlong, level=cython.int, ahead=cython.longlong, bucket=cython.longlong, sentinel=cython.int, expiration=cython.longlong)
     cdef void _file(self, int slot, bint cascading) except *
     @cython.locals(level=cython.int, span=cython.longlong)
     cdef void _add_level(self) except *
-    @cython.locals(span=cython.longlong, first=cython.longlong)
-    cdef void _set_horizon(self, int level) except *
-    @cython.locals(slab=Slab, expiration=cython.longlong, sentinel=cython.int)
-    cdef long long _next_ticks(self) except *
-    @cython.locals(slab=Slab, slot=cython.int, expiration=cython.longlong, sentinel=cython.int, upcoming=cython.longlong)
-    cdef long long _settle(self, long long target, long long budget) except *
-    @cython.locals(level=cython.int, was=cython.longlong)
-    cdef void _set_clock(self, long long ticks) except *
+    @cython.locals(number=cython.longlong, begin=cython.longlong)
+    cdef void _place(self, int level) noexcept
+    @cython.locals(slab=Slab, sentinel=cython.int)
+    cdef int64_t _next_ticks(self) except? -2
+    @cython.locals(slab=Slab, slot=cython.int, sentinel=cython.int, upcoming=cython.longlong)
+    cdef int64_t _settle(self, long long target, long long budget) except? -2
+    @cython.locals(slab=Slab, sentinel=cython.int, slot=cython.int, deadline=cython.longlong)
+    cdef bint _reach_lone(self, long long target) noexcept
+    @cython.locals(level=cython.int)
+    cdef void _set_clock(self, long long ticks) noexcept
     @cython.locals(slot=cython.int)
-    cdef int _next_due(self) except *
-    @cython.locals(slot=cython.int)
-    cdef object _ticks_of(self, long long handle)
+    cdef int _next_due(self) except? -2
+    cdef void _file_overdue(self, long long ticks, long long handle) except *
     cdef void _drop_stale_overdue(self) except *
+    cdef void _forget_stale_overdue(self) except *
+    @cython.locals(slot=cython.int)
+    cdef bint _is_overdue(self, tuple entry) except -1
     cdef object _hand_out(self, int slot)
 
     @cython.locals(slot=cython.int, level=cython.int, index=cython.int)

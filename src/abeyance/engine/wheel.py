@@ -1,3 +1,4 @@
+# cython: cdivision=True
 """The hierarchical timing wheel: start, stop and refresh a timer in O(1), whatever is pending.
 
 Sources: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), scheme 7; Apache Kafka's
@@ -30,17 +31,23 @@ Ground rules
   (A refreshed task keeps only the order of ticks.)
 * A refresh to a later deadline is one store: the task stays where it is filed, and is filed anew when that
   bucket comes up. Hence: a filed task's deadline is at or after its bucket's expiration, not always inside it.
+* Where the delay queue's first bucket holds one task, and every other comes up after its deadline, that task is
+  the next, and the clock goes to it straight: there is nothing to cascade past. (Sparse tasks on a fine tick.)
+* Compiled, `//` and `%` are C's, which agrees with Python's where neither operand is negative. None is.
+* The methods without an underscore are the Python face, and look at what they are given. Drivers in C call those of
+  the same name with an underscore.
 * No item is dropped in here: ended items are handed to the caller, who lets go of them outside its lock.
 """
 
 from __future__ import annotations
 
+import operator
 from array import array
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from abeyance.engine.delay_queue import DelayQueue
-from abeyance.engine.slab import Slab
+from abeyance.engine.slab import Slab, pause_collection, resume_collection
 
 # The largest deadline and clock, in units: with nanoseconds, 146 years. The room above it, up to 2**63,
 # lets deadlines be rounded up and wheels reach past it without overflow.
@@ -49,6 +56,7 @@ _MAX_TIME = MAX_TIME  # a C constant when compiled
 
 _FOREVER = (1 << 63) - 1  # ticks: where the last wheel ends
 _MAX_LEVELS = 64  # wheels of the smallest size, 2, reach MAX_TIME with 62 of them
+_FEW = 64  # entries that are not worth tidying up
 
 
 class Bucket(NamedTuple):
@@ -79,17 +87,18 @@ class TimingWheel:
     """
 
     __slots__ = (
-        "_base", "_cancelled", "_cascaded", "_cascading", "_clock", "_due", "_expired", "_horizon", "_levels",
-        "_overdue", "_overdue_order", "_pending", "_queue", "_slab", "_span", "_started", "_tick", "_wheel_size",
+        "_base", "_begin", "_cancelled", "_cascaded", "_cascading", "_clock", "_due", "_expired", "_first", "_horizon",
+        "_levels", "_overdue", "_overdue_most", "_overdue_order", "_pending", "_queue", "_reach", "_slab", "_span",
+        "_started", "_tick", "_wheel_size",
     )  # fmt: skip
 
     def __init__(self, tick: int = 1, wheel_size: int = 64, start: int = 0) -> None:
         """Raise ValueError for a tick below 1, a wheel size below 2 or above 65,536, or a negative start."""
-        if not 1 <= tick <= MAX_TIME:
+        if not 1 <= _whole(tick, "tick") <= MAX_TIME:
             raise ValueError(f"tick must be from 1 to 2**62 units, not {tick}")
-        if not 2 <= wheel_size <= 1 << 16:
+        if not 2 <= _whole(wheel_size, "wheel_size") <= 1 << 16:
             raise ValueError(f"wheel_size must be from 2 to 65,536 buckets, not {wheel_size}")
-        if not 0 <= start <= MAX_TIME:
+        if not 0 <= _whole(start, "start") <= MAX_TIME:
             raise ValueError(f"start must be from 0 to 2**62 units, not {start}")
         self._tick = tick
         self._wheel_size = wheel_size
@@ -98,12 +107,17 @@ class TimingWheel:
         self._due = self._slab.reserve(1)
         self._cascading = self._slab.reserve(1)
         self._overdue: list[tuple[int, int, int]] = []  # heap of (deadline, order of arrival, handle)
+        self._overdue_most = _FEW
         self._overdue_order = 0
         self._queue = DelayQueue()  # of buckets, by expiration in ticks; a bucket is known by its sentinel
-        # Of each wheel: the ticks a bucket spans, its first bucket's sentinel, and the first tick it cannot hold.
+        # Of each wheel: the ticks that a bucket and that all its buckets span, its first bucket's sentinel; which of
+        # its buckets the clock is in and the tick at which that began; and the first tick that it cannot hold.
         self._levels = 0
         self._span = array("q", bytes(8 * _MAX_LEVELS))
+        self._reach = array("q", bytes(8 * _MAX_LEVELS))
         self._base = array("q", bytes(8 * _MAX_LEVELS))
+        self._first = array("q", bytes(8 * _MAX_LEVELS))
+        self._begin = array("q", bytes(8 * _MAX_LEVELS))
         self._horizon = array("q", bytes(8 * _MAX_LEVELS))
         self._pending = 0
         self._started = 0
@@ -118,8 +132,11 @@ class TimingWheel:
         """File `item` to come due at `deadline`; return the handle by which to remove or refresh it. O(1).
 
         A deadline already past is due at the next `advance` or `poll`, never here (T5); only such a one costs
-        O(log of those overdue). Raises OverflowError beyond +-2**62 units.
+        O(log of those overdue). Raises OverflowError beyond +-2**62 units, TypeError for what is no integer.
         """
+        return self._add(_whole(deadline, "deadline"), item)
+
+    def _add(self, deadline: int, item: object) -> int:
         ticks = self._to_ticks(deadline)
         slot = self._slab.take_slot(ticks, item)
         self._pending += 1
@@ -133,18 +150,27 @@ class TimingWheel:
         The task is unreachable from here at once (T4). An item that is itself None cannot be told from an ended
         task; use `is_pending`.
         """
+        return self._remove(_whole(handle, "handle"))
+
+    def _remove(self, handle: int) -> object | None:
         slot = self._slab.find(handle)
         if slot < 0:
             return None
         self._pending -= 1
         self._cancelled += 1
-        return self._slab.release(slot)
+        item = self._slab.release(slot)
+        if len(self._overdue) > 2 * self._pending + _FEW:
+            self._forget_stale_overdue()
+        return item
 
     def refresh(self, handle: int, deadline: int) -> bool:
         """Give a pending task a new deadline; False when it has already ended. O(1).
 
         To a later deadline it is one store: the task is filed anew when its present bucket comes up.
         """
+        return self._refresh(_whole(handle, "handle"), _whole(deadline, "deadline"))
+
+    def _refresh(self, handle: int, deadline: int) -> bool:
         slot = self._slab.find(handle)
         if slot < 0:
             return False
@@ -158,6 +184,9 @@ class TimingWheel:
 
     def is_pending(self, handle: int) -> bool:
         """Whether the task has neither been handed out nor removed. O(1)."""
+        return self._is_pending(_whole(handle, "handle"))
+
+    def _is_pending(self, handle: int) -> bool:
         return self._slab.find(handle) >= 0
 
     def next_expiration(self) -> int | None:
@@ -166,8 +195,13 @@ class TimingWheel:
         It is the earliest bucket's expiration: a task in a higher wheel is met there first to cascade. At or
         before the clock when something is due already. O(1), and O(log buckets) once for a bucket that emptied.
         """
+        upcoming = self._upcoming()
+        return None if upcoming < 0 else upcoming
+
+    def _upcoming(self) -> int:
+        """As `next_expiration`; -1 for none."""
         ticks = self._next_ticks()
-        return None if ticks < 0 else ticks * self._tick
+        return -1 if ticks < 0 else ticks * self._tick
 
     def advance(self, now: int, budget: int | None = None) -> list[object]:
         """Move the clock to `now` and return the items due, in the order of their deadlines' ticks.
@@ -176,8 +210,8 @@ class TimingWheel:
         rest stays due, `next_expiration()` is at or before `now`, and the next call goes on; the order is kept.
         A `now` before the clock is taken as the clock (T7). O(tasks handed out and cascaded).
         """
-        left = _FOREVER if budget is None else budget
-        target = self._to_clock(now)
+        left = _FOREVER if budget is None else _whole(budget, "budget")
+        target = self._to_clock(_whole(now, "time"))
         due: list[object] = []
         while left > 0:
             left = self._settle(target, left)
@@ -197,6 +231,9 @@ class TimingWheel:
         is never handed out. At most `budget` tasks cascade in one call; None with `next_expiration()` at or
         before `now` means that there is more to do.
         """
+        return self._poll(_whole(now, "time"), _whole(budget, "budget"))
+
+    def _poll(self, now: int, budget: int) -> object | None:
         if self._settle(self._to_clock(now), budget) <= 0:
             return None
         slot = self._next_due()
@@ -211,14 +248,17 @@ class TimingWheel:
     def _to_ticks(self, deadline: int) -> int:
         if deadline > _MAX_TIME or deadline < -_MAX_TIME:
             raise OverflowError(f"deadline {deadline} is beyond 2**62 units")
-        ticks = (deadline | 0) // self._tick  # `|` refuses a float, which C would refuse or cut
+        if deadline < 0:
+            return -(-deadline // self._tick)
+        ticks = deadline // self._tick
         return ticks if ticks * self._tick == deadline else ticks + 1
 
     def _to_clock(self, now: int) -> int:
-        if now > _MAX_TIME:
+        if now > _MAX_TIME or now < -_MAX_TIME:
             raise OverflowError(f"time {now} is beyond 2**62 units")
-        ticks = (now | 0) // self._tick
-        return self._clock if ticks < self._clock else ticks
+        if now < self._clock * self._tick:
+            return self._clock
+        return now // self._tick
 
     def _file(self, slot: int, cascading: bool) -> None:
         """Put a live slot that is on no list where its deadline belongs, seen from the clock."""
@@ -230,17 +270,20 @@ class TimingWheel:
                 level += 1
                 if level == self._levels:
                     self._add_level()
-            virtual = ticks // self._span[level]
-            sentinel = self._base[level] + virtual % self._wheel_size
-            expiration = virtual * self._span[level]
+            # Counted from the clock's bucket: one division, where that of a tick's number would need two.
+            ahead = ticks - self._begin[level]
+            if level:
+                ahead //= self._span[level]
+            bucket = self._first[level] + ahead
+            sentinel = self._base[level] + (bucket if bucket < self._wheel_size else bucket - self._wheel_size)
+            expiration = self._begin[level] + ahead * self._span[level]
             if slab.deadline[sentinel] != expiration:
                 slab.deadline[sentinel] = expiration
                 self._queue.push(expiration, sentinel)
         elif ticks == self._clock:
             sentinel = self._due
         else:  # stays on a list of its own, where `release` finds it all the same
-            heappush(self._overdue, (ticks, self._overdue_order, slab.handle(slot)))
-            self._overdue_order += 1
+            self._file_overdue(ticks, slab.handle(slot))
             return
         if cascading:
             slab.push_front(sentinel, slot)
@@ -249,20 +292,21 @@ class TimingWheel:
 
     def _add_level(self) -> None:
         level = self._levels
-        span = self._span[level - 1] * self._wheel_size if level else 1
+        span = self._reach[level - 1] if level else 1
         self._span[level] = span
+        self._reach[level] = span * self._wheel_size if span <= _FOREVER // self._wheel_size else _FOREVER
         self._base[level] = self._slab.reserve(self._wheel_size)
         self._levels = level + 1
-        self._set_horizon(level)
+        self._place(level)
 
-    def _set_horizon(self, level: int) -> None:
-        span = self._span[level]
-        first = self._clock // span
+    def _place(self, level: int) -> None:
+        """Note where the clock stands in a wheel."""
+        number = self._clock // self._span[level]
+        begin = number * self._span[level]
+        self._first[level] = number % self._wheel_size
+        self._begin[level] = begin
         # Past 2**63 the wheel is the last and holds every deadline there can be.
-        if first + self._wheel_size > _FOREVER // span:
-            self._horizon[level] = _FOREVER
-        else:
-            self._horizon[level] = (first + self._wheel_size) * span
+        self._horizon[level] = begin + self._reach[level] if begin <= _FOREVER - self._reach[level] else _FOREVER
 
     # -- time ----------------------------------------------------------------------------------------------
 
@@ -286,8 +330,10 @@ class TimingWheel:
         Returns the budget that is left; 0 or less means that it ran out midway and must be taken up again.
         """
         slab = self._slab
+        if not slab.is_empty(self._due) and slab.is_empty(self._cascading):
+            return budget
         while True:
-            slot = slab.prev_slot[self._cascading]
+            slot = slab.last(self._cascading)
             while slot != self._cascading:
                 if budget <= 0:
                     return 0
@@ -296,7 +342,7 @@ class TimingWheel:
                 if slab.deadline[slot] > self._clock:
                     self._cascaded += 1
                 self._file(slot, True)
-                slot = slab.prev_slot[self._cascading]
+                slot = slab.last(self._cascading)
             if len(self._queue) and self._queue.first_expiration() <= self._clock:
                 # The lowest wheel comes first (its sentinels have the lower numbers): what cascades from higher
                 # ones is older and goes in front of it.
@@ -307,15 +353,34 @@ class TimingWheel:
             upcoming = self._next_ticks()
             if 0 <= upcoming <= self._clock or self._clock == target:
                 return budget
-            self._set_clock(target if upcoming < 0 or upcoming > target else upcoming)
+            if upcoming < 0 or upcoming > target:
+                self._set_clock(target)
+            elif budget > 0 and self._reach_lone(target):
+                budget -= 1
+            else:
+                self._set_clock(upcoming)
+
+    def _reach_lone(self, target: int) -> bool:
+        """Move the clock to the deadline of the task that comes next, if that is plain to see; whether it is."""
+        slab = self._slab
+        sentinel = self._queue.first_bucket()
+        slot = slab.first(sentinel)
+        deadline = slab.deadline[slot]
+        if slab.last(sentinel) != slot or deadline > target or deadline >= self._queue.second_expiration():
+            return False
+        self._queue.pop()
+        slab.deadline[sentinel] = -1
+        self._set_clock(deadline)
+        slab.unlink(slot)
+        slab.push_back(self._due, slot)
+        return True
 
     def _set_clock(self, ticks: int) -> None:
         self._clock = ticks
         for level in range(self._levels):
-            was = self._horizon[level]
-            self._set_horizon(level)
-            if self._horizon[level] == was:
-                break  # a bucket of this wheel has not passed, so none of a higher wheel has
+            if ticks - self._begin[level] < self._span[level]:
+                break  # still in the same bucket of this wheel, and so of every higher one
+            self._place(level)
 
     # -- due tasks -----------------------------------------------------------------------------------------
 
@@ -325,16 +390,33 @@ class TimingWheel:
             self._drop_stale_overdue()
             if self._overdue:
                 return self._slab.find(heappop(self._overdue)[2])
-        slot = self._slab.next_slot[self._due]
+        slot = self._slab.first(self._due)
         return -1 if slot == self._due else slot
+
+    def _file_overdue(self, ticks: int, handle: int) -> None:
+        if len(self._overdue) >= self._overdue_most:
+            self._forget_stale_overdue()
+        heappush(self._overdue, (ticks, self._overdue_order, handle))
+        self._overdue_order += 1
 
     def _drop_stale_overdue(self) -> None:
         """Pop entries whose task was removed, or refreshed to another deadline, from the top of the heap."""
-        while self._overdue:
-            deadline, _, handle = self._overdue[0]
-            if self._ticks_of(handle) == deadline:
-                return
+        while self._overdue and not self._is_overdue(self._overdue[0]):
             heappop(self._overdue)
+
+    def _forget_stale_overdue(self) -> None:
+        """Drop all such entries, wherever they are. As many as are left may come before it is done again: O(1) each."""
+        collecting = pause_collection()
+        try:
+            self._overdue = [entry for entry in self._overdue if self._is_overdue(entry)]
+            heapify(self._overdue)
+            self._overdue_most = 2 * len(self._overdue) + _FEW
+        finally:
+            resume_collection(collecting)
+
+    def _is_overdue(self, entry: tuple[int, int, int]) -> bool:
+        slot = self._slab.find(entry[2])
+        return slot >= 0 and self._slab.deadline[slot] == entry[0]
 
     def _hand_out(self, slot: int) -> object:
         self._pending -= 1
@@ -349,7 +431,7 @@ class TimingWheel:
         O(n log n). They count as cancelled.
         """
         self._settle(self._clock, _FOREVER)
-        overdue = [handle for deadline, _, handle in sorted(self._overdue) if self._ticks_of(handle) == deadline]
+        overdue = [entry[2] for entry in sorted(self._overdue) if self._is_overdue(entry)]
         due = [self._slab.handle(slot) for slot in self._slab.members(self._due)]
         filed: list[tuple[int, int, int, int]] = []
         for level in range(self._levels - 1, -1, -1):  # within a tick the higher wheel's tasks are older
@@ -361,7 +443,7 @@ class TimingWheel:
             slot = self._slab.find(handle)
             if slot >= 0:
                 deadline = self._slab.deadline[slot] * self._tick
-                drained.append((deadline, self.remove(handle)))
+                drained.append((deadline, self._remove(handle)))
         self._overdue = []
         return drained
 
@@ -378,16 +460,19 @@ class TimingWheel:
     @property
     def clock(self) -> int:
         """The time the wheel has reached, in units, rounded down to a tick."""
+        return self._now()
+
+    def _now(self) -> int:
         return self._clock * self._tick
 
     def deadline(self, handle: int) -> int | None:
         """The deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
-        ticks = self._ticks_of(handle)
-        return None if ticks is None else ticks * self._tick
+        slot = self._slab.find(_whole(handle, "handle"))
+        return None if slot < 0 else self._slab.deadline[slot] * self._tick
 
-    def _ticks_of(self, handle: int) -> int | None:
-        slot = self._slab.find(handle)
-        return None if slot < 0 else self._slab.deadline[slot]
+    def items(self) -> list[object]:
+        """The items of all pending tasks, in no particular order. O(slots ever used)."""
+        return [self._slab.items[slot] for slot in self._slab.live_slots()]
 
     def spans(self) -> list[int]:
         """How long each wheel made so far is, in units: tick * wheel_size, tick * wheel_size**2, ..."""
@@ -437,12 +522,17 @@ class TimingWheel:
         for slot in slab.members(self._cascading):
             seen.add(slot)
         self._queue._check()
+        if not slab.is_empty(self._due) and slab.is_empty(self._cascading) and len(self._queue):
+            assert self._queue.first_expiration() > self._clock, "what is due is complete when it is handed out"
         queued = {sentinel: expiration for expiration, sentinel in self._queue.entries()}
         assert len(queued) == len(self._queue), "a bucket is in the delay queue once"
         for level in range(self._levels):
             span = self._span[level]
             assert span == self._wheel_size**level
-            end = (self._clock // span + self._wheel_size) * span
+            number = self._clock // span
+            assert self._begin[level] == number * span
+            assert self._first[level] == number % self._wheel_size
+            end = self._wheel_size * span + number * span
             assert self._horizon[level] == min(end, _FOREVER), "the horizon moves with the clock"
             for index in range(self._wheel_size):
                 sentinel = self._base[level] + index
@@ -459,9 +549,22 @@ class TimingWheel:
                     assert slab.deadline[slot] >= expiration, "no task is met after its deadline"
                     seen.add(slot)
         overdue = set()
-        for deadline, _, handle in self._overdue:
-            if self._ticks_of(handle) == deadline:
-                assert deadline < self._clock
-                overdue.add(slab.find(handle))
+        for entry in self._overdue:
+            if self._is_overdue(entry):
+                assert entry[0] < self._clock
+                overdue.add(slab.find(entry[2]))
         assert not overdue & seen, "an overdue task is in no bucket"
         assert overdue | seen == live, "every pending task can be found"
+
+
+def _whole(value: int, name: str) -> int:
+    """An integer as 64 bits hold it: one beyond them stays beyond every limit. TypeError for what is none."""
+    if type(value) is not int:
+        try:
+            value = operator.index(value)
+        except TypeError:
+            raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    try:
+        return value
+    except OverflowError:  # compiled
+        return _FOREVER if value > 0 else -_FOREVER

@@ -1,11 +1,14 @@
 # C types for base.py: the same source runs interpreted without them.
 cimport cython
+from libc.stdint cimport int64_t
 from abeyance.engine.wheel cimport TimingWheel
 from abeyance.timer.task cimport TaskOwner, TimerTask
 from abeyance.timer.units cimport to_nanoseconds
 
 cdef bint _LOCKED
 cdef long long _NEVER
+cdef long long _CANCELLED
+cdef long long _AWAKE
 
 
 cdef class Timer(TaskOwner):
@@ -16,20 +19,25 @@ cdef class Timer(TaskOwner):
     cdef object _on_error
     cdef object _caught
     cdef bint _closed
+    cdef bint _ready
+    cdef long long _sleeps_until
     cdef long long _failed
     cdef long long _wakeups
 
-    cdef long long _now(self) except *
-    cdef void _deadline_added(self, long long deadline) except *
-    cdef void _enter(self) except *
-    cdef void _leave(self) except *
+    cdef int64_t _now(self) except -1
+    cdef bint _get_ready(self) except -1
+    cdef bint _alarm(self) except -1
     cpdef object _run(self, object item)
     cpdef object _report(self, object error, object callback)
     @cython.locals(deadline=cython.longlong)
     cdef TimerTask _start_later(self, object callback, tuple args, long long delay)
     @cython.locals(task=TimerTask, closed=cython.bint)
     cdef TimerTask _start(self, object callback, tuple args, long long delay, long long deadline)
-    cdef bint _cancel(self, TimerTask task) except *
+    cdef bint _cancel(self, TimerTask task) except -1
     @cython.locals(deadline=cython.longlong, pending=cython.bint)
-    cdef bint _refresh(self, TimerTask task) except *
-    cpdef bint _is_pending(self, TimerTask task) except *
+    cdef bint _refresh(self, TimerTask task) except -1
+    cpdef bint _is_pending(self, TimerTask task) except -1
+
+
+cpdef bint enter(Timer timer) except -1
+cpdef bint leave(Timer timer) except -1

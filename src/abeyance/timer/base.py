@@ -5,18 +5,17 @@ Ground rules
 * The lock guards the wheel, `_closed`, `_failed` and the handles' fields. It is held for one wheel operation at a
   time, never while a callback, an error handler, an executor or a dropped item's `__del__` runs: an item that
   leaves the wheel is let go of after the lock.
-* Compiled, on an interpreter with a global lock (GIL), that one is the lock: between `_enter` and `_leave` stands
+* Compiled, on an interpreter with a global lock (GIL), that one is the lock: between `enter` and `leave` stands
   C code that neither gives it up nor makes anything that the garbage collector tracks, so no other thread and no
-  finaliser gets in between, and `_enter` has nothing to do. Keep it so: no Python call between the two. (Where the
+  finaliser gets in between, and `enter` has nothing to do. Keep it so: no Python call between the two. (Where the
   wheel grows it pauses the collector; an overdue task's entry is a tuple, made when the wheel is in order.)
-* Interpreted, or on a free-threaded interpreter, `_enter` takes `_lock`. It is reentrant because the collector may
+* Interpreted, or on a free-threaded interpreter, `enter` takes `_lock`. It is reentrant because the collector may
   start while it is held, and run a `__del__` that cancels a task on the same thread.
-* A driver decides when time passes: it polls the wheel between `_enter` and `_leave`, and calls `_run` outside.
+* A driver decides when time passes: it polls the wheel between `enter` and `leave`, and calls `_run` outside.
 """
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 import weakref
@@ -31,14 +30,14 @@ except ImportError:
     from abeyance.engine import uncompiled as cython
 
 from abeyance.engine.wheel import TimingWheel
-from abeyance.timer.task import TaskOwner, TimerTask
+from abeyance.timer.task import CANCELLED, TaskOwner, TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
 
-logger = logging.getLogger("abeyance.timer")
-
-# Whether `_enter` takes a lock: see the ground rules.
+# Whether `enter` takes a lock: see the ground rules.
 _LOCKED = not cython.compiled or not getattr(sys, "_is_gil_enabled", lambda: True)()
-_NEVER = NEVER  # a C constant when compiled
+_NEVER = NEVER  # C constants when compiled
+_CANCELLED = CANCELLED
+_AWAKE = -1  # for `_sleeps_until`: the driver will look at the wheel before it sleeps, so no deadline need wake it
 
 Callback = Callable[..., object]
 ErrorHandler = Callable[[BaseException, Callback], object]
@@ -73,7 +72,8 @@ class Timer(TaskOwner):
     """Runs callbacks at their deadlines, on a hierarchical timing wheel. Safe to use from any thread."""
 
     __slots__ = (
-        "__weakref__", "_caught", "_closed", "_failed", "_lock", "_on_error", "_reference", "_wakeups", "_wheel",
+        "__weakref__", "_caught", "_closed", "_failed", "_lock", "_on_error", "_ready", "_reference", "_sleeps_until",
+        "_wakeups", "_wheel",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +96,8 @@ class Timer(TaskOwner):
         self._on_error = on_error
         self._caught = caught
         self._closed = False
+        self._ready = True
+        self._sleeps_until = _AWAKE
         self._failed = 0
         self._wakeups = 0
 
@@ -123,22 +125,22 @@ class Timer(TaskOwner):
 
         At or before the earliest deadline: a task far away is met first when its bucket cascades.
         """
-        self._enter()
+        enter(self)
         try:
             upcoming = self._wheel.next_expiration()
         finally:
-            self._leave()
+            leave(self)
         return None if upcoming is None else to_seconds(upcoming)
 
     def stats(self) -> TimerStats:
         """Counts since the timer was made. O(1)."""
-        self._enter()
+        enter(self)
         try:
             wheel = self._wheel.stats()
             failed = self._failed
             wakeups = self._wakeups
         finally:
-            self._leave()
+            leave(self)
         return TimerStats(
             pending=wheel.pending,
             started=wheel.started,
@@ -155,12 +157,12 @@ class Timer(TaskOwner):
 
         A callback that is running is not interrupted. A second call returns an empty list.
         """
-        self._enter()
+        enter(self)
         try:
             self._closed = True
             drained = self._wheel.drain()
         finally:
-            self._leave()
+            leave(self)
         return [PendingTask(to_seconds(deadline), *_unpack(item)) for deadline, item in drained]
 
     @property
@@ -170,11 +172,11 @@ class Timer(TaskOwner):
 
     def __len__(self) -> int:
         """How many tasks are pending, exactly (T9)."""
-        self._enter()
+        enter(self)
         try:
             return len(self._wheel)
         finally:
-            self._leave()
+            leave(self)
 
     def __bool__(self) -> bool:
         # A timer with nothing pending is still a timer: `timer or default` must not replace it.
@@ -194,37 +196,38 @@ class Timer(TaskOwner):
         """The clock, in nanoseconds."""
         raise NotImplementedError
 
-    def _deadline_added(self, deadline: int) -> None:
-        """Called under the lock when a deadline (ns) has appeared: the driver may have to look earlier."""
+    def _get_ready(self) -> bool:
+        """Called outside the lock before a task is started, where `_ready` is not set."""
+        return True
 
-    def _enter(self) -> None:
-        if _LOCKED:
-            self._lock.acquire()
+    def _alarm(self) -> bool:
+        """Called under the lock when a deadline before `_sleeps_until` has appeared: the driver has to look earlier."""
+        return True
 
-    def _leave(self) -> None:
-        if _LOCKED:
-            self._lock.release()
-
-    def _run(self, item: object) -> None:
+    def _run(self, item: Any) -> None:
         """Run a task that has left the wheel; report what it raises, harming no other (T8)."""
-        callback, args = _unpack(item)
         try:
-            callback(*args)
+            if type(item) is not tuple:
+                item()
+            elif len(item) == 2:  # a case of its own only because C makes such a call faster
+                item[0](item[1])
+            else:
+                item[0](*item[1:])
         except self._caught as error:
-            self._report(error, callback)
+            self._report(error, _unpack(item)[0])
 
     def _report(self, error: BaseException, callback: Callback) -> None:
-        self._enter()
+        enter(self)
         self._failed += 1
-        self._leave()
+        leave(self)
         # `repr(self)` takes our lock, so it is made here, not where records are formatted: under logging's lock.
         if self._on_error is not None:
             try:
                 self._on_error(error, callback)
                 return
             except self._caught:
-                logger.exception("%s: on_error raised while handling an error of %r", repr(self), callback)
-        logger.error("%s: %r raised", repr(self), callback, exc_info=error)
+                _logger().exception("%s: on_error raised while handling an error of %r", repr(self), callback)
+        _logger().error("%s: %r raised", repr(self), callback, exc_info=error)
 
     # -- for TimerTask -------------------------------------------------------------------------------------
 
@@ -237,53 +240,76 @@ class Timer(TaskOwner):
             raise TypeError(f"callback must be callable, not {callback!r}")
         # The second case only because C makes a pair faster than it unpacks.
         item: object = callback if not args else (callback, args[0]) if len(args) == 1 else (callback, *args)
+        if not self._ready:
+            self._get_ready()
         task = TimerTask.__new__(TimerTask)
         task._owner = self._reference
         task._delay = delay
         task._deadline = deadline
-        task._cancelled = False
-        self._enter()
+        enter(self)
         try:
             closed = self._closed
             if not closed:
-                task._handle = self._wheel.add(deadline, item)
-                self._deadline_added(deadline)
+                task._handle = self._wheel._add(deadline, item)
+                if deadline < self._sleeps_until:
+                    self._alarm()
         finally:
-            self._leave()
+            leave(self)
         if closed:
             raise TimerClosedError(f"{self!r} is closed and cannot run {callback!r}; make a new timer")
         return task
 
     def _cancel(self, task: TimerTask) -> bool:
-        self._enter()
+        enter(self)
         try:
-            item = self._wheel.remove(task._handle)
+            item = self._wheel._remove(task._handle)
             if item is not None:
-                task._cancelled = True
+                task._handle = _CANCELLED
         finally:
-            self._leave()
+            leave(self)
         return item is not None  # and `item` is let go of here, outside the lock
 
     def _refresh(self, task: TimerTask) -> bool:
-        self._enter()
+        enter(self)
         try:
             deadline = self._now() + task._delay  # read in here: of two refreshes at once the later one counts
             if deadline > _NEVER:
                 deadline = _NEVER
-            pending = self._wheel.refresh(task._handle, deadline)
+            pending = self._wheel._refresh(task._handle, deadline)
             if pending:
                 task._deadline = deadline
-                self._deadline_added(deadline)
+                if deadline < self._sleeps_until:
+                    self._alarm()
         finally:
-            self._leave()
+            leave(self)
         return pending
 
     def _is_pending(self, task: TimerTask) -> bool:
-        self._enter()
+        enter(self)
         try:
-            return self._wheel.is_pending(task._handle)
+            return self._wheel._is_pending(task._handle)
         finally:
-            self._leave()
+            leave(self)
+
+
+def enter(timer: Timer) -> bool:
+    """Begin what must not be interrupted, where the interpreter does not see to that."""
+    if _LOCKED:
+        timer._lock.acquire()
+    return True
+
+
+def leave(timer: Timer) -> bool:
+    """End what `enter` began."""
+    if _LOCKED:
+        timer._lock.release()
+    return True
+
+
+def _logger() -> Any:
+    import logging  # here, because it takes longer to import than all of the timers
+
+    return logging.getLogger("abeyance.timer")
 
 
 def _unpack(item: Any) -> tuple[Callback, tuple[Any, ...]]:

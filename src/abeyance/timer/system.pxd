@@ -1,11 +1,15 @@
 # C types for system.py: the same source runs interpreted without them.
 cimport cython
-from abeyance.timer.base cimport Timer
+from libc.stdint cimport int64_t
+from abeyance.timer.base cimport Timer, enter, leave
 from abeyance.timer.task cimport TimerTask
 
 cdef long long _AWAKE
 cdef long long _ENDED
 cdef long long _FOREVER
+cdef long long _CASCADES
+cdef int _RUNS
+cdef long long _SHARE
 
 
 cdef class SystemTimer(Timer):
@@ -13,16 +17,14 @@ cdef class SystemTimer(Timer):
     cdef bint _begins
     cdef object _executor
     cdef list _handed
-    cdef long long _sleeps_until
     cdef bint _woken
     cdef object _wake
     cdef object _starting
     cdef object _thread
 
-    cdef long long _now(self) except *
-    cdef TimerTask _start(self, object callback, tuple args, long long delay, long long deadline)
+    cdef int64_t _now(self) except -1
+    cdef bint _get_ready(self) except -1
     cpdef object _start_thread(self)
-    cdef void _deadline_added(self, long long deadline) except *
-    cdef void _alarm(self) except *
-    @cython.locals(now=cython.longlong)
-    cpdef long long _turn(self) except *
+    cdef bint _alarm(self) except -1
+    @cython.locals(now=cython.longlong, began=cython.longlong, upcoming=cython.longlong, runs=cython.int)
+    cpdef int64_t _turn(self) except? -2

@@ -2,6 +2,7 @@
 
 Ground rules
 ------------
+* `_ready` says that the thread has been started, so that a start need not ask for more than that.
 * `_sleeps_until` says until when the thread sleeps, and `_woken` whether it has been woken since. Both are
   written under the timer's lock. `_wake` is the thread's alarm: a lock that the thread takes to sleep, with a
   time-out, and that the first to see an earlier deadline releases; once a sleep, for `_woken` is set with it.
@@ -13,12 +14,15 @@ Ground rules
 from __future__ import annotations
 
 import threading
+import time
 import weakref
-from concurrent.futures import Executor
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor  # which would be slow to import
 
 try:
     import cython
@@ -30,13 +34,16 @@ if TYPE_CHECKING or not cython.compiled:
 else:
     from cython.cimports.abeyance.timer.clock import monotonic_ns
 
-from abeyance.timer.base import ErrorHandler, PendingTask, Timer, _unpack
+from abeyance.timer.base import ErrorHandler, PendingTask, Timer, _unpack, enter, leave
 from abeyance.timer.units import NEVER
 
-_AWAKE = -1  # for `_sleeps_until`: the thread is running, and will look at the wheel before it sleeps
+_AWAKE = -1  # as in base.py
 _ENDED = -1  # from `_turn`: the timer is closed
 _FOREVER = NEVER
 _LONGEST = threading.TIMEOUT_MAX
+_CASCADES = 1024  # at most so many tasks are filed anew before the thread lets others have the lock
+_RUNS = 64  # callbacks between two looks at the clock while a storm lasts
+_SHARE = 5_000_000  # nanoseconds that a storm has the interpreter for itself: as long as Python's threads have it
 
 
 class SystemTimer(Timer):
@@ -51,7 +58,7 @@ class SystemTimer(Timer):
     """
 
     __slots__ = (
-        "_begins", "_executor", "_handed", "_name", "_sleeps_until", "_starting", "_thread", "_wake", "_woken",
+        "_begins", "_executor", "_handed", "_name", "_starting", "_thread", "_wake", "_woken",
     )  # fmt: skip
 
     def __init__(
@@ -68,7 +75,6 @@ class SystemTimer(Timer):
         super().__init__(tick, wheel_size, monotonic_ns(), on_error, BaseException)
         self._name = name
         self._executor = executor
-        self._sleeps_until = _AWAKE
         self._woken = False
         self._handed: list[SystemTimer] = []
         self._wake = threading.Lock()
@@ -76,6 +82,7 @@ class SystemTimer(Timer):
         self._starting = threading.RLock()
         self._begins = False
         self._thread: threading.Thread | None = None
+        self._ready = False
 
     @property
     def name(self) -> str:
@@ -88,20 +95,19 @@ class SystemTimer(Timer):
     def close(self) -> list[PendingTask]:
         """As `Timer.close`; returns when a callback that is running has ended (unless called by that one)."""
         pending = super().close()
-        self._enter()
+        enter(self)
         try:
             self._alarm()
         finally:
-            self._leave()
+            leave(self)
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         return pending
 
-    def _start(self, callback: Any, args: tuple[Any, ...], delay: int, deadline: int) -> Any:
-        if self._thread is None:
-            self._start_thread()
-        return Timer._start(self, callback, args, delay, deadline)
+    def _get_ready(self) -> bool:
+        self._start_thread()
+        return True
 
     def _start_thread(self) -> None:
         # If it raises, the caller sees it, and has not added a task that would never run. Reentrant, and `_begins`
@@ -119,27 +125,25 @@ class SystemTimer(Timer):
                     )
                     thread.start()
                     self._thread = thread
+                    self._ready = True
                 except BaseException:
                     handed.clear()
                     raise
                 finally:
                     self._begins = False
 
-    def _deadline_added(self, deadline: int) -> None:
+    def _alarm(self) -> bool:
         # The thread need not wake for a bucket that comes up earlier but holds only later deadlines.
-        if deadline < self._sleeps_until:
-            self._alarm()
-
-    def _alarm(self) -> None:
         if not self._woken:
             self._woken = True
             self._sleeps_until = _AWAKE
             self._handed.append(self)
             self._wake.release()
+        return True
 
     def _turn(self) -> int:
         """Run what is due; return how long to sleep then, in nanoseconds, NEVER until woken, _ENDED for good."""
-        self._enter()
+        enter(self)
         try:
             self._sleeps_until = _AWAKE
             self._wakeups += 1
@@ -147,30 +151,40 @@ class SystemTimer(Timer):
                 self._woken = False
                 self._wake.acquire(False)  # in case the sleep timed out just before it was woken
         finally:
-            self._leave()
+            leave(self)
+        now = monotonic_ns()
+        began = now
+        runs = 0
         while True:
-            self._enter()
+            enter(self)
             try:
                 if self._closed:
                     return _ENDED
-                now = monotonic_ns()
-                item = self._wheel.poll(now)
+                item = self._wheel._poll(now, _CASCADES)
                 if item is None:
-                    upcoming = self._wheel.next_expiration()
-                    if upcoming is None:
+                    upcoming = self._wheel._upcoming()
+                    if upcoming < 0:
                         self._sleeps_until = _FOREVER
                         return _FOREVER
-                    if upcoming > now:
-                        self._sleeps_until = upcoming
-                        return upcoming - now
+                    if upcoming > now:  # all that was due at the last look at the clock has run, so look again
+                        now = monotonic_ns()
+                        if upcoming > now:
+                            self._sleeps_until = upcoming
+                            return upcoming - now
                     continue
             finally:
-                self._leave()
+                leave(self)
             if self._executor is None:
                 self._run(item)
             else:
                 self._submit(self._executor, item)
             item = None  # not to be kept alive while the next one is looked for
+            runs += 1
+            if runs == _RUNS:
+                runs = 0
+                if monotonic_ns() - began > _SHARE:
+                    time.sleep(0)  # callbacks in C never let other threads have the interpreter
+                    began = monotonic_ns()
 
     def _submit(self, executor: Executor, item: object) -> None:
         try:

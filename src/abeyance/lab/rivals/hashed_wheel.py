@@ -54,9 +54,9 @@ class HashedWheel(Rival):
         slab = self._slab
         while self._clock < target:
             sentinel = self._base + self._clock % self._size
-            slot = slab.next_slot[sentinel]
+            slot = slab.first(sentinel)
             while slot != sentinel:
-                after = slab.next_slot[slot]
+                after = slab.first(slot)
                 if slab.deadline[slot] == 0:
                     slab.unlink(slot)
                     slab.push_back(self._due, slot)

@@ -75,9 +75,9 @@ class KernelWheel(Rival):
         self._slab.push_back(self._base + level * _BUCKETS + bucket, slot)
 
     def _forget(self, slot: int, handle: int) -> None:
-        before = self._slab.prev_slot[slot]
+        before = self._slab.last(slot)
         number = before - self._base
-        if before == self._slab.next_slot[slot] and 0 <= number < self._levels * _BUCKETS:  # alone in its bucket
+        if before == self._slab.first(slot) and 0 <= number < self._levels * _BUCKETS:  # alone in its bucket
             self._occupied[number // _BUCKETS] &= ~self._bit(number % _BUCKETS) & _ALL_BITS
 
     def _upcoming(self) -> int:
@@ -114,11 +114,11 @@ class KernelWheel(Rival):
             bucket = (ticks >> (_SHIFT * level)) & (_BUCKETS - 1)
             self._occupied[level] &= ~self._bit(bucket) & _ALL_BITS
             sentinel = self._base + level * _BUCKETS + bucket
-            slot = slab.next_slot[sentinel]
+            slot = slab.first(sentinel)
             while slot != sentinel:
                 slab.unlink(slot)
                 slab.push_back(self._due, slot)
-                slot = slab.next_slot[sentinel]
+                slot = slab.first(sentinel)
 
     def _bit(self, bucket: int) -> int:
         one = 1  # in C of 64 bits, which a literal is not

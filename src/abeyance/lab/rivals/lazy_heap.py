@@ -33,7 +33,7 @@ class LazyHeap(Rival):
         self._heap.push(deadline, self._slab.handle(slot))
 
     def _forget(self, slot: int, handle: int) -> None:
-        if self._slab.next_slot[slot] == slot:  # on no list, so in the heap
+        if self._slab.first(slot) == slot:  # on no list, so in the heap
             self._stale += 1
 
     def _upcoming(self) -> int:

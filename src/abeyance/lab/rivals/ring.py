@@ -50,11 +50,11 @@ class Ring(Rival):
         slab = self._slab
         for step in range(1, steps + 1):
             sentinel = self._base + (self._clock + step) % self._size
-            slot = slab.next_slot[sentinel]
+            slot = slab.first(sentinel)
             while slot != sentinel:
                 slab.unlink(slot)
                 slab.push_back(self._due, slot)
-                slot = slab.next_slot[sentinel]
+                slot = slab.first(sentinel)
         self._clock = target
 
     def _ticks(self, deadline: int) -> int:

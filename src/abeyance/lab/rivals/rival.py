@@ -55,7 +55,7 @@ class Rival:
         """When `advance` next has work; None when nothing is pending."""
         if self._pending == 0:
             return None
-        return self._now if self._slab.next_slot[self._due] != self._due else self._upcoming()
+        return self._now if self._slab.first(self._due) != self._due else self._upcoming()
 
     def advance(self, now: int, budget: int | None = None) -> list[object]:
         """Move to `now` and return the items due, at most `budget` of them; a `now` that is past counts as the present.
@@ -70,12 +70,12 @@ class Rival:
         left = _FOREVER if budget is None else budget
         slab = self._slab
         items: list[object] = []
-        slot = slab.next_slot[self._due]
+        slot = slab.first(self._due)
         while slot != self._due and left > 0:
             self._pending -= 1
             left -= 1
             items.append(slab.release(slot))
-            slot = slab.next_slot[self._due]
+            slot = slab.first(self._due)
         return items
 
     def __len__(self) -> int:

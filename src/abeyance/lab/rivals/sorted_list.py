@@ -26,21 +26,21 @@ class SortedList(Rival):
 
     def _file(self, slot: int, deadline: int) -> None:
         slab = self._slab
-        before = slab.prev_slot[self._list]
+        before = slab.last(self._list)
         while before != self._list and slab.deadline[before] > deadline:
-            before = slab.prev_slot[before]
+            before = slab.last(before)
         slab.push_front(before, slot)
 
     def _upcoming(self) -> int:
-        return self._slab.deadline[self._slab.next_slot[self._list]]
+        return self._slab.deadline[self._slab.first(self._list)]
 
     def _collect(self) -> None:
         slab = self._slab
-        slot = slab.next_slot[self._list]
+        slot = slab.first(self._list)
         while slot != self._list and slab.deadline[slot] <= self._now:
             slab.unlink(slot)
             slab.push_back(self._due, slot)
-            slot = slab.next_slot[self._list]
+            slot = slab.first(self._list)
 
     def _filed(self) -> list[int]:
         slots = self._slab.members(self._list)

@@ -31,18 +31,18 @@ class UnsortedList(Rival):
     def _upcoming(self) -> int:
         slab = self._slab
         first = _FOREVER
-        slot = slab.next_slot[self._list]
+        slot = slab.first(self._list)
         while slot != self._list:
             if slab.deadline[slot] < first:
                 first = slab.deadline[slot]
-            slot = slab.next_slot[slot]
+            slot = slab.first(slot)
         return first
 
     def _collect(self) -> None:
         slab = self._slab
-        slot = slab.next_slot[self._list]
+        slot = slab.first(self._list)
         while slot != self._list:
-            after = slab.next_slot[slot]
+            after = slab.first(slot)
             if slab.deadline[slot] <= self._now:
                 slab.unlink(slot)
                 slab.push_back(self._due, slot)

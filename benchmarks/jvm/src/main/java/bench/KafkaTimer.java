@@ -49,6 +49,14 @@ final class KafkaTimer implements Rival {
         LockSupport.unpark(reaper);
     }
 
+    @Override
+    public void close() throws Exception {
+        hold = false;
+        reaper.interrupt();
+        reaper.join();
+        timer.close();
+    }
+
     private void reap() {
         try {
             while (true) {

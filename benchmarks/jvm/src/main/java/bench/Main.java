@@ -1,26 +1,36 @@
 package bench;
 
-/** One measurement in a fresh JVM: {@code Main RIVAL ROW SIZE} and the numbers of {@link Effort}. Prints JSON. */
+/**
+ * A row of a rival in a fresh JVM, size by size: {@code Main RIVAL ROW SIZE,SIZE} and the numbers of {@link Effort}.
+ * Prints a line of JSON a size.
+ */
 public final class Main {
     public static void main(String[] args) throws Exception {
         String rival = args[0];
         String row = args[1];
-        int size = Integer.parseInt(args[2]);
         Effort effort = Effort.parse(args, 3);
-        System.out.println(measure(rival, row, size, effort).json());
-        System.out.flush();
+        for (String size : args[2].split(",")) {
+            System.out.println(measure(rival, row, Integer.parseInt(size), effort).json());
+            System.out.flush();
+            System.gc();
+            effort = effort.again();
+        }
         System.exit(0); // no waiting for anybody's threads
     }
 
     private static Sample measure(String rival, String row, int size, Effort effort) throws Exception {
-        switch (row) {
-            case "watch": return Purgatories.watch(size, effort);
-            case "watch_keys": return Purgatories.watchKeys(size, effort);
-            case "watch_hot": return Purgatories.watchHot(size, effort);
-            case "enqueue": return Purgatories.enqueue(size, effort);
-            default: break;
+        if (row.startsWith("watch") || row.equals("enqueue")) {
+            return Purgatories.measure(row, size, effort);
         }
         Rival timer = rival.equals("kafka") ? new KafkaTimer() : new ThreadPoolHeap();
+        try {
+            return measure(timer, row, size, effort);
+        } finally {
+            timer.close();
+        }
+    }
+
+    private static Sample measure(Rival timer, String row, int size, Effort effort) throws Exception {
         switch (row) {
             case "pair": return Costs.pair(timer, size, effort);
             case "start": return Costs.start(timer, size, effort);

@@ -17,8 +17,23 @@ final class Purgatories {
     private static final long FAR_MILLIS = 200_000;
     private static final long SHORT_MILLIS = 200; // of the enqueue benchmark
 
-    static Sample watch(int size, Effort effort) {
-        DelayedOperationPurgatory<Waiting> purgatory = purgatory();
+    static Sample measure(String row, int size, Effort effort) throws Exception {
+        DelayedOperationPurgatory<Waiting> purgatory = new DelayedOperationPurgatory<>(
+                "benchmark", new SystemTimer("benchmark"), 0, PURGE_INTERVAL, true, true);
+        try {
+            switch (row) {
+                case "watch": return watch(purgatory, size, effort);
+                case "watch_keys": return watchKeys(purgatory, size, effort);
+                case "watch_hot": return watchHot(purgatory, size, effort);
+                case "enqueue": return enqueue(purgatory, size, effort);
+                default: throw new IllegalArgumentException("no row " + row);
+            }
+        } finally {
+            purgatory.shutdown();
+        }
+    }
+
+    private static Sample watch(DelayedOperationPurgatory<Waiting> purgatory, int size, Effort effort) {
         List<List<TopicPartitionOperationKey>> others = keyLists("payments");
         for (int i = 0; i < size; i++) {
             purgatory.tryCompleteElseWatch(new Waiting(FAR_MILLIS), others.get(i % KEYS));
@@ -37,8 +52,8 @@ final class Purgatories {
         });
     }
 
-    static Sample watchKeys(int size, Effort effort) {
-        DelayedOperationPurgatory<Waiting> purgatory = purgatory();
+    private static Sample watchKeys(
+            DelayedOperationPurgatory<Waiting> purgatory, int size, Effort effort) {
         List<TopicPartitionOperationKey> keys = new ArrayList<>();
         for (int i = 0; i < size; i++) {
             keys.add(new TopicPartitionOperationKey("key", i));
@@ -56,8 +71,8 @@ final class Purgatories {
         });
     }
 
-    static Sample watchHot(int size, Effort effort) {
-        DelayedOperationPurgatory<Waiting> purgatory = purgatory();
+    private static Sample watchHot(
+            DelayedOperationPurgatory<Waiting> purgatory, int size, Effort effort) {
         List<TopicPartitionOperationKey> hot = List.of(new TopicPartitionOperationKey("hot", 0));
         List<Double> rounds = new ArrayList<>();
         long warmUntil = System.nanoTime() + Math.round(effort.warm() * 1e9);
@@ -92,8 +107,8 @@ final class Purgatories {
         return spent;
     }
 
-    static Sample enqueue(int size, Effort effort) throws InterruptedException {
-        DelayedOperationPurgatory<Waiting> purgatory = purgatory();
+    private static Sample enqueue(
+            DelayedOperationPurgatory<Waiting> purgatory, int size, Effort effort) throws InterruptedException {
         List<List<TopicPartitionOperationKey>> keys = keyLists("orders");
         int count = Math.min(size, effort.enqueue());
         OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
@@ -123,9 +138,10 @@ final class Purgatories {
     /** As {@code Rounds.cost}, of work that times itself. */
     private static Sample rounds(Effort effort, IntToLongFunction work) {
         int count = Math.min(1_000, effort.most());
-        long warmUntil = System.nanoTime() + Math.round(effort.warm() * 1e9);
-        while (System.nanoTime() < warmUntil) {
+        double cost = Double.MAX_VALUE;
+        for (WarmUp warm = new WarmUp(effort); warm.another(cost); ) {
             long spent = Math.max(1, work.applyAsLong(count));
+            cost = (double) spent / count;
             long chunks = Math.max(1, Math.round(effort.seconds() * 1e9 / spent));
             count = (int) Math.min(chunks * count, effort.most());
         }
@@ -135,11 +151,6 @@ final class Purgatories {
             rounds.add((double) work.applyAsLong(count) / count);
         }
         return new Sample(rounds, count);
-    }
-
-    private static DelayedOperationPurgatory<Waiting> purgatory() {
-        return new DelayedOperationPurgatory<>(
-                "benchmark", new SystemTimer("benchmark"), 0, PURGE_INTERVAL, true, true);
     }
 
     private static List<List<TopicPartitionOperationKey>> keyLists(String topic) {

@@ -14,4 +14,7 @@ interface Rival {
     void hold() throws InterruptedException;
 
     void release();
+
+    /** Let go of everything, for the next size to begin afresh. */
+    void close() throws Exception;
 }

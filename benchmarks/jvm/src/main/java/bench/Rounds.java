@@ -25,15 +25,16 @@ final class Rounds {
 
     static Sample cost(Effort effort, Work work) {
         int count = Math.min(1_000, effort.most());
-        long began = System.nanoTime();
         long spent = 1;
-        while (System.nanoTime() - began < effort.warm() * 1e9) {
-            work.prepare(count);
+        double cost = Double.MAX_VALUE;
+        for (WarmUp warm = new WarmUp(effort); warm.another(cost); ) {
+            int done = work.prepare(count);
             long start = System.nanoTime();
             work.run();
             spent = Math.max(1, System.nanoTime() - start);
             work.empty();
             work.restore();
+            cost = (double) spent / done;
             long chunks = Math.max(1, Math.round(effort.seconds() * 1e9 / spent));
             count = (int) Math.min(chunks * count, effort.most());
         }

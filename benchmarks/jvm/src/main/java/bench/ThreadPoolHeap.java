@@ -51,4 +51,10 @@ final class ThreadPoolHeap implements Rival {
     public void release() {
         gate.countDown();
     }
+
+    @Override
+    public void close() {
+        gate.countDown();
+        pool.shutdownNow();
+    }
 }

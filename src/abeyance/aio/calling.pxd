@@ -1,0 +1,18 @@
+# How the compiled loop calls back, in C; calling.py has the same for the interpreted one.
+from cpython.contextvars cimport PyContext_CheckExact, PyContext_CopyCurrent, PyContext_Enter, PyContext_Exit
+
+
+cdef inline object current_context():
+    return PyContext_CopyCurrent()
+
+
+cdef inline int call_in(object context, object callback, object args) except -1:
+    if not PyContext_CheckExact(context):  # asyncio takes whatever has a `run`
+        context.run(callback, *args)
+        return 0
+    PyContext_Enter(context)
+    try:
+        callback(*args)
+    finally:
+        PyContext_Exit(context)
+    return 0

@@ -1,0 +1,12 @@
+# C types for loop.py: the same source runs interpreted without them.
+cimport cython
+from abeyance.aio.handle cimport TimerHandle
+from abeyance.aio.schedule cimport Schedule
+
+
+cdef class WheelTimers:
+    cdef Schedule _schedule
+    cdef bint _call_at_overridden
+
+    cdef object _call(self, object when, object callback, tuple args, object context)
+    cdef object _patience(self)

@@ -1,0 +1,34 @@
+"""Each of the loops in turn."""
+
+import asyncio
+
+import pytest
+
+from abeyance import aio
+from aio.virtual.loops import LOOPS, Main, RunReal, RunVirtual, T
+
+
+@pytest.fixture(params=LOOPS)
+def loop_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def run_virtual(loop_name: str) -> RunVirtual:
+    """`aio.run_virtual`."""
+
+    def run(main: Main[T], clock: aio.VirtualClock | None = None) -> T:
+        return aio.run_virtual(main, clock=clock, loop_factory=LOOPS[loop_name])
+
+    return run
+
+
+@pytest.fixture
+def run(loop_name: str) -> RunReal:
+    """`asyncio.run`."""
+
+    def run(main: Main[T], debug: bool | None = None) -> T:
+        with asyncio.Runner(loop_factory=LOOPS[loop_name], debug=debug) as runner:
+            return runner.run(main)
+
+    return run

@@ -1,0 +1,105 @@
+"""Virtual time on a loop that runs already: entering and leaving, and what of the loop is given back."""
+
+import asyncio
+import math
+
+import pytest
+
+from abeyance import aio
+from aio.virtual.loops import HOUR, RunReal, now
+
+
+def test_t7_time_goes_on_and_never_back_on_entering_and_leaving(run: RunReal) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        async with aio.virtual_time() as clock:
+            entered = loop.time()
+            assert before <= entered < before + 1
+            assert entered == math.floor(entered) == clock.time()
+            await asyncio.sleep(HOUR)
+            assert loop.time() == entered + HOUR
+        assert entered + HOUR <= loop.time() < entered + HOUR + 60
+        left = loop.time()
+        await asyncio.sleep(0.01)  # real again
+        assert left + 0.01 <= loop.time() < left + 60
+        async with aio.virtual_time():
+            await asyncio.sleep(HOUR)
+        assert loop.time() >= left + HOUR
+
+    run(main())
+
+
+def test_leaving_gives_the_loop_all_of_its_own_back(run: RunReal) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        before = dict(vars(loop))
+        async with aio.virtual_time():
+            await asyncio.sleep(1)
+            assert vars(loop)["_selector"] is not before["_selector"]
+        changed = {name for name, value in vars(loop).items() if value is not before.get(name)}
+        assert changed <= {"time", "_timer_cancelled_count"}
+        assert vars(loop).keys() - before.keys() <= {"time"}
+
+    run(main())
+
+
+def test_timers_that_were_pending_before_go_on_after(run: RunReal) -> None:
+    async def main() -> None:
+        loop, seen = asyncio.get_running_loop(), list[str]()
+        loop.call_later(10, seen.append, "before")
+        loop.call_later(2 * HOUR, seen.append, "long before")
+        async with aio.virtual_time():
+            loop.call_later(5, seen.append, "within")
+            rest = loop.call_later(2 * HOUR, seen.append, "never")
+            await asyncio.sleep(HOUR)
+        assert seen == ["within", "before"]
+        assert rest.when() > loop.time()
+        rest.cancel()
+
+    run(main())
+
+
+def test_a_start_can_be_given_where_no_timer_is_pending(run: RunReal) -> None:
+    async def main() -> None:
+        async with aio.virtual_time(start=100):
+            assert now() == 100.0
+            await asyncio.sleep(5)
+        assert 105 <= now() < 165
+        handle = asyncio.get_running_loop().call_later(10, print)
+        with pytest.raises(ValueError, match=r"start=0\.0 would move the 1 timers .* leave start out here"):
+            await aio.virtual_time(start=0).__aenter__()
+        handle.cancel()
+
+    run(main())
+
+
+def test_a_clock_can_be_held_again(run: RunReal) -> None:
+    clock = aio.VirtualClock(start=1)
+
+    async def main() -> None:
+        for _ in range(2):
+            async with clock:
+                assert clock.time() == 1.0
+                await asyncio.sleep(9)
+            assert clock.time() == 10.0
+
+    run(main())
+
+
+def test_a_fixture_can_enter_in_one_task_and_leave_in_another(run: RunReal) -> None:
+    async def main() -> None:
+        clock = aio.virtual_time()
+        await asyncio.create_task(clock.__aenter__())
+        await asyncio.sleep(HOUR)
+        await asyncio.create_task(clock.__aexit__(None, None, None))
+
+    run(main())
+
+
+def test_debug_mode(run: RunReal) -> None:
+    async def main() -> None:
+        async with aio.virtual_time():
+            await asyncio.sleep(HOUR)
+
+    run(main(), debug=True)
