@@ -5,6 +5,7 @@
 # make sanitize   the compiled core's tests under AddressSanitizer and PYTHONMALLOC=debug (gcc)
 # make bench   measure beside asyncio, uvloop, Kafka on the JVM and others, a quarter of an hour; BENCH=--quick for a
 #              short run, BENCH=--resume to go on with one that was interrupted
+# make lab     compare designs of timers and purgatories as the literature does; LAB=--quick for a short one
 # make clean   remove what the above made
 #
 # Each sets itself up in .venv. PYTHON=python3.12 names another interpreter (3.11 or newer).
@@ -12,11 +13,11 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd)
+COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd src/abeyance/*/*/*.pxd)
 COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
-.PHONY: demo test test-compiled test-interpreted test-asyncio check sanitize bench clean
+.PHONY: demo test test-compiled test-interpreted test-asyncio check sanitize bench lab clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.run: $(SET_UP)
@@ -37,7 +38,8 @@ test-compiled: $(VENV)/.test
 
 # The rooms below Spark, once more with every compiled module run from its own .py
 test-interpreted: $(VENV)/.test
-	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/idle tests/purgatory tests/aio
+	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/idle tests/purgatory tests/aio \
+	    tests/lab/test_conformance.py tests/lab/test_purgatories.py
 
 test-asyncio: $(VENV)/.test
 	@PYTHONPATH=tests $(BIN)/python -m aio.conformance
@@ -56,6 +58,10 @@ $(VENV)/.bench: $(SET_UP)
 
 bench: $(VENV)/.bench
 	@$(BIN)/python -m benchmarks $(BENCH)
+
+lab: $(VENV)/.run
+	@$(BIN)/abeyance lab run all $(LAB) --log examples/data/kafka-request-log --dir build/lab
+	@$(BIN)/abeyance lab report --dir build/lab
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

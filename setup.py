@@ -34,6 +34,19 @@ COMPILED = [
     "abeyance.aio.handle",
     "abeyance.aio.schedule",
     "abeyance.aio.loop",
+    "abeyance.lab.rivals.rival",
+    "abeyance.lab.rivals.heap",
+    "abeyance.lab.rivals.delay_queue",
+    "abeyance.lab.rivals.indexed_heap",
+    "abeyance.lab.rivals.lazy_heap",
+    "abeyance.lab.rivals.hashed_wheel",
+    "abeyance.lab.rivals.kernel_wheel",
+    "abeyance.lab.rivals.ring",
+    "abeyance.lab.rivals.sorted_list",
+    "abeyance.lab.rivals.unsorted_list",
+    "abeyance.lab.purgatories.reaped",
+    "abeyance.lab.purgatories.kafka",
+    "abeyance.lab.purgatories.old",
 ]
 
 OPTIONS = os.environ.get("ABEYANCE_CFLAGS", "-O3").split()  # after the interpreter's own, so they have the last word

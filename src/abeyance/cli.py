@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import abeyance
 from abeyance.engine import is_compiled
 from abeyance.errors import AbeyanceError
+from abeyance.lab import command as lab_command
 from abeyance.pipeline import command as pipeline_command
 from abeyance.pipeline.java import find_java
 
@@ -22,6 +23,7 @@ _DESCRIPTION = """\
 Delayed operations: what waited, for what, how long, and what expired.
 
   abeyance analyze logs/kafka-request.log* --out result    what waited in Kafka's purgatories, as a report
+  abeyance lab run enqueue --quick                         designs of timers and purgatories, compared
   abeyance info                                            what runs here, and what is missing
 """
 
@@ -34,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     pipeline_command.add_arguments(commands)
+    lab_command.add_arguments(commands)
     info = commands.add_parser(
         "info",
         help="what runs here, and what is missing",

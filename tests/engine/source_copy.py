@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
-import abeyance.engine
+import abeyance.engine  # noqa: F401  found by its name below
 
 # In the order of import, so that each finds the copies of those below it.
 MODULES = ("memory", "slab", "delay_queue", "wheel", "buffers", "bulk")
@@ -32,20 +32,31 @@ class Edit(NamedTuple):
 def engine_copy(*edits: Edit) -> Iterator[Any]:
     """The copied modules as attributes: `copy.wheel.TimingWheel`, `copy.slab.Slab`, ..."""
     package = f"engine_copy_{next(_numbers)}"
-    folder = Path(abeyance.engine.__file__).parent
     parent = ModuleType(package)
     parent.__path__ = []
     sys.modules[package] = parent
-    copies = SimpleNamespace()
     try:
-        for name in MODULES:
+        with modules_copy(package, "abeyance.engine", MODULES, edits) as copies:
+            yield copies
+    finally:
+        del sys.modules[package]
+
+
+@contextmanager
+def modules_copy(package: str, original: str, names: Sequence[str], edits: Sequence[Edit]) -> Iterator[Any]:
+    """Copies of the modules `names` of `original`, in `package`; importing one another, and the engine, from there."""
+    folder = Path(str(sys.modules[original].__file__)).parent
+    copies = SimpleNamespace(package=package)
+    try:
+        for name in names:
             path = folder / f"{name}.py"
             text = path.read_text()
             for edit in edits:
                 if edit.module == name:
                     assert text.count(edit.old) == 1, f"{name}.py has changed: look for {edit.old!r} anew"
                     text = text.replace(edit.old, edit.new)
-            text = text.replace("from abeyance.engine.", f"from {package}.")
+            for imported in ("abeyance.engine", original):
+                text = text.replace(f"from {imported}.", f"from {package}.")
             module = ModuleType(f"{package}.{name}")
             module.__file__ = str(path)
             sys.modules[module.__name__] = module
@@ -53,6 +64,5 @@ def engine_copy(*edits: Edit) -> Iterator[Any]:
             setattr(copies, name, module)
         yield copies
     finally:
-        for name in MODULES:
+        for name in names:
             sys.modules.pop(f"{package}.{name}", None)
-        del sys.modules[package]

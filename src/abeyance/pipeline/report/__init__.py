@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from .analysis import ReportError, read_analysis
+from .document import write_whole
 from .page import page
 from .style import plotly
 
@@ -16,12 +16,4 @@ plotly("graph_objects")  # whoever means to write a report later learns now, bef
 
 def write_report(tables: Path, destination: Path) -> None:
     """Write the report of the analysis whose small tables lie in `tables`; a reader never sees half of it."""
-    text = page(read_analysis(tables))
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    temporary = destination.with_name(f".{destination.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        temporary.replace(destination)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(page(read_analysis(tables)), destination)

@@ -11,20 +11,20 @@ from .analysis import ReportError
 from .words import tick_values
 
 # Mid-tones: each has a contrast of at least 3:1 on the page's light ground and on its dark one.
-_PALETTE: Final = ("#3f80d6", "#c8741c", "#1f968a", "#9166cf", "#c460a2", "#85881f", "#a0694c", "#74818f")
+PALETTE: Final = ("#3f80d6", "#c8741c", "#1f968a", "#9166cf", "#c460a2", "#85881f", "#a0694c", "#74818f")
 EXPIRED: Final = "#d8433c"
 SHORTEST_MS: Final = 0.1
 """Where a logarithmic axis of waits begins at the latest: shorter ones are drawn at its edge."""
 
 _OF_KIND: Final = {
-    "PRODUCE": _PALETTE[0],
-    "FETCH": _PALETTE[1],
-    "FETCH_CONSUMER": _PALETTE[1],
-    "FETCH_FOLLOWER": _PALETTE[2],
-    "FETCH_RAFT": _PALETTE[7],
-    "JOIN_GROUP": _PALETTE[3],
-    "SYNC_GROUP": _PALETTE[4],
-    "DELETE_RECORDS": _PALETTE[5],
+    "PRODUCE": PALETTE[0],
+    "FETCH": PALETTE[1],
+    "FETCH_CONSUMER": PALETTE[1],
+    "FETCH_FOLLOWER": PALETTE[2],
+    "FETCH_RAFT": PALETTE[7],
+    "JOIN_GROUP": PALETTE[3],
+    "SYNC_GROUP": PALETTE[4],
+    "DELETE_RECORDS": PALETTE[5],
 }
 
 Figure = Any
@@ -47,7 +47,7 @@ def colours(kinds: Sequence[str]) -> dict[str, str]:
     for kind in kinds:
         if kind in _OF_KIND and _OF_KIND[kind] not in chosen.values():
             chosen[kind] = _OF_KIND[kind]
-    free = [colour for colour in _PALETTE if colour not in chosen.values()]
+    free = [colour for colour in PALETTE if colour not in chosen.values()]
     for i, kind in enumerate(kind for kind in kinds if kind not in chosen):
         chosen[kind] = free[i % len(free)]
     return chosen

@@ -1,0 +1,141 @@
+"""The page: for each experiment its claims and their verdicts, its figure, how to read it, and how to repeat it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from importlib import resources
+from typing import Final, NamedTuple
+
+import pandas as pd
+
+from abeyance.lab.experiments import EXPERIMENTS
+from abeyance.lab.report.claims import CLAIMS, Claim, Finding, judged
+from abeyance.lab.report.figures import FIGURES
+from abeyance.lab.report.run import Run, runs
+from abeyance.pipeline.report.document import document
+from abeyance.pipeline.report.words import escaped
+
+_CLASSES: Final = {"held": "held", "held in part": "part", "not held here": "not", "not decided": "open"}
+
+_READ: Final = {
+    "enqueue": "Poisson arrivals at the target rate, log-normal latencies (20 ms at the 50th and 60 ms at the 75th"
+    " percentile;"
+    " dotted: 200 and 400 ms), a time-out of 200 ms, 100 bytes and three keys a request; a second thread completes"
+    " them."
+    " Dashed: what was asked for; a line that leaves it is saturated. All but the genuine Kafka run in one Python"
+    " process,"
+    " whose interpreter lock its threads share, on two cores; watches and pauses past saturation are those of a"
+    " backlog.",
+    "cost": "Each point is the median of some batches of 5,000, called from Python: some 40 ns of it is the call. A"
+    " horizontal"
+    " line is O(1), a slope of one is O(n); O(log n) is hardly a slope on these axes: compare left and right end."
+    " What grows"
+    " on the wheels too is the processor's caches and pages.",
+    "precision": "Tasks started at odd moments, on a virtual clock, by a driver that wakes exactly when the design"
+    " asks it to."
+    " Heaps and lists are exact and not drawn. A level line on the left is a fixed error, one that climbs a share of"
+    " the delay.",
+    "purge": "Each operation waits on one key that fires after 30 ms and on others that never do. What it leaves"
+    " behind on"
+    " those is memory until a purge. Paler: fewer keys. Ours leaves nothing behind and has no interval: a level line.",
+    "geometry": "The engine's columnar replay of each trace (low and high: the requests of the first experiment),"
+    " for every tick and wheel size. Left: how often a task"
+    " is filed"
+    " anew before it is due. Right: how often the delay queue of buckets is touched; a queue of tasks is touched"
+    " twice a task.",
+    "idle": "100,000 connections, a time-out of 30 s that every packet pushes back. CPU is that of packets and turns"
+    " together;"
+    " the longest turn is how long everything else had to wait.",
+}  # fmt: skip
+
+
+class Chapter(NamedTuple):
+    """An experiment, its runs (the last one first), and what the last one says to its claims."""
+
+    name: str
+    runs: list[Run]
+    found: list[tuple[Claim, Finding]]
+
+
+def page(rows: pd.DataFrame) -> str:
+    """Return the report as one HTML page that needs nothing else."""
+    chapters = [
+        Chapter(name, mine, [(claim, judged(claim, mine[0])) for claim in CLAIMS[name]])
+        for name in EXPERIMENTS
+        if (mine := runs(rows, name))
+    ]
+    return document(
+        kicker="Abeyance · the lab",
+        title="The published comparisons, repeated",
+        findings=_findings(chapters),
+        sections="\n".join(_section(chapter) for chapter in chapters),
+        made=_made(chapters),
+        figures={f"plot-{chapter.name}": {"0": FIGURES[chapter.name](chapter.runs[0])} for chapter in chapters},
+        style=resources.files(__package__).joinpath("lab.css").read_text(encoding="utf-8"),
+    )
+
+
+def _findings(chapters: Iterable[Chapter]) -> list[str]:
+    counted = Counter(finding.verdict for chapter in chapters for _, finding in chapter.found)
+    total = sum(counted.values())
+    said = ", ".join(f"{number} {verdict}" for verdict, number in counted.most_common())
+    return [
+        f"Of {total} claims {said}.",
+        "Every design stands behind the same port, is built as well as it allows, and is compiled as ours is.",
+    ]
+
+
+def _section(chapter: Chapter) -> str:
+    experiment = EXPERIMENTS[chapter.name]
+    plot = f"plot-{chapter.name}"
+    parts = [
+        f"<h2>{escaped(experiment.title)}</h2>",
+        f'<ul class="claims">{"".join(_claim(claim, finding) for claim, finding in chapter.found)}</ul>',
+        f'<div class="plot" id="{plot}" role="img" aria-label="{escaped(experiment.title)}" hidden></div>',
+        f'<p class="nothing" id="{plot}-nothing" hidden>Nothing was measured.</p>',
+        f'<p class="read">{_READ[chapter.name]}</p>',
+        f'<p class="small again">To repeat it: <code>abeyance lab run {chapter.name}</code></p>',
+        _earlier(chapter),
+    ]
+    return f"<section>{''.join(parts)}</section>"
+
+
+def _claim(claim: Claim, finding: Finding) -> str:
+    return (
+        f'<li class="{_CLASSES[finding.verdict]}"><p>{escaped(claim.text)}'
+        f' <span class="verdict">{escaped(finding.verdict)}</span></p>'
+        f"<p>{escaped(finding.figure)}.</p>"
+        f'<p class="small">Source: {escaped(claim.source)}</p></li>'
+    )
+
+
+def _earlier(chapter: Chapter) -> str:
+    """Yesterday's runs beside today's: what each said to each claim."""
+    if len(chapter.runs) < 2:
+        return ""
+    body = "".join(
+        f"<tr><td>{_when(run)}</td><td>{escaped(claim.text)}</td><td>{escaped(finding.verdict)}</td>"
+        f"<td>{escaped(finding.figure)}</td></tr>"
+        for run in chapter.runs[1:]
+        for claim in CLAIMS[chapter.name]
+        for finding in [judged(claim, run)]
+    )
+    return (
+        f"<details><summary>Earlier runs ({len(chapter.runs) - 1})</summary><div class='wide'><table><thead><tr>"
+        f"<th>began</th><th>claim</th><th>verdict</th><th>figure</th></tr></thead><tbody>{body}</tbody></table></div></details>"
+    )
+
+
+def _made(chapters: Iterable[Chapter]) -> str:
+    entries = "".join(
+        f"<dt>{escaped(chapter.name)}</dt><dd>{_when(run)}, {len(run.cells)} cells; {escaped(run.machine)};"
+        f" {escaped(run.version)}</dd>"
+        for chapter in chapters
+        for run in chapter.runs[:1]
+    )
+    return f"<dl>{entries}</dl>"
+
+
+def _when(run: Run) -> str:
+    return f"{run.date:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,52 @@
+"""One run of one experiment, as a table to look things up in: a row a cell, a column a parameter or metric."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run gave. `cells` has the columns `design`, the parameters, and the metrics."""
+
+    experiment: str
+    date: pd.Timestamp
+    machine: str
+    version: str
+    cells: pd.DataFrame
+
+    def of(self, design: str | None = None, **parameters: Any) -> pd.DataFrame:
+        """The cells of a design with these parameters."""
+        rows = self.cells
+        if design is not None:
+            rows = rows[rows["design"] == design]
+        for name, value in parameters.items():
+            rows = rows[rows[name] == value]
+        return rows
+
+    def has(self, *designs: str) -> bool:
+        """Whether all of these designs were measured."""
+        return set(designs) <= set(self.cells["design"])
+
+    def choices(self, parameter: str) -> list[Any]:
+        """The values of a parameter, in order."""
+        return sorted(self.cells[parameter].dropna().unique())
+
+
+def runs(rows: pd.DataFrame, experiment: str) -> list[Run]:
+    """The runs of an experiment, the last one first."""
+    mine = rows[rows["experiment"] == experiment]
+    return [_run(experiment, mine[mine["date"] == date]) for date in sorted(mine["date"].unique(), reverse=True)]
+
+
+def _run(experiment: str, rows: pd.DataFrame) -> Run:
+    wide = rows.pivot_table(index=["design", "parameters"], columns="metric", values="value").reset_index()
+    chosen = pd.DataFrame([json.loads(parameters) for parameters in wide["parameters"]], index=wide.index)
+    first = rows.iloc[0]
+    return Run(
+        experiment, first["date"], first["machine"], first["version"], wide.drop(columns="parameters").join(chosen)
+    )

@@ -1,0 +1,82 @@
+"""One HTML file that needs nothing else: its text, its look, its figures and the script that draws them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+from .style import Figure, plotly
+from .words import escaped
+
+
+def document(
+    *,
+    kicker: str,
+    title: str,
+    findings: Iterable[str],
+    sections: str,
+    made: str,
+    figures: Mapping[str, Mapping[str, Figure | None]],
+    options: str = '<option value="0">all</option>',
+    choose: bool = False,
+    choose_note: str = "",
+    style: str = "",
+) -> str:
+    """Return the page. `figures` are by the id of their place and then by the scope chosen, "0" where there is none.
+
+    `kicker` and `title` are plain text; `findings`, `sections`, `made` and `options` are HTML.
+    """
+    script, library = _asset("page.js"), plotly("offline").get_plotlyjs()
+    drawn = {plot: {scope: _json(figure) for scope, figure in scopes.items()} for plot, scopes in figures.items()}
+    return Template(_asset("page.template")).substitute(
+        kicker=escaped(kicker),
+        title=escaped(title),
+        hashes=f"{_hash(library)} {_hash(script)}",
+        style=_asset("page.css") + style,
+        findings="".join(f"<li>{sentence}</li>" for sentence in findings),
+        choose="" if choose else " hidden",
+        options=options,
+        choose_note=choose_note,
+        sections=sections,
+        made=made,
+        figures=_data(drawn),
+        plotly=library,
+        script=script,
+    )
+
+
+def write_whole(text: str, destination: Path) -> None:
+    """Write a page, making its folder; a reader never sees half of it."""
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    temporary = destination.with_name(f".{destination.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.replace(destination)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _json(figure: Figure | None) -> object:
+    return None if figure is None else json.loads(figure.to_json())
+
+
+def _data(value: object) -> str:
+    """Return JSON that cannot end the script element it stands in, whatever a log put into it."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _hash(script: str) -> str:
+    """Return what the page's security policy names a script by: no other script may run in it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

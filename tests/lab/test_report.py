@@ -1,0 +1,141 @@
+"""The report of a small, real run of every experiment: complete, self-contained, and drawn in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from abeyance.errors import AbeyanceError
+from abeyance.lab.experiment import Measure, Parameters, cell
+from abeyance.lab.experiments import EXPERIMENTS, traces
+from abeyance.lab.report import write_report
+from abeyance.lab.report.claims import CLAIMS
+from abeyance.lab.results import Results
+from pipeline.report_browser import NAMES, Page, browse, installed
+
+_BROWSER = installed()
+_in_browser = pytest.mark.skipif(_BROWSER is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})")
+
+_ENQUEUE: Parameters = {"requests": 400, "seconds": 20, "size": 100, "purge_interval": 100}
+GRIDS: dict[str, list[tuple[str, Parameters]]] = {
+    "enqueue": [
+        (design, {"load": load, "rate": rate, **_ENQUEUE})
+        for design in ("ours", "kafka", "old")
+        for load in ("low", "high")
+        for rate in (2_000, 4_000)
+    ],
+    "cost": [
+        (design, {"pending": n})
+        for design in ("wheel", "indexed-heap", "lazy-heap", "delay-queue")
+        for n in (50, 500)
+    ],
+    "precision": EXPERIMENTS["precision"].grid(True),
+    "purge": [
+        (design, {"keys": keys, "purge_interval": interval, "operations": 300})
+        for design, intervals in (("ours", [0]), ("kafka", [10, 100]), ("old", [10, 100]))
+        for interval in intervals
+        for keys in (1, 10)
+    ],
+    "geometry": [("wheel", {"trace": "low", "tick_us": t, "wheel_size": n}) for t in (1_000, 10_000) for n in (4, 20)],
+    "idle": [
+        (way, {"connections": 100, "packets_s": 100, "seconds": 35})
+        for way in ("scan-all", "ring-of-sets", "add-again", "refresh")
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    results = Results(tmp_path_factory.mktemp("lab-results"))
+    date = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(traces, "_COUNT", 2_000)
+        for name, grid in GRIDS.items():
+            cells = [cell(name, design, parameters) for design, parameters in grid]
+            results.append(date, [(one, EXPERIMENTS[name].measure(one.design, one.choices())) for one in cells])
+    return results
+
+
+@pytest.fixture(scope="module")
+def report(results: Results) -> Path:
+    path = results.folder / "report.html"
+    write_report(results.read(), path)
+    return path
+
+
+def test_every_claim_stands_there_with_its_verdict_source_and_command(report: Path) -> None:
+    text = report.read_text(encoding="utf-8")
+    verdicts = re.findall(r'<span class="verdict">([^<]+)</span>', text)
+    assert len(verdicts) == sum(len(claims) for claims in CLAIMS.values())
+    assert set(verdicts) <= {"held", "held in part", "not held here", "not decided"}
+    assert text.count("Source: ") == len(verdicts)
+    for name in EXPERIMENTS:
+        assert f"<code>abeyance lab run {name}</code>" in text
+    assert "2026-01-02 03:04 UTC" in text
+
+
+def test_an_earlier_run_is_laid_beside_the_last(results: Results, tmp_path: Path) -> None:
+    rows = results.read()
+    earlier = rows.assign(date=rows["date"] - pd.Timedelta(days=1))
+    write_report(pd.concat([earlier, rows]), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text.count("Earlier runs (1)") == len(EXPERIMENTS)
+    assert "2026-01-01 03:04 UTC" in text
+    assert text.count("2026-01-02 03:04 UTC") == len(EXPERIMENTS), "the last run makes the page"
+
+
+def test_a_report_of_one_experiment_has_its_chapter_alone(results: Results, tmp_path: Path) -> None:
+    rows = results.read()
+    write_report(rows[rows["experiment"] == "idle"], tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert re.findall(r'class="plot" id="plot-(\w+)"', text) == ["idle"]
+
+
+def test_of_nothing_there_is_no_report(tmp_path: Path) -> None:
+    with pytest.raises(AbeyanceError, match="no results yet"):
+        write_report(Results(tmp_path).read(), tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_run_that_only_ran_out_of_memory_is_drawn_too(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    one = cell("enqueue", "old", {"load": "low", "rate": 1_000, **_ENQUEUE})
+    results.append(datetime(2026, 1, 2, tzinfo=UTC), [(one, [Measure("out of memory", 1.0, "runs")])])
+    write_report(results.read(), tmp_path / "report.html")
+    assert "not decided" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    assert _BROWSER is not None
+    with browse(_BROWSER) as page:
+        page.show()
+        yield page
+
+
+@_in_browser
+@pytest.mark.parametrize("width", [1100, 390])
+def test_every_figure_is_drawn_and_nothing_complains(page: Page, report: Path, width: int) -> None:
+    page.show(width=width)
+    page.forget()
+    page.open(report)
+    asked = [address for address in page.requests if not address.startswith("data:")]  # a heat map is a picture
+    assert asked == [report.as_uri()]
+    for name in EXPERIMENTS:
+        drawn = page.run(f"""(() => {{
+          const plot = document.getElementById("plot-{name}");
+          const marks = '.scatterlayer .js-line, .scatterlayer .point, .barlayer .point path, .heatmaplayer image';
+          return {{traces: plot.data.length, shown: plot.checkVisibility(),
+                   marks: plot.querySelectorAll(marks).length, width: plot.getBoundingClientRect().width}};
+        }})()""")
+        assert drawn["shown"], name
+        assert drawn["traces"] > 0, name
+        assert drawn["marks"] >= drawn["traces"] / 2, name
+        assert 0 < drawn["width"] <= width, name
+    assert page.run("document.documentElement.scrollWidth") <= width
+    assert page.complaints == []

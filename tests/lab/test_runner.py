@@ -1,0 +1,163 @@
+"""Runs: in a fresh process each or on Spark, appended as they come, resumed where they were broken off."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+
+from abeyance.errors import AbeyanceError
+from abeyance.lab import runner as runner_module
+from abeyance.lab.alone import measure_alone
+from abeyance.lab.distributed import measure_on_spark
+from abeyance.lab.experiment import Experiment, Measure, Parameters, cell
+from abeyance.lab.experiments import EXPERIMENTS
+from abeyance.lab.results import SCHEMA, Results, now
+from abeyance.lab.runner import Runner
+
+PRECISION = EXPERIMENTS["precision"]
+SHIPPED = Path(__file__).parents[2] / "examples" / "data" / "kafka-request-log"
+
+
+def small(experiment: Experiment, count: int) -> Experiment:
+    return dataclasses.replace(experiment, grid=lambda quick: experiment.grid(True)[:count])
+
+
+def no_spark() -> SparkSession:
+    raise AssertionError("this needs no Spark")
+
+
+def test_spark_measures_what_this_process_does(spark: SparkSession) -> None:
+    cells = PRECISION.cells(quick=True)[::9]
+    came = measure_on_spark(spark, cells)
+    assert [one for one, _ in came] == cells
+    for one, measures in came:
+        assert measures == [Measure(m, float(v), u) for m, v, u in PRECISION.measure(one.design, one.choices())]
+
+
+def test_a_virtual_run_is_appended_in_the_one_schema(spark: SparkSession, tmp_path: Path) -> None:
+    runner = Runner(tmp_path, lambda: spark, quiet=True)
+    ran = runner.run(small(PRECISION, 5), quick=True, resume=False)
+    assert (ran.measured, ran.skipped, ran.failed) == (5, 0, {})
+    for file in tmp_path.glob("*.parquet"):
+        assert parquet.read_schema(file).remove_metadata() == SCHEMA
+    rows = runner.results.read()
+    assert set(rows["experiment"]) == {"precision"}
+    assert rows["date"].nunique() == rows["machine"].nunique() == rows["version"].nunique() == 1
+    assert not rows.isna().any().any()
+
+
+def test_resuming_measures_only_what_is_missing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "_WAVE", 3)
+    measured: list[int] = []
+
+    def broken_off(session: SparkSession, cells: list[object]) -> object:
+        if measured:
+            raise KeyboardInterrupt
+        measured.append(len(cells))
+        return measure_on_spark(session, cells)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr("abeyance.lab.distributed.measure_on_spark", broken_off)
+        with pytest.raises(KeyboardInterrupt):
+            Runner(tmp_path, lambda: spark, quiet=True).run(small(PRECISION, 8), quick=True, resume=False)
+    assert measured == [3]
+    ran = Runner(tmp_path, lambda: spark, quiet=True).run(small(PRECISION, 8), quick=True, resume=True)
+    assert (ran.measured, ran.skipped) == (5, 3)
+    again = Runner(tmp_path, no_spark, quiet=True).run(small(PRECISION, 8), quick=True, resume=True)
+    assert (again.measured, again.skipped) == (0, 8)
+    rows = Results(tmp_path).read()
+    assert rows["date"].nunique() == 1
+    assert not rows.duplicated(["design", "parameters", "metric"]).any()
+
+
+def test_without_resuming_a_run_is_another_run(spark: SparkSession, tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    one = cell("idle", "refresh", {"connections": 1})
+    results.append(now(), [(one, [Measure("CPU", 1.0, "ms a second")])])
+    assert results.last_run("idle")[1] == {one}
+    assert results.last_run("cost") == (None, set())
+
+
+def test_a_real_cell_runs_in_a_process_of_its_own() -> None:
+    measures = measure_alone(cell("idle", "refresh", {"connections": 100, "packets_s": 100, "seconds": 31}))
+    assert {measure.metric for measure in measures} >= {"a packet", "longest turn", "latest"}
+
+
+def test_a_cell_that_fails_is_told_and_does_not_end_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen: Parameters = {"connections": 10, "packets_s": 100, "seconds": 31}
+    grid = [("no such way", chosen), ("scan-all", chosen)]
+    experiment = dataclasses.replace(EXPERIMENTS["idle"], grid=lambda quick: grid)
+    ran = Runner(tmp_path, no_spark).run(experiment, quick=True, resume=False)
+    assert ran.measured == 1
+    assert [one.design for one in ran.failed] == ["no such way"]
+    assert "no such way" in next(iter(ran.failed.values()))
+    said = capsys.readouterr().err
+    assert "idle [1/2]" in said
+    assert "failed" in said
+    assert "idle [2/2]" in said
+    assert ran.failed.keys() & Runner(tmp_path, no_spark, quiet=True).results.last_run("idle")[1] == set()
+
+
+def test_running_out_of_memory_is_a_result() -> None:
+    parameters: Parameters = {
+        "load": "low", "rate": 10**6, "requests": 100_000, "seconds": 30, "size": 20_000, "memory_mb": 200,
+        "purge_interval": 1000,
+    }  # fmt: skip
+    assert measure_alone(cell("enqueue", "kafka", parameters)) == [Measure("out of memory", 1.0, "runs")]
+
+
+def test_a_design_that_is_not_here_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiment = dataclasses.replace(
+        EXPERIMENTS["idle"], grid=lambda quick: [("refresh", {"connections": 1})], missing=lambda design: "it is away"
+    )
+    ran = Runner(tmp_path, no_spark, quiet=True).run(experiment, quick=True, resume=False)
+    assert (ran.measured, ran.left_out) == (0, {"refresh": "it is away"})
+    assert "left out: refresh: it is away" in capsys.readouterr().err
+
+
+def test_a_real_log_is_a_trace(spark: SparkSession, tmp_path: Path) -> None:
+    runner = Runner(tmp_path, lambda: spark, quiet=True)
+    experiment = dataclasses.replace(EXPERIMENTS["geometry"], grid=lambda quick: [])
+    ran = runner.run(experiment, quick=True, resume=False, logs=[str(SHIPPED)])
+    assert ran.measured == 3 * 2 * 3, "three brokers, two ticks, three wheel sizes"
+    rows = runner.results.read()
+    assert rows[rows["metric"] == "tasks"]["value"].min() > 1_000
+
+
+def test_files_of_others_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "stray.parquet").write_bytes(b"no parquet")
+    with pytest.raises(AbeyanceError, match="not the lab's"):
+        Results(tmp_path).read()
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "abeyance", "lab", *arguments], capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_the_command_lists_every_experiment() -> None:
+    said = command("list")
+    assert said.returncode == 0
+    assert [line.split()[0] for line in said.stdout.splitlines()] == list(EXPERIMENTS)
+
+
+def test_the_command_refuses_what_it_does_not_know() -> None:
+    said = command("run", "enqeue")
+    assert said.returncode == 2
+    assert "no experiment 'enqeue'" in said.stderr
+    assert "Traceback" not in said.stderr
+
+
+def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
+    said = command("report", "--dir", str(tmp_path))
+    assert said.returncode == 2
+    assert "no results yet" in said.stderr
