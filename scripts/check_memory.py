@@ -42,7 +42,7 @@ UNFIT = {"address": ["--ignore=tests/engine/test_memory.py"], "debug": []}
 RUN = {
     "address": {
         "PYTHONMALLOC": "malloc",
-        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:allocator_may_return_null=1",
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     },
     "debug": {"PYTHONMALLOC": "debug"},
@@ -78,8 +78,8 @@ def compiled_copy(folder: Path, checker: str) -> None:
         raise SystemExit("check_memory: error: nothing was compiled, so there is nothing to check; see above")
 
 
-def check(checker: str, tests: list[str]) -> int:
-    """Run tests under one checker; pytest's exit code."""
+def check(checker: str, tests: list[str]) -> bool:
+    """Run tests under one checker; whether it or a test found something."""
     with tempfile.TemporaryDirectory(prefix="abeyance-check-") as name:
         folder = Path(name)
         print(f"check_memory: {checker}: compiling", flush=True)
@@ -87,9 +87,18 @@ def check(checker: str, tests: list[str]) -> int:
         environment = {**os.environ, **RUN[checker], "PYTHONPATH": str(folder / "src")}
         if checker == "address":
             environment["LD_PRELOAD"] = sanitizer_libraries()
+            for options in (
+                "ASAN_OPTIONS",
+                "UBSAN_OPTIONS",
+            ):  # into files: pytest keeps what it prints
+                environment[options] += f":log_path={folder / 'found'}"
         print(f"check_memory: {checker}: running", flush=True)
         command = [sys.executable, "-m", "pytest", *tests, *UNFIT[checker]]
-        return subprocess.run(command, cwd=folder, env=environment).returncode
+        failed = subprocess.run(command, cwd=folder, env=environment).returncode != 0
+        reports = sorted(folder.glob("found.*"))
+        for report in reports:
+            print(report.read_text(errors="replace"), file=sys.stderr)
+        return failed or bool(reports)
 
 
 def main() -> int:
