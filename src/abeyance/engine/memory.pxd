@@ -15,3 +15,22 @@ cdef inline int* ints(array values) noexcept:
 
 cdef inline long long* longs(array values) noexcept:
     return values.data.as_longlongs
+
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define abeyance_fetch(address) __builtin_prefetch(address)
+    #else
+    #define abeyance_fetch(address) ((void) (address))
+    #endif
+    """
+    void abeyance_fetch(const void* address) noexcept
+
+
+cdef inline void fetch_int(int* values, Py_ssize_t index) noexcept:
+    abeyance_fetch(values + index)
+
+
+cdef inline void fetch_long(long long* values, Py_ssize_t index) noexcept:
+    abeyance_fetch(values + index)

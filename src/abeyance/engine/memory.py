@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-__all__ = ["GENERATION", "NEXT", "PREV", "STRIDE", "ints", "longs"]
+__all__ = ["GENERATION", "NEXT", "PREV", "STRIDE", "fetch_int", "fetch_long", "ints", "longs"]
 
 # Where in a slab's links the things of one slot are: at `STRIDE * slot` and after it.
 NEXT = 0
@@ -19,3 +19,10 @@ def ints(values: array[int]) -> array[int]:
 
 
 longs = ints  # of typecode `q`
+
+
+def fetch_int(values: array[int], index: int) -> None:
+    """Have an element brought into the processor's cache, without waiting for it. Only worth it compiled."""
+
+
+fetch_long = fetch_int

@@ -1,6 +1,7 @@
 # C types for slab.py: the same source runs interpreted without them.
 cimport cython
 from cpython.array cimport array
+from libc.stdint cimport int64_t
 
 cdef long long _SLOT_MASK
 cdef int _GENERATION_MASK
@@ -21,6 +22,7 @@ cdef class Slab:
     cdef int _fresh
     cdef int _room
 
+    cdef int64_t take(self, long long deadline, object item) except -1
     @cython.locals(slot=cython.Py_ssize_t, at=cython.Py_ssize_t, reused=cython.bint)
     cdef int take_slot(self, long long deadline, object item) except -1
     @cython.locals(at=cython.Py_ssize_t)
@@ -31,6 +33,8 @@ cdef class Slab:
     cdef long long handle(self, Py_ssize_t slot) noexcept
     @cython.locals(slot=cython.longlong, generation=cython.longlong)
     cdef int find(self, long long handle) noexcept
+    @cython.locals(slot=cython.longlong)
+    cdef void fetch(self, long long handle) noexcept
     @cython.locals(room=cython.longlong)
     cdef void _grow(self, int at_least) except *
 

@@ -18,7 +18,7 @@ Ground rules
   looked up at random is in no cache, and one miss is cheaper than three.
 * The arrays grow in place, by an eighth when they are large. The C library moves large blocks by their page tables,
   not byte by byte, so no single start stands still for long. `links` and `deadline` are renewed whenever that happens.
-* `take` hands the item back and never drops it: dropping the last reference may run a user's `__del__`, which
+* `release` hands the item back and never drops it: dropping the last reference may run a user's `__del__`, which
   must not happen under the owner's lock.
 """
 
@@ -34,12 +34,22 @@ except ImportError:
     from abeyance.engine import uncompiled as cython
 
 if TYPE_CHECKING or not cython.compiled:
-    from abeyance.engine.memory import GENERATION, NEXT, PREV, STRIDE, ints, longs
+    from abeyance.engine.memory import GENERATION, NEXT, PREV, STRIDE, fetch_int, fetch_long, ints, longs
 else:
-    from cython.cimports.abeyance.engine.memory import GENERATION, NEXT, PREV, STRIDE, ints, longs
+    from cython.cimports.abeyance.engine.memory import (
+        GENERATION,
+        NEXT,
+        PREV,
+        STRIDE,
+        fetch_int,
+        fetch_long,
+        ints,
+        longs,
+    )
 
 # A handle is `generation << 32 | slot`; it fits a signed 64-bit integer.
-_SLOT_MASK = 0xFFFFFFFF
+SLOT_MASK = 0xFFFFFFFF
+_SLOT_MASK = SLOT_MASK  # a C constant when compiled
 _GENERATION_MASK = 0x7FFFFFFF
 
 _FIRST_ROOM = 256
@@ -92,6 +102,10 @@ class Slab:
         self._grow(_FIRST_ROOM)
 
     # -- slots ---------------------------------------------------------------------------------------------
+
+    def take(self, deadline: int, item: object) -> int:
+        """As `take_slot`, and return its handle."""
+        return self.handle(self.take_slot(deadline, item))
 
     def take_slot(self, deadline: int, item: object) -> int:
         """A live slot on a list of its own, holding `deadline` and `item`."""
@@ -147,6 +161,13 @@ class Slab:
         if slot < self._fresh and generation & 1 and self.links[STRIDE * slot + GENERATION] == generation:
             return slot
         return -1
+
+    def fetch(self, handle: int) -> None:
+        """Have the memory of a handle's slot brought near, without waiting: before something else that takes time."""
+        slot = handle & _SLOT_MASK
+        if slot < self._fresh:
+            fetch_int(self.links, STRIDE * slot + GENERATION)
+            fetch_long(self.deadline, slot)
 
     def _grow(self, at_least: int) -> None:
         collecting = pause_collection()

@@ -8,6 +8,7 @@ from abeyance.engine.slab cimport Slab
 cdef long long _MAX_TIME
 cdef long long _FOREVER
 cdef int _MAX_LEVELS
+cdef long long _SLOT_MASK
 cdef Py_ssize_t _FEW
 
 
@@ -28,6 +29,7 @@ cdef class TimingWheel:
     cdef DelayQueue _queue
     cdef int _levels
     cdef long long[::1] _span
+    cdef long long[::1] _shift
     cdef long long[::1] _reach
     cdef long long[::1] _base
     cdef long long[::1] _first
@@ -42,12 +44,13 @@ cdef class TimingWheel:
     cdef void _make_slab(self, long long born) except *
     @cython.locals(wheel=TimingWheel)
     cpdef TimingWheel _successor(self, long long start)
-    @cython.locals(ticks=cython.longlong, slot=cython.int)
+    @cython.locals(ticks=cython.longlong, handle=cython.longlong)
     cdef int64_t _add(self, long long deadline, object item) except -1
     @cython.locals(slot=cython.int)
     cdef object _remove(self, long long handle)
     @cython.locals(slot=cython.int, ticks=cython.longlong, filed=cython.longlong)
     cdef bint _refresh(self, long long handle, long long deadline) except -1
+    cdef void _foresee(self, long long handle) noexcept
     cdef bint _is_pending(self, long long handle) noexcept
     @cython.locals(upcoming=cython.longlong)
     cpdef object next_expiration(self)

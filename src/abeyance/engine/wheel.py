@@ -47,7 +47,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from abeyance.engine.delay_queue import DelayQueue
-from abeyance.engine.slab import Slab, pause_collection, resume_collection
+from abeyance.engine.slab import SLOT_MASK, Slab, pause_collection, resume_collection
 
 # The largest deadline and clock, in units: with nanoseconds, 146 years. The room above it, up to 2**63,
 # lets deadlines be rounded up and wheels reach past it without overflow.
@@ -56,6 +56,7 @@ _MAX_TIME = MAX_TIME  # a C constant when compiled
 
 _FOREVER = (1 << 63) - 1  # ticks: where the last wheel ends
 _MAX_LEVELS = 64  # wheels of the smallest size, 2, reach MAX_TIME with 62 of them
+_SLOT_MASK = SLOT_MASK
 _FEW = 64  # entries that are not worth tidying up
 
 
@@ -88,8 +89,8 @@ class TimingWheel:
 
     __slots__ = (
         "_base", "_begin", "_cancelled", "_cascaded", "_cascading", "_clock", "_due", "_expired", "_first", "_horizon",
-        "_levels", "_overdue", "_overdue_most", "_overdue_order", "_pending", "_queue", "_reach", "_slab", "_span",
-        "_started", "_tick", "_wheel_size",
+        "_levels", "_overdue", "_overdue_most", "_overdue_order", "_pending", "_queue", "_reach", "_shift", "_slab",
+        "_span", "_started", "_tick", "_wheel_size",
     )  # fmt: skip
 
     def __init__(self, tick: int = 1, wheel_size: int = 64, start: int = 0) -> None:
@@ -108,10 +109,12 @@ class TimingWheel:
         self._overdue_most = _FEW
         self._overdue_order = 0
         self._queue = DelayQueue()  # of buckets, by expiration in ticks; a bucket is known by its sentinel
-        # Of each wheel: the ticks that a bucket and that all its buckets span, its first bucket's sentinel; which of
-        # its buckets the clock is in and the tick at which that began; and the first tick that it cannot hold.
+        # Of each wheel: the ticks that a bucket spans, as a power of 2 too (or -1), and that all its buckets span; its
+        # first bucket's sentinel; which of its buckets the clock is in and the tick at which that began; and the first
+        # tick that it cannot hold.
         self._levels = 0
         self._span = array("q", bytes(8 * _MAX_LEVELS))
+        self._shift = array("q", bytes(8 * _MAX_LEVELS))
         self._reach = array("q", bytes(8 * _MAX_LEVELS))
         self._base = array("q", bytes(8 * _MAX_LEVELS))
         self._first = array("q", bytes(8 * _MAX_LEVELS))
@@ -149,11 +152,11 @@ class TimingWheel:
 
     def _add(self, deadline: int, item: object) -> int:
         ticks = self._to_ticks(deadline)
-        slot = self._slab.take_slot(ticks, item)
+        handle = self._slab.take(ticks, item)
         self._pending += 1
         self._started += 1
-        self._file(slot, False)
-        return self._slab.handle(slot)
+        self._file(handle & _SLOT_MASK, False)
+        return handle
 
     def remove(self, handle: int) -> object | None:
         """Take a pending task out and return its item, or None when it has already ended. O(1).
@@ -192,6 +195,10 @@ class TimingWheel:
             self._slab.unlink(slot)
             self._file(slot, False)
         return True
+
+    def _foresee(self, handle: int) -> None:
+        """Say that `_refresh` is coming: reading a clock takes as long as a cache miss, and both can be had at once."""
+        self._slab.fetch(handle)
 
     def is_pending(self, handle: int) -> bool:
         """Whether the task has neither been handed out nor removed. O(1)."""
@@ -281,10 +288,10 @@ class TimingWheel:
                 level += 1
                 if level == self._levels:
                     self._add_level()
-            # Counted from the clock's bucket: one division, where that of a tick's number would need two.
+            # Counted from the clock's bucket: one division, where that of a tick's number would need two. And a shift
+            # where that will do, for processors divide slowly.
             ahead = ticks - self._begin[level]
-            if level:
-                ahead //= self._span[level]
+            ahead = ahead >> self._shift[level] if self._shift[level] >= 0 else ahead // self._span[level]
             bucket = self._first[level] + ahead
             sentinel = self._base[level] + (bucket if bucket < self._wheel_size else bucket - self._wheel_size)
             expiration = self._begin[level] + ahead * self._span[level]
@@ -305,6 +312,7 @@ class TimingWheel:
         level = self._levels
         span = self._reach[level - 1] if level else 1
         self._span[level] = span
+        self._shift[level] = span.bit_length() - 1 if span & (span - 1) == 0 else -1
         self._reach[level] = span * self._wheel_size if span <= _FOREVER // self._wheel_size else _FOREVER
         self._base[level] = self._slab.reserve(self._wheel_size)
         self._levels = level + 1
@@ -540,6 +548,7 @@ class TimingWheel:
         for level in range(self._levels):
             span = self._span[level]
             assert span == self._wheel_size**level
+            assert self._shift[level] == (-1 if span.bit_count() > 1 else span.bit_length() - 1)
             number = self._clock // span
             assert self._begin[level] == number * span
             assert self._first[level] == number % self._wheel_size

@@ -49,7 +49,6 @@ not defended against, as in the standard library; one that comes out of the user
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 from datetime import timedelta
@@ -60,12 +59,11 @@ try:
 except ImportError:
     from abeyance.engine import uncompiled as cython
 
+from abeyance.loggers import logger
 from abeyance.purgatory.nesting import LOCKED, Locked, begin, defer, enter_at_any_depth, leave, whole_lock
 
 if TYPE_CHECKING:
     from abeyance.purgatory.ports import ReentrantLock, Stoppable
-
-logger = logging.getLogger("abeyance.purgatory")
 
 Outcome = Literal["completed", "expired", "cancelled"]
 
@@ -268,10 +266,10 @@ def _complete_later(operation: DelayedOperation) -> None:
             operation.on_complete()
         finally:
             leave(operation)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  reported
         home = operation._dop_home
         if home is None:
-            logger.error("%r: on_complete raised", operation, exc_info=error)
+            logger("purgatory").error("%r: on_complete raised", operation, exc_info=error)
         else:
             home._report(error, operation)
 

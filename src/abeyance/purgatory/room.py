@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from abeyance.loggers import logger
 from abeyance.purgatory.directory import Directory
 from abeyance.purgatory.errors import OperationReusedError, PurgatoryClosedError
 from abeyance.purgatory.nesting import defer, enter, leave, release, settle
@@ -23,7 +24,6 @@ from abeyance.purgatory.operation import (
     PENDING,
     DelayedOperation,
     Home,
-    logger,
 )
 from abeyance.timer.manual import ManualTimer
 from abeyance.timer.system import SystemTimer
@@ -443,8 +443,8 @@ class Room(Home):
                 self._on_error(error, operation)
                 return
             except Exception:  # noqa: BLE001  logged
-                logger.exception("%r: on_error raised while handling an error of %r", self, operation)
-        logger.error("%r: %r raised", self, operation, exc_info=error)
+                logger("purgatory").exception("%r: on_error raised while handling an error of %r", self, operation)
+        logger("purgatory").error("%r: %r raised", self, operation, exc_info=error)
 
     # -- odds and ends
 

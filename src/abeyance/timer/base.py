@@ -30,6 +30,7 @@ except ImportError:
     from abeyance.engine import uncompiled as cython
 
 from abeyance.engine.wheel import TimingWheel
+from abeyance.loggers import logger
 from abeyance.timer.task import CANCELLED, TaskOwner, TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
 
@@ -227,8 +228,8 @@ class Timer(TaskOwner):
                 self._on_error(error, callback)
                 return
             except self._caught:
-                _logger().exception("%s: on_error raised while handling an error of %r", repr(self), callback)
-        _logger().error("%s: %r raised", repr(self), callback, exc_info=error)
+                logger("timer").exception("%s: on_error raised while handling an error of %r", repr(self), callback)
+        logger("timer").error("%s: %r raised", repr(self), callback, exc_info=error)
 
     # -- for TimerTask -------------------------------------------------------------------------------------
 
@@ -273,6 +274,7 @@ class Timer(TaskOwner):
     def _refresh(self, task: TimerTask) -> bool:
         enter(self)
         try:
+            self._wheel._foresee(task._handle)
             deadline = self._now() + task._delay  # read in here: of two refreshes at once the later one counts
             if deadline > _NEVER:
                 deadline = _NEVER
@@ -336,12 +338,6 @@ def leave(timer: Timer) -> bool:
     if _LOCKED:
         timer._lock.release()
     return True
-
-
-def _logger() -> Any:
-    import logging  # here, because it takes longer to import than all of the timers
-
-    return logging.getLogger("abeyance.timer")
 
 
 def _unpack(item: Any) -> tuple[Callback, tuple[Any, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 try:
     import cython
@@ -16,7 +16,8 @@ else:
     from cython.cimports.abeyance.timer.clock import monotonic_ns
 
 from abeyance.engine.wheel import whole_number
-from abeyance.timer.base import ErrorHandler, Timer, enter, leave
+from abeyance.timer.base import Callback, ErrorHandler, Timer, enter, leave
+from abeyance.timer.task import TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
 
 _CASCADES = 1024  # at most so many tasks are filed anew before the lock is let go of
@@ -46,6 +47,10 @@ class ManualTimer(Timer):
         if not 0 <= self._time < NEVER:
             raise ValueError(f"start must be from 0 to 126 years, not {start!r} seconds")
         super().__init__(tick, wheel_size, self._time, on_error)
+
+    def call_later(self, delay: float | timedelta, callback: Callback, *args: Any) -> TimerTask:
+        """As `Timer.call_later`. Here again because the interpreter calls a method of the object's own class faster."""
+        return self._start_later(callback, args, to_nanoseconds(delay, "delay"))
 
     def _now(self) -> int:
         return self._time

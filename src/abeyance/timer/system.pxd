@@ -3,6 +3,7 @@ cimport cython
 from libc.stdint cimport int64_t
 from abeyance.timer.base cimport Timer, enter, leave
 from abeyance.timer.task cimport TimerTask
+from abeyance.timer.units cimport to_nanoseconds
 
 cdef long long _AWAKE
 cdef long long _ENDED
