@@ -17,7 +17,7 @@ class Effort:
     enqueue: int  # operations a round of the enqueue benchmark
 
 
-FULL = Effort(rounds=7, seconds=0.1, most=100_000, patience=45, lateness=(100_000, 10.0), enqueue=100_000)
+FULL = Effort(rounds=7, seconds=0.1, most=100_000, patience=25, lateness=(100_000, 10.0), enqueue=100_000)
 QUICK = Effort(rounds=3, seconds=0.01, most=10_000, patience=5, lateness=(2_000, 0.5), enqueue=5_000)
 TINY = Effort(rounds=1, seconds=0.0001, most=20, patience=1, lateness=(20, 0.02), enqueue=20)  # for the tests
 
