@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -30,6 +30,18 @@ from starlette.routing import Route
 from aio.loops import OURS, LoopFactory, run
 
 REQUESTS = 300
+
+
+@contextlib.asynccontextmanager
+async def serving(application: web.Application, keepalive: float) -> AsyncIterator[tuple[str, int]]:
+    """Serve an aiohttp application; yields where. Each connection has a time-out of `keepalive` seconds."""
+    runner = web.AppRunner(application, keepalive_timeout=keepalive, handler_cancellation=True)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield runner.addresses[0]
+    finally:
+        await runner.cleanup()
 
 
 async def aiohttp_under_load() -> Counter[object]:
@@ -63,33 +75,31 @@ async def aiohttp_under_load() -> Counter[object]:
             web.post("/echo", echo),
         ]
     )
-    runner = web.AppRunner(application, keepalive_timeout=60, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    url = "http://{}:{}".format(*runner.addresses[0])
     outcomes: Counter[object] = Counter()
 
     async def fetch(session: aiohttp.ClientSession, number: int) -> None:
         try:
             match number % 6:
                 case 0:
-                    async with session.get(f"{url}/never", timeout=aiohttp.ClientTimeout(0.1)) as response:
+                    async with session.get("/never", timeout=aiohttp.ClientTimeout(0.1)) as response:
                         outcomes["not given up", response.status] += 1
                 case 1:
-                    async with session.get(f"{url}/slow") as response:
+                    async with session.get("/slow") as response:
                         outcomes[response.status, await response.text()] += 1
                 case 2:
-                    async with session.post(f"{url}/echo", data=b"x" * 20_000) as response:
+                    async with session.post("/echo", data=b"x" * 20_000) as response:
                         outcomes[response.status, len(await response.read())] += 1
                 case _:
-                    async with session.get(f"{url}/plain/{number}") as response:
+                    async with session.get(f"/plain/{number}") as response:
                         outcomes[response.status, await response.text()] += 1
         except TimeoutError as error:
             outcomes[type(error).__name__] += 1
 
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=100)) as session:
+    async with (
+        serving(application, keepalive=60) as address,
+        aiohttp.ClientSession("http://{}:{}".format(*address), connector=aiohttp.TCPConnector(limit=100)) as session,
+    ):
         await asyncio.gather(*[fetch(session, number) for number in range(REQUESTS)])
-    await runner.cleanup()
     return outcomes
 
 
@@ -101,21 +111,22 @@ async def aiohttp_drops_idle_connections() -> Counter[object]:
 
     application = web.Application()
     application.add_routes([web.get("/", answer)])
-    runner = web.AppRunner(application, keepalive_timeout=0.05)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
     outcomes: Counter[object] = Counter()
 
-    async def stay() -> None:
-        reader, writer = await asyncio.open_connection(*runner.addresses[0])
-        writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
-        answer = await reader.read()  # to the end
+    async def stay(address: tuple[str, int]) -> None:
+        answer = b""
+        while not answer:
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+            with contextlib.suppress(ConnectionResetError):  # on a machine that stalls it hangs up before it has read
+                answer = await reader.read()  # to the end
+            writer.close()
+            with contextlib.suppress(ConnectionResetError):
+                await writer.wait_closed()
         outcomes[answer.partition(b"\r\n")[0], answer[-4:]] += 1
-        writer.close()
-        await writer.wait_closed()
 
-    await asyncio.gather(*[stay() for _ in range(50)])
-    await runner.cleanup()
+    async with serving(application, keepalive=0.05) as address:
+        await asyncio.gather(*[stay(address) for _ in range(50)])
     return outcomes
 
 

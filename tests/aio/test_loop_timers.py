@@ -72,6 +72,20 @@ def test_t1_no_callback_is_called_before_its_deadline(factory: LoopFactory) -> N
     run(main(), factory)
 
 
+def test_t2_a_timer_is_not_later_for_the_callback_that_started_it_taking_long(factory: LoopFactory) -> None:
+    async def main() -> float:
+        await asyncio.sleep(0.01)
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        loop.call_later(0.5, done.set_result, None)
+        time.sleep(0.55)
+        blocked_until = time.monotonic()
+        await done
+        return time.monotonic() - blocked_until
+
+    assert run(main(), factory) < 0.4
+
+
 def test_t6_in_order_of_deadlines_and_at_one_deadline_of_adding(loop: asyncio.AbstractEventLoop) -> None:
     ran: list[tuple[float, int]] = []
     deadlines = [round(random.Random(2).uniform(0, 0.02), 3) for _ in range(300)]
@@ -200,12 +214,10 @@ def test_an_interrupt_ends_the_run_and_loses_no_timer(
     loop.call_at(base, ran.append, 1)
     loop.call_at(base, interrupt)
     loop.call_at(base, ran.append, 2)
-    loop.call_at(base + 0.005, ran.append, 3)
     with pytest.raises(kind):
         loop.run_forever()
-    assert 3 not in ran  # uvloop still calls what is lined up
-    turn(loop, 0.02)
-    assert ran == [1, 2, 3]
+    turn(loop, 0.01)
+    assert ran == [1, 2]
 
 
 def test_context_variables_are_those_of_the_call(loop: asyncio.AbstractEventLoop) -> None:

@@ -61,6 +61,9 @@ class UvloopEventLoop(uvloop.Loop):
         handle = self._schedule.add(self, when, callback, args, context, debug)
         if when < self._alarm_at:
             self._set_alarm(when)
+            # libuv reckons how long to wait from when the turn began: too long by what this callback still takes. One
+            # of its handles that is being closed makes it look at the sockets without waiting, and then at the clock.
+            super().call_later(1, _nothing, context=self._alarm_context).cancel()
         return handle
 
     def close(self) -> None:
@@ -98,3 +101,7 @@ class UvloopEventLoop(uvloop.Loop):
                 self._alarm_at = math.inf
             else:
                 self._set_alarm(upcoming)
+
+
+def _nothing() -> None:
+    pass
