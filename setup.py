@@ -20,6 +20,7 @@ COMPILED = [
     "abeyance.engine.radix",
     "abeyance.engine.trace_wheel",
     "abeyance.engine.replay",
+    "abeyance.engine.resolve",
     "abeyance.timer.units",
     "abeyance.timer.task",
     "abeyance.timer.base",

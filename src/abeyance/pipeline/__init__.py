@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from abeyance.pipeline.java import find_java
     from abeyance.pipeline.job import AnalysisResult, analyze
     from abeyance.pipeline.kafka_log import KafkaRequestLog, read_kafka_request_log
+    from abeyance.pipeline.resolver import invalid_events, invalid_operations, resolve
     from abeyance.pipeline.session import spark_session
 
 __all__ = [
@@ -31,9 +32,12 @@ __all__ = [
     "analyze",
     "by_key",
     "find_java",
+    "invalid_events",
+    "invalid_operations",
     "pending_over_time",
     "pending_plot",
     "read_kafka_request_log",
+    "resolve",
     "spark_session",
     "summary",
     "timeout_curve",
@@ -46,9 +50,12 @@ _HOMES: Final = {
     "analyze": "job",
     "by_key": "analysis",
     "find_java": "java",
+    "invalid_events": "resolver",
+    "invalid_operations": "resolver",
     "pending_over_time": "analysis",
     "pending_plot": "analysis",
     "read_kafka_request_log": "kafka_log",
+    "resolve": "resolver",
     "spark_session": "session",
     "summary": "analysis",
     "timeout_curve": "analysis",

@@ -1,0 +1,163 @@
+"""The staircases against the laws O1-O3 by brute force: ties, boundaries, progress that goes back."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from abeyance.engine.resolve import NEVER, Staircases
+from engine.source_copy import Edit, engine_copy
+
+LOW, HIGH = -(1 << 63), (1 << 63) - 1
+
+
+class Event(NamedTuple):
+    place: int
+    identity: int
+    progress: int
+    at: int
+
+
+class Op(NamedTuple):
+    place: int
+    identity: int
+    required: int
+    start: int
+    deadline: int
+
+
+Mode = Any  # "inclusive" or "exclusive"
+
+
+def run(events: list[Event], ops: list[Op], deadline: Mode = "inclusive", kernel: Any = Staircases) -> list[int]:
+    staircases = kernel(array("q", [value for event in events for value in event]))
+    columns = [array("q", column) for column in zip(*ops, strict=True)] if ops else [array("q")] * 5
+    reached = array("q", [0]) * len(ops)
+    staircases.first_reached(*columns, reached, deadline=deadline)
+    return list(reached)
+
+
+def outcome(events: list[Event], op: Op, deadline: Mode) -> int:
+    """O1-O3, word by word: the first instant from the start to the deadline at which the condition holds."""
+    mine = [event for event in events if (event.place, event.identity) == (op.place, op.identity)]
+    for now in sorted({op.start, op.deadline} | {event.at for event in mine if op.start <= event.at <= op.deadline}):
+        if now == op.deadline > op.start and deadline == "exclusive":
+            break
+        seen = [event.progress for event in mine if event.at <= now]
+        if seen and max(seen) >= op.required:
+            return now
+    return NEVER
+
+
+keys = st.sampled_from([0, 1, LOW, HIGH])
+small = st.integers(0, 12)
+levels = st.one_of(st.integers(-2, 6), st.sampled_from([LOW, LOW + 1, HIGH - 1, HIGH]))
+some_events = st.lists(st.builds(Event, keys, st.sampled_from([0, 7]), levels, small), max_size=30)
+some_ops = st.lists(
+    st.builds(
+        lambda place, identity, required, start, timeout: Op(place, identity, required, start, start + timeout),
+        keys, st.sampled_from([0, 7]), levels, small, st.integers(0, 8),
+    ),
+    max_size=8,
+)  # fmt: skip
+
+
+@given(some_events, some_ops, st.sampled_from(["inclusive", "exclusive"]))
+@example([Event(0, 0, 3, 5)], [Op(0, 0, 3, 2, 5)], "inclusive")  # at the deadline
+@example([Event(0, 0, 3, 5)], [Op(0, 0, 3, 2, 5)], "exclusive")
+@example([Event(0, 0, 3, 5)], [Op(0, 0, 3, 5, 5)], "exclusive")  # at the start, which is the deadline too
+@example([Event(0, 0, 3, 5), Event(0, 0, 9, 1)], [Op(0, 0, 3, 2, 9)], "inclusive")  # it went back, the maximum not
+def test_o1_o2_o3_equal_brute_force(events: list[Event], ops: list[Op], deadline: Mode) -> None:
+    assert run(events, ops, deadline) == [outcome(events, op, deadline) for op in ops]
+
+
+@given(some_events, some_ops, st.randoms(use_true_random=False))
+def test_o4_order_and_duplicates_of_events_change_nothing(events: list[Event], ops: list[Op], dice: Any) -> None:
+    again = events + [event for event in events if dice.random() < 0.5]
+    dice.shuffle(again)
+    assert run(again, ops) == run(events, ops)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 7, 8, 9, 255, 256, 257, 1000])
+def test_any_number_of_events_is_sorted(count: int) -> None:
+    """The merge sort's edges: whole and broken runs, an even and an odd number of passes."""
+    dice = random.Random(count)
+    events = [Event(dice.randrange(3), 0, dice.randrange(count), dice.randrange(count)) for _ in range(count)]
+    ops = [Op(dice.randrange(4), 0, dice.randrange(count + 1), 0, count) for _ in range(40)]
+    assert run(events, ops) == [outcome(events, op, "inclusive") for op in ops]
+
+
+def test_only_what_comes_earlier_than_all_above_it_is_a_step() -> None:
+    grows = [Event(1, 1, n, n) for n in range(100)]
+    assert len(Staircases(array("q", [value for event in grows for value in event]))) == 100
+    falls = [Event(1, 1, -n, n) for n in range(100)]
+    assert len(Staircases(array("q", [value for event in falls for value in event]))) == 1
+    assert len(Staircases(array("q"))) == 0
+
+
+def test_a_bad_buffer_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="events has 5 integers, which is no whole number of rows of 4"):
+        Staircases(array("q", range(5)))
+    with pytest.raises(TypeError, match="events must hold signed 64-bit integers"):
+        Staircases(array("d", [1.0]))
+    staircases = Staircases(array("q", [1, 2, 3, 4]))
+    one, two = array("q", [1]), array("q", [1, 2])
+    with pytest.raises(ValueError, match="required has 2 elements and places has 1"):
+        staircases.first_reached(one, one, two, one, one, array("q", [0]))
+    with pytest.raises(ValueError, match="reached has 2 elements and places has 1"):
+        staircases.first_reached(one, one, one, one, one, two)
+    with pytest.raises(ValueError, match="reached is read-only"):
+        staircases.first_reached(one, one, one, one, one, bytes(8))
+    with pytest.raises(ValueError, match="deadline must be 'inclusive' or 'exclusive', not 'open'"):
+        staircases.first_reached(one, one, one, one, one, array("q", [0]), deadline="open")  # type: ignore[arg-type]
+
+
+MUTANTS = {
+    "an event at the start comes too late": Edit("resolve", "if at <= starts[row]:", "if at < starts[row]:"),
+    "an event at the deadline comes too late": Edit("resolve", "and not exclusive)", "and exclusive)"),
+    "an equal progress does not do": Edit(
+        "resolve", "return self._progress[step] < required", "return self._progress[step] <= required"
+    ),
+    "the least progress first": Edit(
+        "resolve", "return rows[one + 2] > rows[other + 2]", "return rows[one + 2] < rows[other + 2]"
+    ),
+    "keys of one place are one": Edit(
+        "resolve", "rows[row] != rows[last] or rows[row + 1] != rows[last + 1] or", "rows[row] != rows[last] or"
+    ),
+    "what never reached its key reaches the next": Edit(
+        "resolve", "and self._identity[low] == identity:", "and self._identity[low] >= 0:"
+    ),
+    "the search stops one short": Edit("resolve", "while low < high:  #", "while low + 1 < high:  #"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MUTANTS)
+def test_a_deliberate_mistake_is_noticed(mistake: str) -> None:
+    dice = random.Random(8)
+
+    def agrees(kernel: Any) -> bool:
+        for _ in range(300):
+            events = [
+                Event(dice.choice([0, 1]), dice.choice([0, 7]), dice.randrange(5), dice.randrange(9)) for _ in range(9)
+            ]
+            starts = [dice.randrange(9) for _ in range(6)]
+            ops = [
+                Op(dice.choice([0, 1]), dice.choice([0, 7]), dice.randrange(6), s, s + dice.randrange(5))
+                for s in starts
+            ]
+            for deadline in ("inclusive", "exclusive"):
+                try:
+                    if run(events, ops, deadline, kernel) != [outcome(events, op, deadline) for op in ops]:
+                        return False
+                except (IndexError, AssertionError):
+                    return False
+        return True
+
+    assert agrees(Staircases)
+    with engine_copy(MUTANTS[mistake]) as engine:
+        assert not agrees(engine.resolve.Staircases)
