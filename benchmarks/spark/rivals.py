@@ -1,0 +1,177 @@
+"""The methods: ours, what people write by hand on Spark, and two engines outside Spark as yardsticks.
+
+Each reads the two tables from Parquet and writes one row an operation to Parquet: instance, op_id, kind, at, completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyance import pipeline
+
+_BIN_US = 600_000_000
+_OPERATION = ("instance", "op_id", "kind", "start", "until")
+
+
+class Method(NamedTuple):
+    """`run(spark, tables, out)` does the whole work."""
+
+    label: str
+    run: Callable[[SparkSession, Path, Path], None]
+    stands_skew: bool
+    """Whether it ends at all when one key has half of the rows; a join of that key with itself does not."""
+
+
+def _tables(spark: SparkSession, tables: Path) -> tuple[DataFrame, DataFrame]:
+    return tuple(spark.read.parquet(f"file://{(tables / name).resolve()}") for name in ("operations", "events"))  # type: ignore[return-value]
+
+
+def _flat(spark: SparkSession, tables: Path) -> tuple[DataFrame, DataFrame]:
+    """The tables as a hand-written plan would take them: one watch an operation, times as integers."""
+    operations, events = _tables(spark, tables)
+    watch = F.col("watches")[0]
+    start = F.unix_micros("start")
+    until = start + F.col("timeout_ms") * 1000
+    flat = operations.select(
+        "instance",
+        "op_id",
+        "kind",
+        start.alias("start"),
+        until.alias("until"),
+        watch.key.alias("key"),
+        watch.required.alias("required"),
+    )
+    return flat, events.select("instance", "key", "progress", F.unix_micros("at").alias("at"))
+
+
+def _write(table: DataFrame, out: Path) -> None:
+    """Given `reached`, the first time in the operation's life or null."""
+    reached = F.when(F.col("reached").isNotNull(), F.greatest("reached", "start"))
+    done = table.select(
+        "instance",
+        "op_id",
+        "kind",
+        F.coalesce(reached, "until").alias("at"),
+        F.col("reached").isNotNull().alias("completed"),
+    )
+    done.write.mode("overwrite").parquet(f"file://{out.resolve()}")
+
+
+def _abeyance(unique_ids: bool) -> Callable[[SparkSession, Path, Path], None]:
+    def run(spark: SparkSession, tables: Path, out: Path) -> None:
+        outcomes = pipeline.resolve(*_tables(spark, tables), unique_ids=unique_ids)
+        done = outcomes.select(
+            "instance",
+            "op_id",
+            "kind",
+            F.unix_micros("at").alias("at"),
+            (F.col("outcome") == "completed").alias("completed"),
+        )
+        done.write.mode("overwrite").parquet(f"file://{out.resolve()}")
+
+    return run
+
+
+def _join(spark: SparkSession, tables: Path, out: Path) -> None:
+    operations, events = _flat(spark, tables)
+    met = (events["progress"] >= operations["required"]) & (events["at"] <= operations["until"])
+    same = (operations["instance"] == events["instance"]) & (operations["key"] == events["key"])
+    joined = operations.join(events, same & met, "left").select(
+        *(operations[name] for name in _OPERATION), events["at"]
+    )
+    _write(joined.groupBy(*_OPERATION).agg(F.min("at").alias("reached")), out)
+
+
+def _window(spark: SparkSession, tables: Path, out: Path) -> None:
+    operations, events = _flat(spark, tables)
+    rows = operations.withColumnRenamed("required", "progress").unionByName(events, allowMissingColumns=True)
+    above = Window.partitionBy("instance", "key").orderBy(F.desc("progress"))
+    found = rows.withColumn("first", F.min("at").over(above)).where(F.col("op_id").isNotNull())
+    _write(found.withColumn("reached", F.when(F.col("first") <= F.col("until"), F.col("first"))), out)
+
+
+def _bins(spark: SparkSession, tables: Path, out: Path) -> None:
+    """Events of the life of an operation by ten-minute bins; what was reached before its start by a second join."""
+    operations, events = _flat(spark, tables)
+    binned = events.withColumn("bin", F.floor(F.col("at") / _BIN_US))
+    every = F.explode(F.sequence(F.floor(F.col("start") / _BIN_US), F.floor(F.col("until") / _BIN_US)))
+    inside = (
+        operations.withColumn("bin", every)
+        .join(binned, ["instance", "key", "bin"])
+        .where((F.col("progress") >= F.col("required")) & F.col("at").between(F.col("start"), F.col("until")))
+        .select(*_OPERATION, "at")
+    )
+    before = (
+        operations.join(events, ["instance", "key"])
+        .where((F.col("progress") >= F.col("required")) & (F.col("at") < F.col("start")))
+        .select(*_OPERATION, "at")
+    )
+    none = operations.select(*_OPERATION, F.lit(None).cast("long").alias("at"))
+    _write(inside.union(before).union(none).groupBy(*_OPERATION).agg(F.min("at").alias("reached")), out)
+
+
+def _duckdb(spark: SparkSession, tables: Path, out: Path) -> None:
+    import duckdb
+
+    con: Any = duckdb.connect()
+    con.execute("SET threads TO 2; SET TimeZone = 'UTC'; SET preserve_insertion_order = false")
+    con.execute(f"""
+        COPY (
+            WITH o AS (
+                SELECT instance, op_id, kind, epoch_us("start") AS begun,
+                       epoch_us("start") + timeout_ms * 1000 AS until,
+                       watches[1].key AS key, watches[1].required AS required
+                FROM '{tables}/operations/*.parquet'
+            ),
+            e AS (SELECT instance, key, progress, epoch_us("at") AS at_us FROM '{tables}/events/*.parquet'),
+            r AS (
+                SELECT o.instance, o.op_id, o.kind, o.begun, o.until, min(e.at_us) AS reached
+                FROM o LEFT JOIN e ON o.instance = e.instance AND o.key = e.key
+                                  AND e.progress >= o.required AND e.at_us <= o.until
+                GROUP BY ALL
+            )
+            SELECT instance, op_id, kind, reached IS NOT NULL AS completed,
+                   CASE WHEN reached IS NULL THEN until ELSE greatest(reached, begun) END AS "at"
+            FROM r
+        ) TO '{out}' (FORMAT parquet, COMPRESSION zstd)
+    """)
+    con.close()
+
+
+def _polars(spark: SparkSession, tables: Path, out: Path) -> None:
+    import polars as pl
+
+    watch = pl.col("watches").list.get(0)
+    begun = pl.col("start").dt.epoch("us")
+    operations = pl.scan_parquet(f"{tables}/operations/*.parquet").select(
+        "instance", "op_id", "kind", begun.alias("begun"), (begun + pl.col("timeout_ms") * 1000).alias("until"),
+        watch.struct.field("key"), watch.struct.field("required"),
+    )  # fmt: skip
+    events = pl.scan_parquet(f"{tables}/events/*.parquet").with_columns(pl.col("at").dt.epoch("us"))
+    met = (pl.col("progress") >= pl.col("required")) & (pl.col("at") <= pl.col("until"))
+    reached = (
+        operations.join(events, on=["instance", "key"])
+        .filter(met)
+        .group_by("instance", "op_id")
+        .agg(pl.col("at").min().alias("reached"))
+    )
+    both = operations.join(reached, on=["instance", "op_id"], how="left")
+    at = pl.when(pl.col("reached").is_null()).then("until").otherwise(pl.max_horizontal("reached", "begun"))
+    done = both.select("instance", "op_id", "kind", at.alias("at"), pl.col("reached").is_not_null().alias("completed"))
+    done.collect(engine="streaming").write_parquet(out)
+
+
+METHODS = {
+    "abeyance": Method("abeyance: pipeline.resolve", _abeyance(False), True),
+    "abeyance-unique": Method("abeyance, unique_ids=True", _abeyance(True), True),
+    "join": Method("Spark: equi-join, filter, min", _join, False),
+    "window": Method("Spark: union, window min by progress", _window, True),
+    "bins": Method("Spark: range join on 10-minute bins", _bins, False),
+    "duckdb": Method("DuckDB: exact range join", _duckdb, False),
+    "polars": Method("Polars: join, filter, min", _polars, False),
+}
