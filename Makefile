@@ -5,6 +5,7 @@
 # make sanitize   the compiled core's tests under AddressSanitizer and PYTHONMALLOC=debug (gcc)
 # make bench   measure beside asyncio, uvloop, Kafka on the JVM and others, a quarter of an hour; BENCH=--quick for a
 #              short run, BENCH=--resume to go on with one that was interrupted
+# make bench-spark  resolve whole tables beside hand-written Spark plans, DuckDB and Polars; BENCH="--scale 0.1"
 # make lab     compare designs of timers and purgatories as the literature does; LAB=--quick for a short one
 # make clean   remove what the above made
 #
@@ -17,7 +18,7 @@ COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd src/abeyance/*/*/
 COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
-.PHONY: demo test test-compiled test-interpreted test-asyncio check sanitize bench lab clean
+.PHONY: demo test test-compiled test-interpreted test-asyncio check sanitize bench bench-spark lab clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.run: $(SET_UP)
@@ -58,6 +59,9 @@ $(VENV)/.bench: $(SET_UP)
 
 bench: $(VENV)/.bench
 	@$(BIN)/python -m benchmarks $(BENCH)
+
+bench-spark: $(VENV)/.bench
+	@$(BIN)/python -m benchmarks.spark $(BENCH)
 
 lab: $(VENV)/.run
 	@$(BIN)/abeyance lab run all $(LAB) --log examples/data/kafka-request-log --dir build/lab

@@ -17,7 +17,7 @@ from abeyance.pipeline.result_directory import check_target
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_arguments", "run", "spark_for", "terminate_as_interrupt"]
 
 # Up to about so much text Spark needs seconds, and is told not to prepare for hours.
 _BRIEF_BYTES: Final = 2 << 30
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     from abeyance.pipeline import analyze
 
     try:
-        with _terminate_as_interrupt(), _session(args, brief=brief) as spark:
+        with terminate_as_interrupt(), spark_for(args, "abeyance analyze", brief=brief) as spark:
             result = analyze(
                 spark,
                 args.logs,
@@ -107,7 +107,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _session(args: argparse.Namespace, *, brief: bool) -> Iterator[SparkSession]:
+def spark_for(args: argparse.Namespace, app_name: str, *, brief: bool = False) -> Iterator[SparkSession]:
+    """Give a session on `args.master`, and stop it unless it was there before."""
     from pyspark.sql import SparkSession
 
     from abeyance.pipeline.progress import Steps
@@ -115,7 +116,7 @@ def _session(args: argparse.Namespace, *, brief: bool) -> Iterator[SparkSession]
 
     ours = SparkSession.getActiveSession() is None
     with Steps(quiet=args.quiet).step("starting Spark"):
-        spark = spark_session(args.master, "abeyance analyze", brief=brief)
+        spark = spark_session(args.master, app_name, brief=brief)
     try:
         yield spark
     finally:
@@ -126,7 +127,7 @@ def _session(args: argparse.Namespace, *, brief: bool) -> Iterator[SparkSession]
 
 
 @contextmanager
-def _terminate_as_interrupt() -> Iterator[None]:
+def terminate_as_interrupt() -> Iterator[None]:
     """Let SIGTERM end the work as Ctrl-C does: what was half-written is removed."""
 
     def interrupt(number: int, frame: object) -> NoReturn:

@@ -1,0 +1,86 @@
+"""Anybody's tables as `operations` and `events`: columns mapped by SQL expressions, texts read as times and numbers.
+
+A text that cannot be read becomes null, so that its row is set aside and the others are resolved. Any other wrong type
+is refused for the whole table: a number is never taken for a time, since nobody knows its unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
+
+__all__ = ["events_from", "operations_from"]
+
+_READABLE: Final = {
+    "timestamp": ("string", "date", "timestamp_ntz"),
+    "bigint": ("string", "int", "smallint", "tinyint"),
+    "string": ("int", "bigint", "smallint", "tinyint"),
+}
+
+
+def operations_from(table: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrame:
+    """Return a table as `operations`. `columns` says where a column comes from, as a Spark SQL expression.
+
+    Instead of `watches` there may be `key` and `required`, for one watch. Defaults: `instance` '', `kind` null,
+    `condition` 'all', `required` 1. Raises `AbeyanceError` for an expression that Spark does not understand,
+    `SchemaError` for a column that is missing or of a type that cannot be read.
+    """
+    defaults = {"instance": F.lit(""), "kind": F.lit(None).cast("string"), "condition": F.lit("all")}
+    mapped = _mapped(table, OPERATIONS, "operations", dict(columns or {}), defaults)
+    return mapped.select(*OPERATIONS.fieldNames())
+
+
+def events_from(table: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrame:
+    """Return a table as `events`, as `operations_from` does. Defaults: `instance` '', `progress` 1."""
+    defaults = {"instance": F.lit(""), "progress": F.lit(1).cast("bigint")}
+    return _mapped(table, EVENTS, "events", dict(columns or {}), defaults).select(*EVENTS.fieldNames())
+
+
+def _mapped(
+    table: DataFrame, schema: StructType, name: str, columns: dict[str, str], defaults: Mapping[str, Column]
+) -> DataFrame:
+    known = set(schema.fieldNames()) | ({"key", "required"} if name == "operations" else set())
+    for column in columns:
+        if column not in known:
+            raise AbeyanceError(
+                f"{name}: there is no column {column!r} to be mapped; there are {', '.join(sorted(known))}"
+            )
+    try:
+        # All at once: an expression means the table's own columns, not what was made of them.
+        table = table.withColumns({column: F.expr(sql) for column, sql in columns.items()})
+    except AnalysisException as error:
+        raise AbeyanceError(f"{name}: {str(error).splitlines()[0]}") from error
+    if name == "operations" and "watches" not in columns and ("key" in columns or "watches" not in table.columns):
+        table = _with_watches(table)
+    absent = {column: value for column, value in defaults.items() if column not in table.columns}
+    table = _read_texts(table.withColumns(absent) if absent else table, schema)
+    check_table(table, schema, name)
+    return table
+
+
+def _with_watches(table: DataFrame) -> DataFrame:
+    if "key" not in table.columns:
+        return table  # the check will say that there are no watches
+    if "required" not in table.columns:
+        table = table.withColumn("required", F.lit(1))
+    table = _read_texts(table, StructType([StructField("key", StringType()), StructField("required", LongType())]))
+    return table.withColumn("watches", F.array(F.struct("key", "required")))
+
+
+def _read_texts(table: DataFrame, schema: StructType) -> DataFrame:
+    read = {}
+    for field in schema.fields:
+        wanted = field.dataType.simpleString()
+        if field.name in table.columns:
+            found = table.schema[field.name].dataType.simpleString()
+            if found in _READABLE.get(wanted, ()):
+                read[field.name] = F.col(field.name).try_cast(field.dataType)
+    return table.withColumns(read) if read else table

@@ -1,0 +1,117 @@
+"""`abeyance resolve`: anybody's tables, mapped, resolved and written whole; refusals in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from abeyance.cli import main
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.resolve_tables import events_from, operations_from
+from abeyance.pipeline.result_directory import MARKER
+from abeyance.pipeline.schemas import EVENTS, OPERATIONS, SchemaError, check_table
+
+ORDERS = """order_id,ordered_at
+1,2026-01-01T10:00:00Z
+2,2026-01-01T10:00:00Z
+3,2026-01-01T10:00:00Z
+3,2026-01-01T11:00:00Z
+4,yesterday
+"""
+PAYMENTS = """order_id,paid_at
+1,2026-01-01T10:15:00Z
+2,2026-01-01T10:15:00.001Z
+2,
+"""
+MAPPING = [
+    *("--operation", "op_id=order_id", "--operation", "key=order_id", "--operation", "start=ordered_at"),
+    *("--operation", "timeout_ms=15*60*1000", "--event", "key=order_id", "--event", "at=paid_at"),
+]
+    "--operation",
+    "op_id=order_id",
+    "--operation",
+    "key=order_id",
+    "--operation",
+    "start=ordered_at",
+    "--operation",
+    "timeout_ms=15*60*1000",
+    "--event",
+    "key=order_id",
+    "--event",
+    "at=paid_at",
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    orders, payments = tmp_path / "the orders.csv", tmp_path / "payments.csv"
+    orders.write_text(ORDERS)
+    payments.write_text(PAYMENTS)
+    return str(orders), str(payments)
+
+
+def test_two_csv_files(
+    spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["resolve", *files, "--out", str(out), *MAPPING]) == 0
+    shown = capsys.readouterr().out
+    for line in ("completed 1", "expired 2", "invalid operations: duplicate op_id 1", "invalid operations: no start 1"):
+        assert line in " ".join(shown.split())
+    assert shown.splitlines()[-1] == str(out)
+    outcomes = {row["op_id"]: row for row in pq.read_table(out / "outcomes").to_pylist()}
+    assert {op: row["outcome"] for op, row in outcomes.items()} == {"1": "completed", "2": "expired", "3": "expired"}
+    assert outcomes["1"]["waited_ms"] == outcomes["2"]["waited_ms"] == 900_000.0
+    assert pq.read_table(out / "invalid_events")["reason"].to_pylist() == ["no at"]
+    assert json.loads((out / MARKER).read_text())["completed"] == 1
+
+
+def test_an_exclusive_deadline_and_a_result_that_is_replaced(
+    spark: SparkSession, files: tuple[str, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    assert main(["resolve", *files, "--out", str(out), *MAPPING, "--deadline", "exclusive", "--quiet"]) == 0
+    assert set(pq.read_table(out / "outcomes")["outcome"].to_pylist()) == {"expired"}
+    with pytest.raises(SystemExit):
+        main(["resolve", *files, "--out", str(out), "--operation", "nonsense"])
+    assert main(["resolve", *files, "--out", str(out), *MAPPING]) == 2
+
+
+def test_what_is_refused_is_one_line(
+    spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["--out", str(tmp_path / "out")]
+
+    def refusal(*arguments: str) -> str:
+        assert main(["resolve", *arguments, *out, "--quiet"]) == 2
+        assert not (tmp_path / "out").exists()
+        line = capsys.readouterr().err
+        assert line.count("\n") == 1
+        return line
+
+    assert "no such file or directory: nowhere.csv" in refusal("nowhere.csv", files[1])
+    assert "operations: no column 'op_id', expected string (columns: order_id, ordered_at" in refusal(*files)
+    assert "operations: there is no column 'id' to be mapped" in refusal(*files, "--operation", "id=order_id")
+    assert "cannot be resolved" in refusal(*files, "--operation", "op_id=nowhere")
+
+
+def test_numbers_are_never_taken_for_times(spark: SparkSession) -> None:
+    table = spark.sql("SELECT 1 AS op_id, 'k' AS key, 1767225600 AS start, 5 AS timeout_ms")
+    with pytest.raises(SchemaError, match="operations: column 'start' is int, expected timestamp"):
+        operations_from(table)
+    good = operations_from(table, {"start": "timestamp_seconds(start)"})
+    check_table(good, OPERATIONS, "operations")
+    row = good.collect()[0]
+    assert (row.instance, row.op_id, row.condition, row.watches) == ("", "1", "all", [("k", 1)])
+
+
+def test_a_table_that_has_it_all_stays_as_it_is(spark: SparkSession) -> None:
+    events = spark.createDataFrame([("i", "k", None, 3)], EVENTS)
+    assert events_from(events).collect() == events.collect()
+    with pytest.raises(AbeyanceError, match="events: there is no column 'watches'"):
+        events_from(events, {"watches": "1"})
