@@ -31,19 +31,6 @@ MAPPING = [
     *("--operation", "op_id=order_id", "--operation", "key=order_id", "--operation", "start=ordered_at"),
     *("--operation", "timeout_ms=15*60*1000", "--event", "key=order_id", "--event", "at=paid_at"),
 ]
-    "--operation",
-    "op_id=order_id",
-    "--operation",
-    "key=order_id",
-    "--operation",
-    "start=ordered_at",
-    "--operation",
-    "timeout_ms=15*60*1000",
-    "--event",
-    "key=order_id",
-    "--event",
-    "at=paid_at",
-]
 
 
 @pytest.fixture
