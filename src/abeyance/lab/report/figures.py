@@ -32,9 +32,9 @@ class Panel(NamedTuple):
 
 
 def enqueue(run: Run) -> Figure:
-    """Achieved rate, CPU, the longest pause and what is watched, against the target rate."""
+    """The rate sustained, CPU, the longest pause and what is watched, against the target rate."""
     panels = [
-        Panel("achieved rate, requests/s", "rate", "achieved rate", "requests/s", _RATE),
+        Panel("enqueued and ended, requests/s", "rate", "sustained rate", "requests/s", _RATE),
         Panel("CPU a request, µs", "rate", "CPU a request", "µs", _LOG),
         Panel("longest pause of the collector, ms", "rate", "longest pause", "ms", _LOG),
         Panel("most on the watch lists", "rate", "watched, most", "watches", _RATE),
@@ -59,7 +59,7 @@ def enqueue(run: Run) -> Figure:
                     hovertemplate=_hover(f"{title(design)}, {_LOADS[load]}", panel.unit, "%{x:,}/s"),
                     **axes,
                 )
-        if panel.y == "achieved rate":
+        if panel.y == "sustained rate":
             rates = run.choices("rate")
             figure.add_scatter(
                 x=rates, y=rates, mode="lines", showlegend=False, hoverinfo="skip",
