@@ -31,7 +31,8 @@ def enqueued(design: str, rate: int, achieved: float, cpu: float = 5.0, **more: 
 
 
 def costs(design: str, pending: int, **nanoseconds: float) -> Row:
-    names = {f"insert {order}": 100.0 for order in ("random", "earliest", "latest")} | {"delete random": 100.0}
+    names = {f"insert {order}": 100.0 for order in ("random", "earliest", "latest")}
+    names |= {"delete random": 100.0, "expire": 100.0}
     changed = {name.replace("_", " "): value for name, value in nanoseconds.items()}
     return {"design": design, "pending": pending, "the call alone": 40.0, **names, **changed}
 
@@ -118,6 +119,16 @@ def test_deletes_are_decided_by_their_growth(wheel: float, heap: float, queue: f
         for name, each in (("wheel", wheel), ("indexed-heap", heap), ("delay-queue", queue))
     ]
     assert judged(claim("cost", "Stopping"), run("cost", *rows)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("wheel", "heap", "verdict"),
+    [(110, 300, "held"), (200, 300, "held in part"), (400, 300, "not held here"), (110, 110, "not held here")],
+)
+def test_expiring_is_decided_by_its_growth(wheel: float, heap: float, verdict: str) -> None:
+    rows = [costs(name, 1_000) for name in ("wheel", "indexed-heap")]
+    rows += [costs("wheel", 10**6, expire=wheel), costs("indexed-heap", 10**6, expire=heap)]
+    assert judged(claim("cost", "what is due"), run("cost", *rows)).verdict == verdict
 
 
 @pytest.mark.parametrize(("lazy", "verdict"), [(50.0, "held"), (0.02, "not held here")])

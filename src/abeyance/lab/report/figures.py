@@ -73,12 +73,12 @@ _LOADS: Final = {"low": "few time-outs", "high": "many time-outs"}
 
 
 def cost(run: Run) -> Figure:
-    """Insert and delete against what is pending, on logarithmic axes."""
+    """Insert, delete and expire against what is pending, on logarithmic axes."""
     panels = [
         Panel("insert, deadlines at random, ns", "pending", "insert random", "ns", _NANOSECONDS),
         Panel("insert, each the earliest so far, ns", "pending", "insert earliest", "ns", _NANOSECONDS),
-        Panel("insert, each the latest so far, ns", "pending", "insert latest", "ns", _NANOSECONDS),
         Panel("delete, ns (random order)", "pending", "delete random", "ns", _NANOSECONDS),
+        Panel("expire, ns a task, all of them", "pending", "expire", "ns", _NANOSECONDS),
     ]
     return _panels(panels, _lines(run), "pending", rows=2)
 
