@@ -94,7 +94,7 @@ def _batches(values: list[int], until: float, work: Callable[[list[int]], list[A
 
 
 def _expire(queue: TimerQueue) -> float:
-    """Nanoseconds a task that comes due, in turns of some thousand: of all there are, for who cascades does it early."""
+    """Nanoseconds a task that comes due, of all there are, for who cascades does it early."""
     expired = 0
     now = _SPAN // 2
     step = max(1, _SPAN * _BATCH // len(queue))
