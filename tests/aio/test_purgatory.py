@@ -14,8 +14,8 @@ from typing import Any, Literal
 import pytest
 
 from abeyance import ManualTimer, PurgatoryClosedError, SystemTimer
-from abeyance.aio import Outcome, Purgatory, Timer
-from aio.any_loop import LOOPS, JumpingLoop, LoopFactory, run
+from abeyance.aio import Outcome, Purgatory, Timer, run_virtual
+from aio.any_loop import LOOPS, LoopFactory, run
 from purgatory.waits import in_thread
 
 each_loop = pytest.mark.parametrize("factory", LOOPS.values(), ids=LOOPS)
@@ -60,7 +60,7 @@ def test_a_condition_that_holds_already_completes_at_once() -> None:
         assert is_empty(purgatory)
         assert purgatory.stats().completed == 1
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 def test_o1_it_completes_at_the_check_at_which_its_condition_holds() -> None:
@@ -81,7 +81,7 @@ def test_o1_it_completes_at_the_check_at_which_its_condition_holds() -> None:
         assert await two
         assert is_empty(purgatory)
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 @each_loop
@@ -112,7 +112,7 @@ def test_without_a_condition_the_first_check_completes_it() -> None:
         assert await asyncio.gather(*waits) == ["completed"] * 3
         assert await late == "expired"
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 def test_p1_thousands_wait_and_each_ends_once() -> None:
@@ -135,7 +135,7 @@ def test_p1_thousands_wait_and_each_ends_once() -> None:
         assert (stats.completed, stats.expired, stats.cancelled) == (completed, 5000 - completed, 0)
         assert is_empty(purgatory)
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 def test_p2_a_change_between_the_first_look_and_the_watching_is_not_missed() -> None:
@@ -157,7 +157,7 @@ def test_p2_a_change_between_the_first_look_and_the_watching_is_not_missed() -> 
 
         assert await purgatory.wait(["k"], until, timeout=30)
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 def test_p8_one_timer_serves_many_and_any_of_the_package_will_do() -> None:
@@ -210,7 +210,7 @@ def test_p6_what_the_condition_raises_reaches_its_awaiter_and_no_neighbour(error
             await purgatory.wait(["k"], until, timeout=30)
         assert is_empty(purgatory)
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 def test_a_coroutine_function_is_no_condition() -> None:
@@ -312,7 +312,7 @@ def test_p1_cancelled_in_the_moment_of_its_end_it_ends_once_and_silently(
         assert stats.completed + stats.expired + stats.cancelled == 1
         assert stats.errors == 0
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 def test_a_loop_that_shuts_down_cancels_what_waits() -> None:
@@ -497,7 +497,7 @@ def test_the_condition_runs_in_its_awaiters_context() -> None:
         assert purgatory.check("k") == 2
         assert await asyncio.gather(*waits) == ["completed"] * 2
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 def test_a_condition_may_check_other_keys() -> None:
@@ -522,7 +522,7 @@ def test_a_condition_may_check_other_keys() -> None:
         assert await asyncio.gather(*waits) == ["completed"] * 199
         assert done == list(range(200))
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 def test_many_checks_from_a_thread_wake_the_loop_once() -> None:

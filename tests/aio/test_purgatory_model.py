@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abeyance import ManualTimer
-from abeyance.aio import Outcome, Purgatory
-from aio.any_loop import JumpingLoop, run
+from abeyance.aio import Outcome, Purgatory, run_virtual
 
 KEYS = st.sampled_from(["a", "b", "c", -1, -2])  # the last two have the same hash
 STEPS = st.one_of(
@@ -121,4 +120,4 @@ def test_waits_against_the_model(steps: list[tuple[str, ...]]) -> None:
             await model.agrees()
         model.purgatory.close()
 
-    run(main(), JumpingLoop)
+    run_virtual(main())

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from abeyance import DelayedOperation, IdleDetector, PendingTask, Purgatory, TimerClosedError
-from abeyance.aio import Timer
+from abeyance.aio import Timer, run_virtual
 from aio.any_loop import LOOPS, EarlyLoop, JumpingLoop, LoopFactory, run
 from purgatory.waits import in_thread
 from timer.guard import in_turn
@@ -87,7 +87,7 @@ def test_an_hour_of_virtual_time_takes_as_many_wake_ups_as_there_are_buckets() -
         assert timer.stats().expired == 1
         assert timer.stats().wakeups <= 4, "one a wheel"
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 def test_t5_what_is_overdue_runs_soon_and_not_in_the_call() -> None:
@@ -115,7 +115,7 @@ def test_t6_tasks_run_in_the_order_of_their_deadlines_however_they_were_started(
         await asyncio.sleep(6)
         assert ran == list(range(500))
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 @each_loop
@@ -152,7 +152,7 @@ def test_t2_a_task_that_was_started_later_and_is_due_earlier_is_not_waited_past(
         await asyncio.sleep(5001)
         assert ran == [0.05, 0.5, 5.0, 50.0, 500.0, 5000.0]
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 # -- storms --------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_t7_a_storm_runs_in_turns_with_the_loops_other_work_in_between() -> None
         assert len(seen) >= 19
         assert max(after - before for before, after in pairwise(seen)) <= 1024
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 def test_t7_slow_callbacks_get_fewer_to_a_turn() -> None:
@@ -332,7 +332,7 @@ def test_t9_close_hands_back_what_the_user_gave_and_refuses_what_comes_after() -
             timer.call_later(1, nothing)
         assert all(handle.cancelled() for handle in asyncio.get_running_loop()._scheduled)  # type: ignore[attr-defined]
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 @each_loop
@@ -381,7 +381,7 @@ def test_a_task_runs_in_the_context_in_which_it_was_scheduled() -> None:
         await asyncio.sleep(1)
         assert heard == ["first", "second", "given", "given"]
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 @each_loop
@@ -458,7 +458,7 @@ def test_t10_one_handle_serves_all_and_nothing_pending_wakes_nobody() -> None:
         await asyncio.sleep(6)
         assert tasks == []
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 class Thing:
@@ -565,7 +565,7 @@ def test_an_idle_detector_on_it() -> None:
         assert told == [(39.0, "fades"), (89.0, "busy")]
         idle._check()
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
 
 
 def test_a_purgatory_on_it() -> None:
@@ -596,4 +596,4 @@ def test_a_purgatory_on_it() -> None:
         await asyncio.sleep(6)
         assert (first.ends, second.ends) == ("c", "ce")
 
-    run(main(), JumpingLoop)
+    run_virtual(main())
