@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,8 @@ class Run(NamedTuple):
 
 def run_both(tests: list[str]) -> tuple[Run, Run]:
     """Run the tests, or all where none are named, on asyncio's loop and on ours at once."""
+    # They run in folders of their own, so a path to ourselves that was given relative to this one must be whole.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, map(os.path.abspath, sys.path)))}
     with tempfile.TemporaryDirectory() as folder:
         workers = {}
         for loop in ("stock", "wheel"):
@@ -41,7 +44,7 @@ def run_both(tests: list[str]) -> tuple[Run, Run]:
             home.mkdir()
             command = [sys.executable, "-W", "ignore", "-m", "aio.conformance.worker", loop, "results.json", *tests]
             with Path(home, "output.txt").open("wb") as output:
-                workers[home] = subprocess.Popen(command, cwd=home, stdout=output, stderr=output)
+                workers[home] = subprocess.Popen(command, cwd=home, env=environment, stdout=output, stderr=output)
         try:
             for worker in workers.values():
                 worker.wait(PATIENCE)
