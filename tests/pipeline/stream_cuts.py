@@ -25,7 +25,7 @@ from abeyance.pipeline.streaming.options import Options, checked
 from abeyance.pipeline.streaming.packing import pack, pack_marks
 from abeyance.pipeline.streaming.shard import Arrived, live_through
 from abeyance.pipeline.streaming.state import ShardState, decode_shard, encode_shard
-from pipeline.resolve_traces import Deadline, Event, Op, Outcomes, Trace
+from pipeline.resolve_traces import Event, Op, Outcomes, Trace
 
 ASIDE = [pa.field("reason", pa.string()), pa.field("row", pa.string())]
 
@@ -98,8 +98,7 @@ class Stream:
         found: list[pa.RecordBatch] = []
         reports: list[pa.RecordBatch] = []
         self.state_bytes = 0
-        for shard, payloads in by_shard.items():
-            found.append(self._turn(shard, payloads, batch.wall, reports))
+        found += [self._turn(shard, payloads, batch.wall, reports) for shard, payloads in by_shard.items()]
         told = joined(reports, REPORTS)
         for shard in range(self.options.shards):
             outcomes, aside = combined(picked(told, column(told, "operation") % self.options.shards == shard))
@@ -169,11 +168,6 @@ def run(batches: Iterable[Batch], options: Options) -> Stream:
     for batch in batches:
         stream.take(batch)
     return stream
-
-
-def expected(traces: Sequence[Trace], deadline: Deadline, engine: Any) -> dict[str, Outcomes]:
-    """What another engine makes of the traces."""
-    return {f"t{n}": engine(trace, deadline) for n, trace in enumerate(traces)}
 
 
 def steps_of(stream: Stream) -> int:

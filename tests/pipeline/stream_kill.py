@@ -1,6 +1,6 @@
 """Kill a stream's driver (kill -9, its whole process group, the JVM among it) again and again; then look at what is there.
 
-    PYTHONPATH=tests python -m pipeline.stream_kill --kills 20 --sink parquet
+PYTHONPATH=tests python -m pipeline.stream_kill --kills 20 --sink parquet
 """
 
 from __future__ import annotations
@@ -35,11 +35,14 @@ def write_input(folder: Path, traces: Sequence[Trace], files: int, seed: int) ->
     write_batches(folder, batches)
 
 
-def write_batches(folder: Path, batches: Sequence[Batch]) -> None:
-    for number, batch in enumerate(batches):
+def write_batches(folder: Path, batches: Sequence[Batch], first: int = 0) -> None:
+    """Write a file a table and batch, the first of them with the number `first`."""
+    for number, batch in enumerate(batches, first):
         operations = [operation_row(op, instance) for instance, op in batch.operations]
         events = [event_row(event, instance) for instance, event in batch.events]
-        write_file(folder / "operations" / f"{number:04}.parquet", pa.Table.from_pylist(operations, ARROW_OPERATIONS), number)
+        write_file(
+            folder / "operations" / f"{number:04}.parquet", pa.Table.from_pylist(operations, ARROW_OPERATIONS), number
+        )
         write_file(folder / "events" / f"{number:04}.parquet", pa.Table.from_pylist(events, ARROW_EVENTS), number)
 
 
@@ -100,7 +103,9 @@ def _from_files(place: Path) -> list[tuple[str, str, str, int]]:
         return []
     table = ds.dataset(place, format="parquet", partitioning="hive").to_table(["instance", "op_id", "outcome", "at"])
     at = table["at"].cast(pa.timestamp("us")).cast(pa.int64())
-    return list(zip(*(table[name].to_pylist() for name in ("instance", "op_id", "outcome")), at.to_pylist(), strict=True))
+    return list(
+        zip(*(table[name].to_pylist() for name in ("instance", "op_id", "outcome")), at.to_pylist(), strict=True)
+    )
 
 
 def _from_table(file: Path) -> list[tuple[str, str, str, int]]:

@@ -25,7 +25,9 @@ ARROW_OPERATIONS: Final = pa.schema(
         ("condition", pa.string()),
     ]
 )
-ARROW_EVENTS: Final = pa.schema([("instance", pa.string()), ("key", pa.string()), ("at", TIME), ("progress", pa.int64())])
+ARROW_EVENTS: Final = pa.schema(
+    [("instance", pa.string()), ("key", pa.string()), ("at", TIME), ("progress", pa.int64())]
+)
 
 
 def operation_row(op: Op, instance: str = "i") -> dict[str, Any]:

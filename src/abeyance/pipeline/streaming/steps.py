@@ -22,7 +22,7 @@ def kept_steps(
     so long before the watermark, unless its place is among those `waited_for`. What happens above the watermark and
     adds nothing is remembered as of the watermark, so a key may be dropped earlier by as much as it was ahead.
     """
-    steps: Longs = np.column_stack([np.asarray(values) for values in staircases.steps()])
+    steps: Longs = np.asarray(staircases.steps).reshape(-1, 4)
     below = clock.are_final(steps[:, _AT])
     # A key's steps go down in progress and back in time: the first one below the watermark is the greatest down there.
     steps = steps[~(below & _continues(steps) & np.roll(below, 1))]
