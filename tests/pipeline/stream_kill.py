@@ -145,9 +145,8 @@ def main() -> int:
         write_input(folder, traces, 3 * args.kills, args.seed)
         lives = kill_at_random_moments(folder, args.sink, args.kills, args.seed, args.within)
         outcomes, lost, wrong = compare(folder, args.sink, traces)
-    print(
-        f"{args.kills} kills, {outcomes:,} outcomes in {lives[-1].batches} batches: {lost} lost, {wrong} wrong, 0 doubled"
-    )
+    done = f"{outcomes:,} outcomes in {lives[-1].batches} batches"
+    print(f"{args.kills} kills, {done}: {lost} lost, {wrong} wrong, 0 doubled")
     print("each life, seconds and batches done by its end:", *(f"{life.seconds:.1f}/{life.batches}" for life in lives))
     return 1 if lost or wrong else 0
 
