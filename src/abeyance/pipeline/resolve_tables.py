@@ -17,9 +17,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
 
-__all__ = ["events_from", "operations_from"]
+__all__ = ["READABLE", "events_from", "operations_from"]
 
-_READABLE: Final = {
+READABLE: Final = {
     "timestamp": ("string", "date", "timestamp_ntz"),
     "bigint": ("string", "int", "smallint", "tinyint"),
     "string": ("int", "bigint", "smallint", "tinyint"),
@@ -81,6 +81,6 @@ def _read_texts(table: DataFrame, schema: StructType) -> DataFrame:
         wanted = field.dataType.simpleString()
         if field.name in table.columns:
             found = table.schema[field.name].dataType.simpleString()
-            if found in _READABLE.get(wanted, ()):
+            if found in READABLE.get(wanted, ()):
                 read[field.name] = F.col(field.name).try_cast(field.dataType)
     return table.withColumns(read) if read else table
