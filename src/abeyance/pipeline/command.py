@@ -116,7 +116,7 @@ def spark_for(args: argparse.Namespace, app_name: str, *, brief: bool = False) -
 
     ours = SparkSession.getActiveSession() is None
     with Steps(quiet=args.quiet).step("starting Spark"):
-        spark = spark_session(args.master, app_name, brief=brief)
+        spark = spark_session(args.master, app_name, brief=brief, config=dict(getattr(args, "conf", ())))
     try:
         yield spark
     finally:

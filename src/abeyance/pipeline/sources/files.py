@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
-from abeyance.errors import AbeyanceError
-
-__all__ = ["check_path", "file_format", "location", "read_files", "schema_of_files", "stream_lines", "stream_table"]
+__all__ = ["file_format", "location", "read_files", "schema_of_files", "stream_lines", "stream_table"]
 
 _OPTIONS: Final = {
     # Columns of CSV stay text: what cannot be read as its column's type is set aside row by row.
@@ -21,12 +21,7 @@ _STREAM_OPTIONS: Final = {
     # A file whose header differs from the first one's is refused; by default Spark goes by position.
     "csv": {"header": "true", "enforceSchema": "false"},
 }
-
-
-def check_path(path: str) -> None:
-    """Raise `AbeyanceError` for a path of this machine at which there is nothing."""
-    if "://" not in path and not Path(path).exists():
-        raise AbeyanceError(f"no such file or directory: {path}")
+_GLOB: Final = re.compile(r"([][{}*?\\])")
 
 
 def file_format(path: str, chosen: str | None = None) -> str:
@@ -63,15 +58,24 @@ def schema_of_files(spark: SparkSession, path: str, form: str) -> StructType | N
 
 
 def stream_table(spark: SparkSession, path: str, form: str, schema: StructType, files_a_batch: int) -> DataFrame:
-    """Read the Parquet or CSV files of a directory, and those that arrive in it."""
+    """Read the Parquet or CSV files of a directory, and those that arrive in it; or one file."""
     reader = spark.readStream.format(form).schema(schema).options(**_STREAM_OPTIONS.get(form, {}))
-    return reader.option("maxFilesPerTrigger", files_a_batch).load(location(path))
+    return _loaded(reader, path, files_a_batch)
 
 
 def stream_lines(spark: SparkSession, path: str, files_a_batch: int) -> DataFrame:
-    """Read the lines of a directory's text files as records: `value`, and in `record` the file they stand in."""
-    lines = spark.readStream.format("text").option("maxFilesPerTrigger", files_a_batch).load(location(path))
+    """Read the lines of a directory's files, or of one, as records: `value`, and in `record` the file they stand in."""
+    lines = _loaded(spark.readStream.format("text"), path, files_a_batch)
     return lines.select("value", F.struct(F.col("_metadata.file_path").alias("file")).alias("record"))
+
+
+def _loaded(reader: DataStreamReader, path: str, files_a_batch: int) -> DataFrame:
+    reader = reader.option("maxFilesPerTrigger", files_a_batch)
+    if "://" not in path and Path(path).is_file():
+        # Spark streams directories only: this one's, of which it sees the one file.
+        file = Path(path).resolve()
+        reader, path = reader.option("pathGlobFilter", _GLOB.sub(r"\\\1", file.name)), str(file.parent)
+    return reader.load(location(path))
 
 
 def _shown(name: str) -> bool:
