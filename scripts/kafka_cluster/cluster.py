@@ -63,9 +63,14 @@ class Node:
         """Where this broker logs."""
         return self.folder / "logs"
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is there, be it frozen."""
+        return self.process is not None and self.process.poll() is None
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process, which must run."""
-        if self.process is None or self.process.poll() is not None:
+        if self.process is None or not self.is_running:
             raise ClusterError(f"broker {self.number} is not running (see {self.logs})")
         self.process.send_signal(number)
         self.frozen = number == signal.SIGSTOP
@@ -88,7 +93,7 @@ class Cluster:
 
         `settings` are brokers' beside `SETTINGS`; `request_level` is that of Kafka's request logger.
         """
-        self._kafka = kafka
+        self.kafka = kafka
         self._settings = SETTINGS | dict(settings or {})
         self._level = request_level
         self._heap_mb = heap_mb
@@ -182,7 +187,7 @@ class Cluster:
         (node.folder / "server.properties").write_text(text)
 
     def _format(self, node: Node) -> None:
-        command = self._kafka.command(
+        command = self.kafka.command(
             "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID,
             "-c", str(node.folder / "server.properties"), options=self._logging(node),
         )  # fmt: skip
@@ -192,7 +197,7 @@ class Cluster:
 
     def _launch(self, node: Node) -> None:
         options = (f"-Xmx{self._heap_mb}m", "-Xms256m", "-XX:+UseSerialGC", *self._logging(node))
-        command = self._kafka.command("kafka.Kafka", str(node.folder / "server.properties"), options=options)
+        command = self.kafka.command("kafka.Kafka", str(node.folder / "server.properties"), options=options)
         with (node.folder / "stdout").open("wb") as out:
             # Its own session: Ctrl-C at the terminal reaches us only, and we end it in order.
             node.process = subprocess.Popen(

@@ -1,0 +1,155 @@
+"""Law O4 over genuine Kafka: three brokers, Kafka's own producer, our stream, outcomes back to a topic.
+
+Operations and events come in random order and with records in between that cannot be read; a broker is killed on the
+way; the stream is stopped and goes on. Outcomes are compared with brute force.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.resolve_traces import Trace, by_brute_force, some_traces
+from real_kafka.tools import Producer, Record, consume, create_topics
+
+if TYPE_CHECKING:
+    from scripts.kafka_cluster import Cluster
+
+PARTITIONS = 3
+TRACES = 400
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+CORRUPT = {
+    "{": "not a JSON object",
+    "no JSON at all": "not a JSON object",
+    '{"op_id": "lost"}': "no start",
+    '{"op_id":"o","start":"yesterday","timeout_ms":1,"watches":[]}': "start is not a timestamp: yesterday",
+    None: "no value, or not UTF-8",
+}
+
+
+def at(us: int) -> str:
+    return (START + timedelta(microseconds=us)).isoformat()
+
+
+def operations(number: int, trace: Trace) -> Iterator[str]:
+    for op in trace.operations:
+        watches = [{"key": watch.key, "required": watch.required} for watch in op.watches]
+        named = {"instance": f"trace {number}", "op_id": op.op_id, "condition": op.condition}
+        yield json.dumps(named | {"start": at(op.start), "timeout_ms": op.timeout_ms, "watches": watches})
+
+
+def events(number: int, trace: Trace) -> Iterator[str]:
+    for event in trace.events:
+        yield json.dumps(
+            {"instance": f"trace {number}", "key": event.key, "at": at(event.at), "progress": event.progress}
+        )
+
+
+@contextmanager
+def stream(cluster: Cluster, out: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "abeyance", "stream", "operations", "events", "--kafka", cluster.bootstrap]
+    command += ["--out", str(out), "--to-topic", "outcomes", "--lateness", "1h", "--master", "local[2]", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def batches(out: Path) -> int:
+    commits = out / "checkpoint" / "commits"
+    return len([name for name in os.listdir(commits) if name.isdecimal()]) if commits.exists() else 0
+
+
+def test_from_topics_to_a_topic(cluster: Cluster, tmp_path: Path) -> None:
+    dice = random.Random(6)
+    traces = some_traces(TRACES, seed=6)
+    lines = {
+        "operations": [line for number, trace in enumerate(traces) for line in operations(number, trace)],
+        "events": [line for number, trace in enumerate(traces) for line in events(number, trace)],
+    }
+    create_topics(cluster, lines, PARTITIONS)
+    create_topics(cluster, ["outcomes"], PARTITIONS, "cleanup.policy=compact")
+    for sent in lines.values():
+        dice.shuffle(sent)
+    out = tmp_path / "out"
+
+    def send(part: slice) -> None:
+        for topic, all_lines in lines.items():
+            with Producer(cluster, topic) as producer:
+                for line in all_lines[part]:
+                    producer.send(f"{dice.random()}", line)
+                if topic == "operations":
+                    for value in CORRUPT:
+                        producer.send("corrupt", value)
+                producer.flush()
+                if topic == "operations" and cluster.nodes[2].is_running:
+                    cluster.kill(2)  # while this is being sent, and read
+
+    with stream(cluster, out, "--trigger", "1s", "--records-per-batch", "300") as running:
+        send(slice(0, None, 2))
+        until = time.monotonic() + 90
+        while batches(out) < 4 and running.poll() is None and time.monotonic() < until:
+            time.sleep(0.2)
+        running.send_signal(signal.SIGTERM)
+        said = running.communicate(timeout=60)
+        assert running.returncode == 0, said
+        assert "stopped between two batches" in said[1]
+        assert "batch 0: " in said[1]
+    send(slice(1, None, 2))
+    with stream(cluster, out, "--drain", "--quiet") as running:
+        said = running.communicate(timeout=120)
+        assert (running.returncode, said[0].strip()) == (0, str(out)), said
+
+    found = consume(cluster, "outcomes", PARTITIONS)
+    assert outcomes(found) == {
+        (f"trace {number}", op_id): (outcome, at(us))
+        for number, trace in enumerate(traces)
+        for op_id, (outcome, us) in by_brute_force(trace, "inclusive").items()
+    }
+    aside = pq.read_table(out / "aside").to_pylist()
+    assert sorted(row["reason"] for row in aside) == sorted(2 * list(CORRUPT.values()))
+    rows = [json.loads(row["row"]) for row in aside]
+    assert {row["topic"] for row in rows} == {"operations"}
+    assert len({(row["partition"], row["offset"]) for row in rows}) == 2 * len(CORRUPT)
+    assert {row.get("value") for row in rows} == set(CORRUPT)
+
+
+def outcomes(records: list[Record]) -> dict[tuple[str, str], tuple[str, str]]:
+    """By operation. A record may be there twice, after a kill: then it says the same."""
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for record in records:
+        value = json.loads(record.value)
+        key = (value["instance"], value["op_id"])
+        assert list(key) == json.loads(record.key)
+        told = (value["outcome"], datetime.fromisoformat(value["at"]).isoformat())
+        assert found.setdefault(key, told) == told
+    return found
+
+
+@pytest.mark.parametrize("topic", ["not there"])
+def test_a_topic_that_is_not_there_is_one_line(cluster: Cluster, tmp_path: Path, topic: str) -> None:
+    command = [sys.executable, "-m", "abeyance", "stream", topic, "nowhere", "--kafka", cluster.bootstrap]
+    ran = subprocess.run(
+        [*command, "--out", str(tmp_path / "out"), "--quiet"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.count("\n") == 1
+    assert f"does not have all of the topics {topic}, nowhere" in ran.stderr
+    assert not (tmp_path / "out").exists()
