@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS, SchemaError, check_table
-from abeyance.pipeline.sources.records import ROW, UNREADABLE, read_events, read_operations
+from abeyance.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE, UNREADABLE_ROW, SchemaError, check_table
+from abeyance.pipeline.sources.records import read_events, read_operations
 
 GOOD = {"op_id": "o", "start": "2026-01-01T10:00:00Z", "timeout_ms": 5, "key": "k"}
 
@@ -35,7 +35,7 @@ def struct(ddl: str) -> StructType:
 
 
 def reasons(table: DataFrame) -> list[str | None]:
-    rows = sorted(table.collect(), key=lambda row: json.loads(row[ROW])["offset"])
+    rows = sorted(table.collect(), key=lambda row: json.loads(row[UNREADABLE_ROW])["offset"])
     return [row[UNREADABLE] for row in rows]
 
 
@@ -48,7 +48,7 @@ def test_a_record_has_defaults_and_its_own_types(spark: SparkSession) -> None:
     ]
     operations = read_operations(records(spark, values))
     check_table(operations, OPERATIONS, "operations")
-    first, second, third, _ = sorted(operations.collect(), key=lambda row: row[ROW])
+    first, second, third, _ = sorted(operations.collect(), key=lambda row: row[UNREADABLE_ROW])
     assert (first.instance, first.kind, first.condition, first.watches) == ("", None, None, [("k", 1)])
     assert (second.instance, second.kind, second.condition, second.watches) == ("i", "x", "any", [("k", 7)])
     assert third.watches == [("a", 3), ("b", 1)]
@@ -94,7 +94,7 @@ def test_what_cannot_be_read_says_why_and_whence(spark: SparkSession) -> None:
     }
     table = read_operations(records(spark, [json.dumps(GOOD), *bad, json.dumps(GOOD)]))
     assert reasons(table) == [None, *bad.values(), None]
-    rows = [json.loads(row[ROW]) for row in table.collect()]
+    rows = [json.loads(row[UNREADABLE_ROW]) for row in table.collect()]
     assert {(row["topic"], row["partition"]) for row in rows} == {("t", 2)}
     assert [row["value"] for row in rows if row["offset"] == 4] == ["{"]
     assert [row["value_base64"] for row in rows if row["offset"] == 2] == ["//57fQ=="]

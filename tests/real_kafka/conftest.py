@@ -27,6 +27,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         maven_jars()
     except (ClusterError, ConnectorError) as error:
         pytest.skip(f"no genuine Kafka here: {' '.join(str(error).split())}")
-    brokers = Cluster(kafka, tmp_path_factory.mktemp("kafka"), free_ports(), heap_mb=400)
+    # A killed broker is missed after three seconds, not nine.
+    settings = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    brokers = Cluster(kafka, tmp_path_factory.mktemp("kafka"), free_ports(), settings=settings, heap_mb=400)
     with brokers.running():
         yield brokers

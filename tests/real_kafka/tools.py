@@ -38,7 +38,8 @@ class Producer:
     """Kafka's console producer: waits for all replicas, and leaves when the block does, all sent."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
-        options = [f"--topic={topic}", "--command-property=acks=all", "--command-property=linger.ms=20"]
+        options = [f"--topic={topic}", "--request-timeout-ms=4000", "--message-send-max-retries=1000"]
+        options += [f"--command-property={one}" for one in ("acks=all", "linger.ms=20", "delivery.timeout.ms=60000")]
         reader = ["parse.key=true", f"null.marker={_NONE}"]
         command = [*tool(cluster, "ConsoleProducer"), *options, *(f"--reader-property={one}" for one in reader)]
         self._process = subprocess.Popen(

@@ -244,10 +244,13 @@ def _plan(args: argparse.Namespace) -> Plan:
 def _input(args: argparse.Namespace, table: Literal["operation", "event"]) -> Input:
     from abeyance.pipeline.stream_run.inputs import Input
 
+    columns = dict(getattr(args, table))
+    if args.time == "processing":
+        columns |= {"start" if table == "operation" else "at": "current_timestamp()"}
     return Input(
         table="operations" if table == "operation" else "events",
         name=args.operations if table == "operation" else args.events,
-        columns=dict(getattr(args, table)),
+        columns=columns,
         schema=getattr(args, f"{table}_schema"),
         format=args.format,
         files_a_batch=args.files_per_batch,

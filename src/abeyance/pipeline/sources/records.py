@@ -17,15 +17,10 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.resolve_tables import READABLE
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS, SchemaError
+from abeyance.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE, UNREADABLE_ROW, SchemaError
 from abeyance.pipeline.sources.expressions import fields_named, forgiving
 
-__all__ = ["ROW", "UNREADABLE", "read_events", "read_operations"]
-
-UNREADABLE: Final = "_unreadable"
-"""The column that says why a record cannot be read; null where it can."""
-ROW: Final = "_row"
-"""The column that holds the record as JSON, with where it came from."""
+__all__ = ["read_events", "read_operations"]
 
 _TEXT: Final = StringType()
 _WATCHES: Final = "array<struct<key string, required long>>"
@@ -45,7 +40,7 @@ _STRICT: Final = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false
 def read_operations(
     records: DataFrame, columns: Mapping[str, str] | None = None, fields: StructType | None = None
 ) -> DataFrame:
-    """Return records as `operations`, and with them `UNREADABLE` and `ROW`, which `resolve_stream` sets aside.
+    """Return records as `operations`, with `UNREADABLE` and `UNREADABLE_ROW`: those `resolve_stream` sets aside.
 
     `records` has `value` (text or bytes, one JSON object) and `record`, a struct that says where it came from.
     `columns` are SQL expressions over the object's fields, and over `record`; a column without one is the field of its
@@ -144,7 +139,7 @@ class _Opened:
         return self._columns.select(
             *(values[name].alias(name) for name in schema.fieldNames()),
             F.coalesce(broken, *reasons).alias(UNREADABLE),
-            row.alias(ROW),
+            row.alias(UNREADABLE_ROW),
         )
 
 

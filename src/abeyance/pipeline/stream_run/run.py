@@ -74,11 +74,13 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
     """Run until the input ends, or until asked to stop. Raises `AbeyanceError` for what the user can mend."""
     if plan.kafka is not None and plan.topics:
         check_topics(spark, plan.kafka.servers, plan.topics, plan.kafka.properties)
+    # Inputs first, so that one that is refused leaves nothing behind.
+    operations, events = (open_input(spark, given, plan.kafka) for given in (plan.operations, plan.events))
+    claim(plan.out, plan.checkpoint, plan.identity())
     ended = plan.ending.exists() and any(plan.ending.iterdir())
     if ended and not plan.drain:
         raise AbeyanceError(f"{plan.out} was drained: its input has ended; begin anew with another --out")
-    answers = _answers(spark, plan)
-    claim(plan.out, plan.checkpoint, plan.identity())
+    answers = _answers(operations, events, plan)
     if not ended:
         _run_once(answers, plan, lines, asked)
     if plan.drain and not asked.is_set():
@@ -86,8 +88,7 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
         _run_once(answers, plan, lines, asked)
 
 
-def _answers(spark: SparkSession, plan: Plan) -> DataFrame:
-    operations, events = (open_input(spark, given, plan.kafka) for given in (plan.operations, plan.events))
+def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
     return resolve_stream(
         operations,
         events,
