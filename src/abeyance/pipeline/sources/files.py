@@ -21,7 +21,8 @@ _STREAM_OPTIONS: Final = {
     # A file whose header differs from the first one's is refused; by default Spark goes by position.
     "csv": {"header": "true", "enforceSchema": "false"},
 }
-_GLOB: Final = re.compile(r"([][{}*?\\])")
+_LETTER: Final = re.compile(r"([A-Za-z0-9])")
+_SPECIAL: Final = re.compile(r"([][{}*?\\])")
 
 
 def file_format(path: str, chosen: str | None = None) -> str:
@@ -41,8 +42,13 @@ def _by_ending(name: str) -> str | None:
 
 
 def location(path: str) -> str:
-    """Return a path as Hadoop takes it: without a scheme it is this machine's, blanks and all."""
-    return path if "://" in path else f"file://{Path(path).resolve()}"
+    """Return a path as Hadoop takes it: without a scheme it is this machine's, blanks, brackets and all."""
+    return path if "://" in path else f"file://{_escaped(str(Path(path).resolve()))}"
+
+
+def _escaped(name: str) -> str:
+    """Return a name that Hadoop, which takes every name for a pattern, reads as it is."""
+    return _SPECIAL.sub(r"\\\1", name)
 
 
 def read_files(spark: SparkSession, path: str, form: str) -> DataFrame:
@@ -70,12 +76,12 @@ def stream_lines(spark: SparkSession, path: str, files_a_batch: int) -> DataFram
 
 
 def _loaded(reader: DataStreamReader, path: str, files_a_batch: int) -> DataFrame:
-    reader = reader.option("maxFilesPerTrigger", files_a_batch)
+    where = location(path)
     if "://" not in path and Path(path).is_file():
-        # Spark streams directories only: this one's, of which it sees the one file.
-        file = Path(path).resolve()
-        reader, path = reader.option("pathGlobFilter", _GLOB.sub(r"\\\1", file.name)), str(file.parent)
-    return reader.load(location(path))
+        # Spark streams what is in a directory, or what a pattern matches: one that matches this file only.
+        folder, slash, name = where.rpartition("/")
+        where = folder + slash + _LETTER.sub(r"[\1]", name, count=1)
+    return reader.option("maxFilesPerTrigger", files_a_batch).load(where)
 
 
 def _shown(name: str) -> bool:

@@ -89,16 +89,19 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
 
 
 def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
-    return resolve_stream(
-        operations,
-        events,
-        deadline=plan.deadline,
-        lateness=plan.lateness,
-        time=plan.time,
-        tick=plan.tick,
-        end_of_input=plan.ending,
-        forget_after=plan.forget_after,
-    )
+    try:
+        return resolve_stream(
+            operations,
+            events,
+            deadline=plan.deadline,
+            lateness=plan.lateness,
+            time=plan.time,
+            tick=plan.tick,
+            end_of_input=plan.ending,
+            forget_after=plan.forget_after,
+        )
+    except ValueError as error:
+        raise AbeyanceError(str(error)) from error
 
 
 def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Event) -> None:
