@@ -69,7 +69,7 @@ class Staircases:
         return self._steps
 
     def steps(self) -> tuple[memoryview, memoryview, memoryview, memoryview]:
-        """The steps as columns: place, identity, progress, at. By key, each one's greatest progress first; not copied."""
+        """The steps as columns: place, identity, progress, at. By key, the greatest progress first; not copied."""
         return memoryview(self._place), memoryview(self._identity), memoryview(self._progress), memoryview(self._at)
 
     def first_reached(

@@ -1,12 +1,12 @@
 """Operations with several watches: the reports of a batch brought together into outcomes.
 
-`all` completes when the last of its watches is reached, `any` with the first. Shards repeat their reports until the time of
-the operation is over, so each batch tells all that is known. An outcome is given in the one batch in which it becomes
-final: for `all`, all are reached and one of them freshly; for `any`, some are and all of those freshly; for expiry, the
-last batch of the operation.
+`all` completes when the last of its watches is reached, `any` with the first. Shards repeat their reports until the
+time of the operation is over, so each batch tells all that is known. An outcome is given in the one batch in which it
+becomes final: for `all`, all are reached and one of them freshly; for `any`, some are and all of those freshly; for
+expiry, the last batch of the operation.
 
-Of two conflicting rows of one id on different keys, each shard lets one count without knowing of the other, so some of an
-operation's watches may be missing at its end: it is then set aside as a duplicate.
+Of two conflicting rows of one id, each shard lets one count without knowing of the others, so some of an operation's
+watches may be missing at its end: it is then set aside as a duplicate.
 """
 
 from __future__ import annotations

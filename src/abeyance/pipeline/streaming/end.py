@@ -18,9 +18,9 @@ _MARKER: Final = "end-of-input"
 def end_of_input(directory: str | Path) -> None:
     """Tell the stream that was given this `end_of_input` directory that all input is there and has been read.
 
-    Its next batch resolves all that is pending; rows that come after it are late. Call it when the sources are drained: after
-    a run with `trigger(availableNow=True)`, say, and then run that once more. Any file with a line of text that is
-    put into the directory does the same, so on another file system than the local one put one there with its own tools.
+    Its next batch resolves all that is pending; rows that come after it are late. So call it when the sources are
+    drained, after a run with `trigger(availableNow=True)`, say, and then run that once more. Any file with a line of
+    text in the directory does the same: on another file system than the local one, put it there with that one's tools.
     Raises `AbeyanceError` when the directory is not there.
     """
     home = Path(directory)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from typing import Final, cast
+from typing import Final
 
 import pyarrow as pa
 
-from abeyance.pipeline.streaming.clock import Mark, Source
+from abeyance.pipeline.streaming.clock import Mark
 
 __all__ = [
     "EVENTS",
@@ -89,7 +89,7 @@ REPORTS: Final = _schema(
     fresh=pa.bool_(),  # became final in this batch
     last=pa.bool_(),  # the time is over, and this is the last that will be heard
 )
-"""What is known of a watch of an operation that has several: in every batch from the one in which it became final on."""
+"""What became of a watch of an operation that has several, told in every batch from the one that made it final on."""
 
 OUTCOMES: Final = _schema(
     instance=_TEXT, op_id=_TEXT, kind=_TEXT, outcome=_TEXT, at=pa.timestamp("us", "UTC"), waited_ms=pa.float64()
@@ -127,7 +127,7 @@ def mark_to(mark: Mark) -> bytes:
 def mark_from(payload: bytes) -> Mark:
     """Unpack a mark."""
     source, least, greatest = _MARK.unpack(payload)
-    return Mark(cast("Source", _SOURCES[source]), least, greatest)
+    return Mark(_SOURCES[source], least, greatest)
 
 
 def packed_rows(rows: Iterable[tuple[int, What, bytes | pa.Buffer]]) -> Iterator[pa.RecordBatch]:

@@ -49,7 +49,7 @@ def pack_marks(
     batches: Iterable[pa.RecordBatch], source: Literal["tick", "end"], shards: int
 ) -> Iterator[pa.RecordBatch]:
     """Rows of the clock or of the end of input -> one mark for each shard, if there is a row."""
-    if any([batch.num_rows for batch in batches]):  # a list: what is sent has to be read to its end
+    if sum(batch.num_rows for batch in batches):  # a sum, since what Spark sends has to be read to its end
         yield from _to_all(Mark(source, 0, 0), shards)
 
 

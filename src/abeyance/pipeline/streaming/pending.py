@@ -44,8 +44,8 @@ _NAMES: Final = tuple(part.split()[0] for part in _UNPACKED.split(", "))
 def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
     """Return what waits after the last batch of a checkpoint (`PENDING_WATCHES`), be its query running or not.
 
-    An operation is pending until the watermark has passed its outcome. Raises `AbeyanceError` where there is no state to be
-    read, and `StateError` (through Spark, at the first action) for a state of another version.
+    An operation is pending until the watermark has passed its outcome. Raises `AbeyanceError` where there is no state
+    to be read, and `StateError` (through Spark, at the first action) for a state of another version.
     """
     text = str(checkpoint)
     place = text if "://" in text else Path(text).absolute().as_uri()

@@ -70,16 +70,16 @@ def resolve_stream(
                   order rows may come. An outcome is given once the watermark has passed it
     time          `event`, or `processing`: then `start` and `at` are not looked at, and need not be there; what arrives
                   happens when its batch begins
-    tick          seconds, at most 1: how often a batch is run when nothing arrives. The clock of a table without a new row
-                  goes on with the wall's, so time-outs fire on an idle stream. None: only rows move the clock
+    tick          seconds, at most 1: how often a batch is run when nothing arrives. The clock of a table without a
+                  new row goes on with the wall's, so time-outs fire on an idle stream. None: only rows move it
     end_of_input  a directory; once `end_of_input(directory)` is called, all that is pending is resolved
     forget_after  seconds: forget keys on which nothing happened for so long, and for which nothing waits; an operation
                   that starts later does not know of their progress. None: never
     shards        how many pieces the state is cut into
 
-    `deadline`, `time`, `shards`, and whether there are `tick` and `end_of_input`, stay as they are while a checkpoint is
-    used: others are refused. Raises `SchemaError` for a table without the columns needed, `AbeyanceError` for one that
-    is no stream, ValueError for any other value than these.
+    `deadline`, `time`, `shards`, and whether there are `tick` and `end_of_input`, stay as they are while a checkpoint
+    is used: others are refused. State is kept in RocksDB unless the session names another store. Raises `SchemaError`
+    for a table without the columns needed, `AbeyanceError` for one that is no stream, ValueError for any other value.
     """
     options = checked(
         deadline=deadline, lateness=lateness, time=time, tick=tick, forget_after=forget_after, shards=shards

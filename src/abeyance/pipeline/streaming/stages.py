@@ -41,7 +41,7 @@ ANSWERED: Final = pa.schema([*OUTCOMES, *SET_ASIDE, *STATUS])
 def shards_turn(
     key: tuple[Any, ...], packed: Iterable[pd.DataFrame], state: GroupState, options: Options
 ) -> Iterator[pd.DataFrame]:
-    """`layout.PACKED` of one shard in a batch, and its state -> `layout.PACKED`: what ended, and how the shard stands."""
+    """`layout.PACKED` of a shard in a batch, and its state -> `layout.PACKED`: what ended, and how the shard stands."""
     shard = int(key[0])
     before = decode_shard(state.get[0], state.get[1], options) if state.exists else ShardState.first()
     payloads = _payloads((batch["what"], batch["payload"]) for batch in packed)

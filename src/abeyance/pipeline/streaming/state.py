@@ -95,8 +95,8 @@ def _head(state: bytes) -> tuple[dict[str, Any], int]:
 def _check_version(found: int) -> None:
     if found != VERSION:
         raise StateError(
-            f"the checkpoint's state has layout version {found}, expected {VERSION}: go on with the release of abeyance "
-            "that wrote it, or end its input there and begin a new checkpoint"
+            f"the checkpoint's state has layout version {found}, expected {VERSION}: go on with the release of "
+            "abeyance that wrote it, or end its input there and begin a new checkpoint"
         )
 
 

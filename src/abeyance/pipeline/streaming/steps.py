@@ -21,10 +21,10 @@ def kept_steps(
     `rows` is what the staircases were built from. With `forget_after_us` a key is dropped on which nothing happened for
     so long before the watermark, unless its place is among those `waited_for`.
     """
-    steps = np.column_stack([np.asarray(values) for values in staircases.steps()])
+    steps: Longs = np.column_stack([np.asarray(values) for values in staircases.steps()])
     below = clock.are_final(steps[:, _AT])
     # A key's steps go down in progress and back in time: the first one below the watermark is the greatest down there.
-    steps = steps[~(below & _continues(steps) & np.append(False, below[:-1]))]
+    steps = steps[~(below & _continues(steps) & np.roll(below, 1))]
     if forget_after_us is None:
         return steps
     below = clock.are_final(steps[:, _AT])
@@ -32,7 +32,8 @@ def kept_steps(
     old = steps[:, _AT] < clock.watermark - forget_after_us
     # A key with a step above the watermark is not old; one below beside it must stay as well.
     alive = np.isin(_key_numbers(steps), np.unique(_key_numbers(steps)[~old]))
-    return steps[alive | np.isin(steps[:, _PLACE], waited_for)]
+    kept: Longs = steps[alive | np.isin(steps[:, _PLACE], waited_for)]
+    return kept
 
 
 def _continues(rows: Longs) -> Flags:
