@@ -17,8 +17,10 @@ __all__ = ["explained", "in_one_line"]
 @contextmanager
 def explained() -> Iterator[None]:
     """Turn a failure of Spark into an `AbeyanceError` of one line."""
-    # Spark writes what it found wrong to the error stream as well, as a line of JSON: once is enough.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    # Spark writes what it found wrong to the error stream as well, as a line of JSON, and Py4J as a traceback: once is
+    # enough.
+    for logger in ("SQLQueryContextLogger", "py4j.clientserver"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
         yield
     except (PySparkException, Py4JError) as error:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["follow", "stop_when_asked"]
 
 _LOOK_SECONDS: Final = 0.25
-_OURS: Final = re.compile(r"^(?:\S*\.)?(?:\w*Error|AbeyanceError): (?P<said>.+)$", re.MULTILINE)
+_OURS: Final = re.compile(r"\babeyance\.[\w.]*Error: (.+)")
+_PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
+"""The last line of a traceback, of Python's own exceptions."""
 _KNOWN: Final = (
     ("UnknownTopicOrPartition", "Kafka no longer has one of the topics"),
     ("OffsetOutOfRange", "Kafka has deleted records before they were read"),
@@ -82,10 +84,11 @@ def _stop_between_batches(query: StreamingQuery) -> None:
 
 def _failure(error: StreamingQueryException) -> str:
     text = str(error)
-    ours = [found["said"] for found in _OURS.finditer(text) if "abeyance." in found[0].partition(":")[0]]
-    if ours:
+    if ours := _OURS.findall(text):
         return f"the stream ended: {ours[-1]}"
     for sign, said in _KNOWN:
         if sign in text and "kafka" in text.lower():
             return f"the stream ended: {said}: {in_one_line(error).rpartition('exception: ')[2]}"
+    if raised := _PYTHON.findall(text):
+        return f"the stream ended: {raised[-1]}"
     return f"the stream ended: {in_one_line(error).rpartition('terminated with exception: ')[2]}"
