@@ -27,10 +27,10 @@ _OURS: Final = re.compile(r"\babeyance\.[\w.]*Error: (.+)")
 _PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 """The last line of a traceback, of Python's own exceptions."""
 _KNOWN: Final = (
-    ("UnknownTopicOrPartition", "Kafka no longer has one of the topics"),
-    ("OffsetOutOfRange", "Kafka has deleted records before they were read"),
+    ("kafka.common.errors.UnknownTopicOrPartitionException", "Kafka no longer has one of the topics"),
+    ("OffsetOutOfRangeException", "Kafka has deleted records before they were read"),
     ("KAFKA_DATA_LOSS", "Kafka has deleted records before they were read"),
-    ("Timeout", "Kafka does not answer any more"),
+    ("kafka.common.errors.TimeoutException", "Kafka does not answer any more"),
 )
 
 
@@ -87,7 +87,7 @@ def _failure(error: StreamingQueryException) -> str:
     if ours := _OURS.findall(text):
         return f"the stream ended: {ours[-1]}"
     for sign, said in _KNOWN:
-        if sign in text and "kafka" in text.lower():
+        if sign in text:
             return f"the stream ended: {said}: {in_one_line(error).rpartition('exception: ')[2]}"
     if raised := _PYTHON.findall(text):
         return f"the stream ended: {raised[-1]}"
