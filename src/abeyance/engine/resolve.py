@@ -68,6 +68,10 @@ class Staircases:
         """How many steps there are, over all keys."""
         return self._steps
 
+    def steps(self) -> tuple[memoryview, memoryview, memoryview, memoryview]:
+        """The steps as columns: place, identity, progress, at. By key, the greatest progress first; not copied."""
+        return memoryview(self._place), memoryview(self._identity), memoryview(self._progress), memoryview(self._at)
+
     def first_reached(
         self,
         places: ReadableBuffer,

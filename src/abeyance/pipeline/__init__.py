@@ -20,24 +20,47 @@ if TYPE_CHECKING:
         timeout_curve,
         waits,
     )
+    from abeyance.pipeline.either import resolve
     from abeyance.pipeline.java import find_java
     from abeyance.pipeline.job import AnalysisResult, analyze
     from abeyance.pipeline.kafka_log import KafkaRequestLog, read_kafka_request_log
-    from abeyance.pipeline.resolver import invalid_events, invalid_operations, resolve
+    from abeyance.pipeline.resolver import invalid_events, invalid_operations
     from abeyance.pipeline.session import spark_session
+    from abeyance.pipeline.streaming import (
+        BatchCounts,
+        ParquetSink,
+        StateError,
+        TableSink,
+        aside_of,
+        batch_counts,
+        end_of_input,
+        outcomes_of,
+        read_pending,
+        resolve_stream,
+    )
 
 __all__ = [
     "AnalysisResult",
+    "BatchCounts",
     "KafkaRequestLog",
+    "ParquetSink",
+    "StateError",
+    "TableSink",
     "analyze",
+    "aside_of",
+    "batch_counts",
     "by_key",
+    "end_of_input",
     "find_java",
     "invalid_events",
     "invalid_operations",
+    "outcomes_of",
     "pending_over_time",
     "pending_plot",
     "read_kafka_request_log",
+    "read_pending",
     "resolve",
+    "resolve_stream",
     "spark_session",
     "summary",
     "timeout_curve",
@@ -46,16 +69,26 @@ __all__ = [
 
 _HOMES: Final = {
     "AnalysisResult": "job",
+    "BatchCounts": "streaming",
     "KafkaRequestLog": "kafka_log",
+    "ParquetSink": "streaming",
+    "StateError": "streaming",
+    "TableSink": "streaming",
     "analyze": "job",
+    "aside_of": "streaming",
+    "batch_counts": "streaming",
     "by_key": "analysis",
+    "end_of_input": "streaming",
     "find_java": "java",
     "invalid_events": "resolver",
     "invalid_operations": "resolver",
+    "outcomes_of": "streaming",
     "pending_over_time": "analysis",
     "pending_plot": "analysis",
     "read_kafka_request_log": "kafka_log",
-    "resolve": "resolver",
+    "read_pending": "streaming",
+    "resolve": "either",
+    "resolve_stream": "streaming",
     "spark_session": "session",
     "summary": "analysis",
     "timeout_curve": "analysis",

@@ -13,7 +13,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
 
-__all__ = ["DUPLICATE", "invalid_events", "invalid_operations", "valid_events", "valid_operations"]
+__all__ = [
+    "DUPLICATE",
+    "deadline_us",
+    "event_reason",
+    "invalid_events",
+    "invalid_operations",
+    "operation_reason",
+    "valid_events",
+    "valid_operations",
+]
 
 DUPLICATE: Final = "duplicate op_id"
 
@@ -33,7 +42,7 @@ def invalid_operations(operations: DataFrame) -> DataFrame:
     `operations.count() - invalid_operations(operations).count()` rows.
     """
     check_table(operations, OPERATIONS, "operations")
-    reason = _reason()
+    reason = operation_reason()
     broken = operations.withColumn("reason", reason).where(F.col("reason").isNotNull())
     fine = operations.where(reason.isNull())
     repeated = _ranked(_suspects(fine)).where(F.col("_rank") > 1).drop("_rank")
@@ -43,14 +52,14 @@ def invalid_operations(operations: DataFrame) -> DataFrame:
 def invalid_events(events: DataFrame) -> DataFrame:
     """Return the events that `resolve` ignores, with all their columns and a `reason`: a column that is null. Lazy."""
     check_table(events, EVENTS, "events")
-    reason = F.coalesce(*(F.when(F.col(name).isNull(), F.lit(f"no {name}")) for name in EVENTS.fieldNames()))
+    reason = event_reason()
     return events.withColumn("reason", reason).where(F.col("reason").isNotNull())
 
 
 def valid_operations(operations: DataFrame, *, unique_ids: bool) -> DataFrame:
     """Return the columns of `OPERATIONS` of each row that can be resolved, duplicates removed unless `unique_ids`."""
     check_table(operations, OPERATIONS, "operations")
-    fine = operations.select(*_COLUMNS).where(_reason().isNull())
+    fine = operations.select(*_COLUMNS).where(operation_reason().isNull())
     if unique_ids:
         return fine
     first = _ranked(_suspects(fine)).where(F.col("_rank") == 1).drop("_rank")
@@ -68,7 +77,12 @@ def deadline_us() -> Column:
     return F.try_add(F.unix_micros("start"), F.try_multiply(F.col("timeout_ms"), F.lit(1000)))
 
 
-def _reason() -> Column:
+def event_reason() -> Column:
+    """Return why an event is ignored, or null."""
+    return F.coalesce(*(F.when(F.col(name).isNull(), F.lit(f"no {name}")) for name in EVENTS.fieldNames()))
+
+
+def operation_reason() -> Column:
     """Return why an operation cannot be resolved, or null."""
     watches = F.col("watches")
 

@@ -1,0 +1,49 @@
+"""Columns of Arrow batches as NumPy arrays, and rows picked by a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["Flags", "Longs", "codes", "column", "parted", "picked", "replaced", "table"]
+
+Longs = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+def column(rows: pa.RecordBatch, name: str) -> Longs:
+    """Return a column of integers without nulls; 64-bit ones are not copied."""
+    values: Longs = rows.column(name).to_numpy().astype(np.int64, copy=False)
+    return values
+
+
+def table(rows: pa.RecordBatch, *names: str) -> Longs:
+    """Return columns of integers side by side, a row each."""
+    return np.column_stack([column(rows, name) for name in names])
+
+
+def codes(rows: pa.RecordBatch, name: str) -> Longs:
+    """Number the distinct values of a column: equal numbers where values are equal."""
+    numbers: Longs = rows.column(name).dictionary_encode().indices.to_numpy().astype(np.int64)
+    return numbers
+
+
+def picked(rows: pa.RecordBatch, mask: Flags) -> pa.RecordBatch:
+    """Return the rows that the mask marks."""
+    return rows if mask.all() else rows.filter(pa.array(mask))
+
+
+def parted(rows: pa.RecordBatch, judge: Callable[[pa.RecordBatch], Flags]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Return the rows that `judge` does not mark, and those that it does."""
+    mask = judge(rows)
+    return picked(rows, ~mask), picked(rows, mask)
+
+
+def replaced(rows: pa.RecordBatch, **columns: Longs) -> pa.RecordBatch:
+    """Return the rows with other values in some columns of integers."""
+    for name, values in columns.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), pa.array(values))
+    return rows
