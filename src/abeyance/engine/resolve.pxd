@@ -16,6 +16,8 @@ cdef class Staircases:
 
     @cython.locals(kept=cython.Py_ssize_t, last=cython.Py_ssize_t, position=cython.Py_ssize_t, row=cython.Py_ssize_t)
     cdef void _keep(self, const long long[::1] rows, const int[::1] order) except *
+    @cython.locals(step=cython.Py_ssize_t)
+    cdef void _copy(self, long long[::1] rows) except *
     @cython.locals(row=cython.Py_ssize_t, step=cython.Py_ssize_t, at=cython.longlong)
     cdef void _judge(self, const long long[::1] place, const long long[::1] identity, const long long[::1] required, const long long[::1] starts, const long long[::1] deadlines, bint exclusive, long long[::1] reached) except *
     @cython.locals(low=cython.Py_ssize_t, high=cython.Py_ssize_t, middle=cython.Py_ssize_t)

@@ -68,9 +68,12 @@ class Staircases:
         """How many steps there are, over all keys."""
         return self._steps
 
-    def steps(self) -> tuple[memoryview, memoryview, memoryview, memoryview]:
-        """The steps as columns: place, identity, progress, at. By key, the greatest progress first; not copied."""
-        return memoryview(self._place), memoryview(self._identity), memoryview(self._progress), memoryview(self._at)
+    @property
+    def steps(self) -> memoryview:
+        """The steps, rows as events are: by place, by identity, from the greatest progress down. A copy."""
+        rows = zeros("q", self._steps * _WIDTH)
+        self._copy(rows)
+        return memoryview(rows)
 
     def first_reached(
         self,
@@ -121,6 +124,13 @@ class Staircases:
                 self._progress[kept] = rows[_WIDTH * row + 2]
                 self._at[kept] = rows[_WIDTH * row + 3]
                 kept += 1
+
+    def _copy(self, rows: array[int]) -> None:
+        for step in range(self._steps):
+            rows[_WIDTH * step] = self._place[step]
+            rows[_WIDTH * step + 1] = self._identity[step]
+            rows[_WIDTH * step + 2] = self._progress[step]
+            rows[_WIDTH * step + 3] = self._at[step]
 
     def _judge(
         self,

@@ -5,8 +5,8 @@ Here every shard is told in every batch the least and the greatest time that any
 keeps a clock of each table of its own. All shards are told the same, so all clocks agree; and marks, batches and their
 times are replayed as they were, so a batch that is done again comes to the same.
 
-    clock of a table   the greatest time seen of it. In a batch without a row of it, it goes on by what passed on the wall
-                       since the batch before: an idle table's time passes as everyone's does. (A backlog after an
+    clock of a table   the greatest time seen of it. In a batch without a row of it, it goes on by what passed on the
+                       wall since the batch before: an idle table's time passes as everyone's does. (A backlog after an
                        outage is rows, so it moves the clock by its own times only.) A table of which no row was ever
                        seen begins with the least time of the other, and goes on by the wall.
     watermark          the lesser of both clocks, less the lateness. It never goes back.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from abeyance.engine.resolve import Staircases
-from abeyance.pipeline.streaming.clock import Clock
+from abeyance.pipeline.streaming.clock import START, Clock
 from abeyance.pipeline.streaming.columns import Flags, Longs
 
 __all__ = ["kept_steps"]
@@ -19,16 +19,18 @@ def kept_steps(
     """Return the steps to remember: all above the watermark, and of each key the greatest progress below it.
 
     `rows` is what the staircases were built from. With `forget_after_us` a key is dropped on which nothing happened for
-    so long before the watermark, unless its place is among those `waited_for`.
+    so long before the watermark, unless its place is among those `waited_for`. What happens above the watermark and
+    adds nothing is remembered as of the watermark, so a key may be dropped earlier by as much as it was ahead.
     """
-    steps: Longs = np.column_stack([np.asarray(values) for values in staircases.steps()])
+    steps: Longs = np.asarray(staircases.steps).reshape(-1, 4)
     below = clock.are_final(steps[:, _AT])
     # A key's steps go down in progress and back in time: the first one below the watermark is the greatest down there.
     steps = steps[~(below & _continues(steps) & np.roll(below, 1))]
     if forget_after_us is None:
         return steps
     below = clock.are_final(steps[:, _AT])
-    steps[below, _AT] = _last_below(rows, clock)[_key_numbers(steps)[below]]
+    latest = np.minimum(_latest(rows), max(clock.watermark, START + 1) - 1)
+    steps[below, _AT] = latest[_key_numbers(steps)[below]]
     old = steps[:, _AT] < clock.watermark - forget_after_us
     # A key with a step above the watermark is not old; one below beside it must stay as well.
     alive = np.isin(_key_numbers(steps), np.unique(_key_numbers(steps)[~old]))
@@ -48,10 +50,8 @@ def _key_numbers(rows: Longs) -> Longs:
     return np.cumsum(~_continues(rows)) - 1
 
 
-def _last_below(rows: Longs, clock: Clock) -> Longs:
-    """Return of each key, in order, when something happened last below the watermark; the least integer if never."""
-    order = np.lexsort([rows[:, _IDENTITY], rows[:, _PLACE]])
-    rows = rows[order]
-    at = np.where(clock.are_final(rows[:, _AT]), rows[:, _AT], np.iinfo(np.int64).min)
+def _latest(rows: Longs) -> Longs:
+    """Return of each key, in the order of keys, when something happened last."""
+    rows = rows[np.lexsort([rows[:, _IDENTITY], rows[:, _PLACE]])]
     firsts = np.flatnonzero(~_continues(rows))
-    return np.maximum.reduceat(at, firsts) if len(firsts) else np.empty(0, np.int64)
+    return np.maximum.reduceat(rows[:, _AT], firsts) if len(firsts) else np.empty(0, np.int64)

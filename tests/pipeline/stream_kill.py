@@ -1,0 +1,149 @@
+"""Kill a stream's driver (kill -9, its whole process group, the JVM among it) again and again; then look at what is there.
+
+PYTHONPATH=tests python -m pipeline.stream_kill --kills 20 --sink parquet
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from pipeline.resolve_traces import Outcomes, Trace, by_brute_force, some_traces
+from pipeline.stream_cuts import Batch, cut
+from pipeline.stream_tables import ARROW_EVENTS, ARROW_OPERATIONS, EPOCH_US, event_row, operation_row
+
+DISORDER_US = 4000
+
+
+def write_input(folder: Path, traces: Sequence[Trace], files: int, seed: int) -> None:
+    """Write the traces as Parquet files, in the order in which the stream is to read them."""
+    batches = cut(traces, random.Random(seed), batches=files, disorder_us=DISORDER_US)[:-1]
+    write_batches(folder, batches)
+
+
+def write_batches(folder: Path, batches: Sequence[Batch], first: int = 0) -> None:
+    """Write a file a table and batch, the first of them with the number `first`."""
+    for number, batch in enumerate(batches, first):
+        operations = [operation_row(op, instance) for instance, op in batch.operations]
+        events = [event_row(event, instance) for instance, event in batch.events]
+        write_file(
+            folder / "operations" / f"{number:04}.parquet", pa.Table.from_pylist(operations, ARROW_OPERATIONS), number
+        )
+        write_file(folder / "events" / f"{number:04}.parquet", pa.Table.from_pylist(events, ARROW_EVENTS), number)
+
+
+def write_file(file: Path, table: pa.Table, number: int) -> None:
+    """Put a file there whole, older than those with a greater number: a stream reads the oldest first."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    aside = file.with_name(f".{file.name}")
+    pq.write_table(table, aside)
+    os.utime(aside, (1_700_000_000 + number, 1_700_000_000 + number))
+    aside.rename(file)
+
+
+def kill_at_random_moments(folder: Path, sink: str, kills: int, seed: int, within: float) -> list[float]:
+    """Let the stream run and kill it, so often; then let it end. Return how many seconds each life lasted."""
+    dice = random.Random(seed)
+    lives = []
+    for life in range(kills + 1):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pipeline.stream_job", str(folder), sink],
+            stdout=subprocess.PIPE, text=True, start_new_session=True, env=_environment(),
+        )  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        began = time.monotonic()
+        if life == kills:
+            said, _ = process.communicate()
+            assert said.splitlines()[-1] == "done", "the last life ends by itself"
+        else:
+            time.sleep(dice.uniform(0.5, within))
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        lives.append(time.monotonic() - began)
+        found(folder, sink)  # nothing torn, nothing doubled, at any time
+    return lives
+
+
+def _environment() -> dict[str, str]:
+    tests = str(Path(__file__).parents[1])
+    return os.environ | {"PYTHONPATH": os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])}
+
+
+def found(folder: Path, sink: str) -> dict[str, Outcomes]:
+    """Read the outcomes without Spark, as anybody would: each once (O4)."""
+    if sink == "table":
+        rows = _from_table(folder / "outcomes.db")
+    else:
+        rows = _from_files(folder / "out" / "outcomes")
+    outcomes: dict[str, Outcomes] = {}
+    for instance, op_id, outcome, at in rows:
+        ends = outcomes.setdefault(instance, {})
+        assert op_id not in ends, f"O4: {instance} {op_id} has two outcomes"
+        ends[op_id] = (outcome, at - EPOCH_US)
+    return outcomes
+
+
+def _from_files(place: Path) -> list[tuple[str, str, str, int]]:
+    if not place.is_dir():
+        return []
+    table = ds.dataset(place, format="parquet", partitioning="hive").to_table(["instance", "op_id", "outcome", "at"])
+    at = table["at"].cast(pa.timestamp("us")).cast(pa.int64())
+    return list(
+        zip(*(table[name].to_pylist() for name in ("instance", "op_id", "outcome")), at.to_pylist(), strict=True)
+    )
+
+
+def _from_table(file: Path) -> list[tuple[str, str, str, int]]:
+    if not file.exists():
+        return []
+    with closing(sqlite3.connect(file)) as database:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'outcomes'").fetchone():
+            return []
+        return database.execute("SELECT instance, op_id, outcome, at_us FROM outcomes").fetchall()
+
+
+def compare(folder: Path, sink: str, traces: Sequence[Trace]) -> tuple[int, int, int]:
+    """Return how many outcomes there are, how many were lost and how many are wrong."""
+    outcomes = found(folder, sink)
+    expected = {f"t{n}": by_brute_force(trace, "inclusive") for n, trace in enumerate(traces)}
+    flat = {(i, op): end for i, ops in expected.items() for op, end in ops.items()}
+    got = {(i, op): end for i, ops in outcomes.items() for op, end in ops.items()}
+    return len(got), len(flat.keys() - got.keys()), sum(flat.get(name) != end for name, end in got.items())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--sink", choices=["parquet", "table"], default="parquet")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--within", type=float, default=9.0, help="seconds of a life, at most (default: %(default)s)")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="abeyance-kill-") as home:
+        folder = Path(home)
+        traces = some_traces(4000, args.seed)
+        write_input(folder, traces, 3 * args.kills, args.seed)
+        lives = kill_at_random_moments(folder, args.sink, args.kills, args.seed, args.within)
+        outcomes, lost, wrong = compare(folder, args.sink, traces)
+        batches = len(list((folder / "checkpoint" / "commits").glob("[0-9]*")))
+    print(f"{args.kills} kills, {outcomes:,} outcomes in {batches} batches: {lost} lost, {wrong} wrong, 0 doubled")
+    print("seconds of each life:", " ".join(f"{life:.1f}" for life in lives))
+    return 1 if lost or wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
