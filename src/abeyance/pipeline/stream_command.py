@@ -227,7 +227,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         operations=operations,
         events=events,
         out=args.out.absolute(),
-        checkpoint=args.checkpoint or str(args.out.absolute() / "checkpoint"),
+        checkpoint=_checkpoint(args),
         deadline=args.deadline,
         time=args.time,
         lateness=args.lateness,
@@ -239,6 +239,11 @@ def _plan(args: argparse.Namespace) -> Plan:
         to_topic=args.to_topic,
         aside_topic=args.aside_topic,
     )
+
+
+def _checkpoint(args: argparse.Namespace) -> str:
+    given = args.checkpoint or str(args.out / "checkpoint")
+    return given if "://" in given else str(Path(given).absolute())
 
 
 def _input(args: argparse.Namespace, table: Literal["operation", "event"]) -> Input:

@@ -105,7 +105,9 @@ def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Event) -> None:
-    writer = answers.writeStream.foreachBatch(_sink(plan)).option("checkpointLocation", plan.checkpoint)
+    # Without a scheme it is this machine's, whatever file system the cluster takes for granted.
+    checkpoint = plan.checkpoint if "://" in plan.checkpoint else f"file://{plan.checkpoint}"
+    writer = answers.writeStream.foreachBatch(_sink(plan)).option("checkpointLocation", checkpoint)
     if plan.trigger is None or plan.drain:
         writer = writer.trigger(availableNow=True)
     else:
