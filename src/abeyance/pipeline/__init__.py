@@ -23,43 +23,55 @@ if TYPE_CHECKING:
     from abeyance.pipeline.java import find_java
     from abeyance.pipeline.job import AnalysisResult, analyze
     from abeyance.pipeline.kafka_log import KafkaRequestLog, read_kafka_request_log
+    from abeyance.pipeline.replayer import Configuration, grid, replay, replay_pending
     from abeyance.pipeline.resolver import invalid_events, invalid_operations, resolve
     from abeyance.pipeline.session import spark_session
+    from abeyance.pipeline.whatif import what_if
 
 __all__ = [
     "AnalysisResult",
+    "Configuration",
     "KafkaRequestLog",
     "analyze",
     "by_key",
     "find_java",
+    "grid",
     "invalid_events",
     "invalid_operations",
     "pending_over_time",
     "pending_plot",
     "read_kafka_request_log",
+    "replay",
+    "replay_pending",
     "resolve",
     "spark_session",
     "summary",
     "timeout_curve",
     "waits",
+    "what_if",
 ]
 
 _HOMES: Final = {
     "AnalysisResult": "job",
+    "Configuration": "replayer",
     "KafkaRequestLog": "kafka_log",
     "analyze": "job",
     "by_key": "analysis",
     "find_java": "java",
+    "grid": "replayer",
     "invalid_events": "resolver",
     "invalid_operations": "resolver",
     "pending_over_time": "analysis",
     "pending_plot": "analysis",
     "read_kafka_request_log": "kafka_log",
+    "replay": "replayer",
+    "replay_pending": "replayer",
     "resolve": "resolver",
     "spark_session": "session",
     "summary": "analysis",
     "timeout_curve": "analysis",
     "waits": "analysis",
+    "what_if": "whatif",
 }
 _EXTRA: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich")
 

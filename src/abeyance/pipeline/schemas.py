@@ -127,6 +127,52 @@ WAITS: Final = _table(
     operations=_LONG,
 )
 
+REPLAYED: Final = _table(
+    instance=_STRING,
+    tick_ms=_DOUBLE,
+    wheel_size=_LONG,
+    timeout_ms=_LONG,  # null: each operation's own
+    purge_interval=_LONG,  # null: no purges were replayed
+    operations=_LONG,  # of the trace
+    left_out=_LONG,  # of the instance, but not in the trace: no start, no known end, or no time-out
+    completed=_LONG,
+    expired=_LONG,
+    unknown=_LONG,  # of the expired: nobody watched them for so long, they may have completed
+    completed_at_start=_LONG,  # of the completed: the condition held at the start, so no timer was started
+    overtaken=_LONG,  # of the expired: the condition came true before the wheel could tell; null without events
+    first=_TIME,  # the first start
+    last=_TIME,  # when the last timer had ended
+    timers=_LONG,  # started: one for each operation that had to wait
+    pending_most=_LONG,
+    pending_mean=_DOUBLE,  # over the time from first to last
+    lateness_mean_ms=_DOUBLE,  # how much after its deadline an expiry was told; null where nothing expired
+    lateness_most_ms=_DOUBLE,
+    cascades=_LONG,  # times that a timer was filed anew before its deadline
+    levels=_LONG,  # wheels needed
+    wakeups=_LONG,  # instants at which the driver woke
+    bucket_operations=_LONG,  # buckets put into the delay queue and taken out of it
+    memory_bytes=_LONG,  # of the wheel with most pending: tasks and buckets
+    watched_most=_LONG,  # with a purge interval, in Kafka's design: entries on watch lists, of ended operations too
+    purges=_LONG,
+    purged_past=_LONG,  # entries that purges looked at
+)
+"""A row for each instance and configuration of a replay."""
+
+REPLAYED_PENDING: Final = _table(instance=_STRING, timeout_ms=_LONG, at=_TIME, pending=_LONG)
+
+WHAT_IF: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    timeout_ms=_LONG,
+    operations=_LONG,
+    completed=_LONG,
+    expired=_LONG,  # for certain
+    unknown=_LONG,  # nobody watched them for so long: completed or expired
+    expired_share=_DOUBLE,  # at least, the unknown having completed
+    expired_share_most=_DOUBLE,  # at most, the unknown having expired
+    **_PERCENTILES,  # nearest rank, over all operations; null where it hangs on unknown ones
+)
+
 TABLES: Final[Mapping[str, StructType]] = {
     "operations": OBSERVED,
     "rejected": REJECTED,
