@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from abeyance.pipeline.job import AnalysisResult, analyze
     from abeyance.pipeline.kafka_log import KafkaRequestLog, read_kafka_request_log
     from abeyance.pipeline.replayer import Configuration, grid, replay, replay_pending
+    from abeyance.pipeline.replication import (
+        acks_all_produces,
+        compare_with_kafka,
+        high_watermarks,
+        read_kafka_replication,
+    )
     from abeyance.pipeline.resolver import invalid_events, invalid_operations, resolve
     from abeyance.pipeline.session import spark_session
     from abeyance.pipeline.whatif import what_if
@@ -32,14 +38,18 @@ __all__ = [
     "AnalysisResult",
     "Configuration",
     "KafkaRequestLog",
+    "acks_all_produces",
     "analyze",
     "by_key",
+    "compare_with_kafka",
     "find_java",
     "grid",
+    "high_watermarks",
     "invalid_events",
     "invalid_operations",
     "pending_over_time",
     "pending_plot",
+    "read_kafka_replication",
     "read_kafka_request_log",
     "replay",
     "replay_pending",
@@ -55,14 +65,18 @@ _HOMES: Final = {
     "AnalysisResult": "job",
     "Configuration": "replayer",
     "KafkaRequestLog": "kafka_log",
+    "acks_all_produces": "replication",
     "analyze": "job",
     "by_key": "analysis",
+    "compare_with_kafka": "replication",
     "find_java": "java",
     "grid": "replayer",
+    "high_watermarks": "replication",
     "invalid_events": "resolver",
     "invalid_operations": "resolver",
     "pending_over_time": "analysis",
     "pending_plot": "analysis",
+    "read_kafka_replication": "replication",
     "read_kafka_request_log": "kafka_log",
     "replay": "replayer",
     "replay_pending": "replayer",

@@ -8,8 +8,9 @@ line, and cannot say what is wrong with a line, nor where it stands (docs/pipeli
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +19,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyance.errors import AbeyanceError
@@ -186,6 +188,13 @@ class KafkaRequestLog:
         """All requests counted, by instance and kind (`schemas.REQUESTS_BY_KIND`)."""
         return self.of(self.parsed)["requests_by_kind"]
 
+    def telling(
+        self, tell: Callable[[ApiRequest, Mapping[str, str]], Iterable[tuple[Any, ...]]], schema: StructType
+    ) -> DataFrame:
+        """Return the rows that `tell` makes of each request (and the names of topic ids), behind instance and op_id."""
+        work = _Telling(tell, self.survey, self._zone, to_arrow_schema(schema, timezone="UTC"))
+        return self._map(work, self.survey.chunks, schema)
+
     @staticmethod
     def of(parsed: DataFrame) -> dict[str, DataFrame]:
         """Cut `parsed`, or a copy of it, into operations, rejected and requests_by_kind."""
@@ -267,27 +276,14 @@ def _parse_batches(survey: Survey, zone: ZoneInfo) -> Callable[[Iterator[pa.Reco
 
 
 def _parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
-    file, parser, rows = chunk.file, LineParser(zone), _Rows(chunk.file.instance)
+    file, rows = chunk.file, _Rows(chunk.file.instance)
     requests: Counter[str] = Counter()
     waited: Counter[str] = Counter()
-    number = chunk.lines_before
-    lines = read_lines(chunk)
-    while True:
-        number += 1
-        try:
-            line = next(lines)
-        except StopIteration:
-            break
-        except DamagedFileError as error:
-            rows.reject(file.path, number, str(error), "")
-            break
-        if isinstance(line, LongLineError):
-            rows.reject(file.path, number, str(line), "")
-            continue
-        if not line.strip():
+    for number, line, request in _requests(chunk, zone):
+        if isinstance(request, Exception):
+            rows.reject(file.path, number, str(request), excerpt(line))
             continue
         try:
-            request = parser.parse(line)
             if request.api in DELAYABLE or request.remote_ms > 0:
                 rows.add(f"{file.label}:{number}", request, topics)
         except BadLineError as error:
@@ -301,6 +297,61 @@ def _parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Ite
         rows.count(api, count, waited[api])
     if len(rows):
         yield rows.take()
+
+
+def _requests(chunk: Chunk, zone: ZoneInfo) -> Iterator[tuple[int, bytes, ApiRequest | Exception]]:
+    """Yield each line's number, itself, and the request that it is, or why it cannot be read."""
+    parser = LineParser(zone)
+    number = chunk.lines_before
+    lines = read_lines(chunk)
+    while True:
+        number += 1
+        try:
+            line = next(lines)
+        except StopIteration:
+            return
+        except DamagedFileError as error:
+            yield number, b"", error
+            return
+        if isinstance(line, LongLineError):
+            yield number, b"", line
+        elif line.strip():
+            try:
+                yield number, line, parser.parse(line)
+            except BadLineError as error:
+                yield number, line, error
+
+
+@dataclass(frozen=True)
+class _Telling:
+    """Makes rows of what requests tell; lines that tell nothing, or cannot be read, are passed over."""
+
+    tell: Callable[[ApiRequest, Mapping[str, str]], Iterable[tuple[Any, ...]]]
+    survey: Survey
+    zone: ZoneInfo
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows: list[tuple[Any, ...]] = []
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                chunk = self.survey.chunks[number]
+                for line_number, _, request in _requests(chunk, self.zone):
+                    if isinstance(request, Exception):
+                        continue
+                    op_id = f"{chunk.file.label}:{line_number}"
+                    with suppress(BadLineError):
+                        found = list(self.tell(request, self.survey.topics))
+                        rows += [(chunk.file.instance, op_id, *row) for row in found]
+                    if len(rows) >= _BATCH_ROWS:
+                        yield self._batch(rows)
+                        rows = []
+        if rows:
+            yield self._batch(rows)
+
+    def _batch(self, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+        columns = zip(zip(*rows, strict=True), self.schema, strict=True)
+        return pa.record_batch([pa.array(column, field.type) for column, field in columns], schema=self.schema)
 
 
 class _Rows:

@@ -173,6 +173,50 @@ WHAT_IF: Final = _table(
     **_PERCENTILES,  # nearest rank, over all operations; null where it hangs on unknown ones
 )
 
+REPLICATION: Final = _table(
+    instance=_STRING,
+    op_id=_STRING,  # of the request that tells it
+    key=_STRING,
+    what=_STRING,  # see `kafka_replication`
+    at=_TIME,
+    offset=_LONG,
+    replica=_LONG,
+    in_sync=ArrayType(_LONG),
+    handling_ms=_DOUBLE,
+    timeout_ms=_LONG,
+    outcome=_STRING,
+    waited_ms=_DOUBLE,
+)
+"""What a request log tells about replication."""
+
+HIGH_WATERMARKS: Final = StructType(
+    [
+        *EVENTS.fields,  # the instance is the leader, the key a partition, the progress its high watermark
+        StructField("cause", _STRING),  # `fetch` of a follower, `isr` change, `append` where the leader is alone
+        StructField("replica", _LONG),  # whose fetch
+        StructField("handling_ms", _DOUBLE),  # how long the leader handled it, until `at`
+    ]
+)
+
+PRODUCES: Final = StructType([*OPERATIONS.fields, *(OBSERVED[name] for name in ("outcome", "waited_ms"))])
+"""Produces with acks=all that were appended: as operations on high watermarks, and how they ended in the log."""
+
+PREDICTIONS: Final = _table(
+    instance=_STRING,
+    op_id=_STRING,
+    start=_TIME,
+    timeout_ms=_LONG,
+    logged=_STRING,  # the outcome in the log
+    logged_ms=_DOUBLE,  # the wait in the log
+    predicted=_STRING,
+    predicted_ms=_DOUBLE,
+    error_ms=_DOUBLE,  # predicted_ms - logged_ms
+    cause=_STRING,  # of the high watermark that completes it, as in HIGH_WATERMARKS; null where that is at its start
+    replica=_LONG,
+    handling_ms=_DOUBLE,
+    explanation=_STRING,
+)
+
 TABLES: Final[Mapping[str, StructType]] = {
     "operations": OBSERVED,
     "rejected": REJECTED,
