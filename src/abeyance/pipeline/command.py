@@ -6,7 +6,7 @@ import argparse
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -107,8 +107,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def spark_for(args: argparse.Namespace, app_name: str, *, brief: bool = False) -> Iterator[SparkSession]:
-    """Give a session on `args.master`, and stop it unless it was there before."""
+def spark_for(
+    args: argparse.Namespace,
+    app_name: str,
+    *,
+    brief: bool = False,
+    start: Callable[..., SparkSession] | None = None,
+) -> Iterator[SparkSession]:
+    """Give a session on `args.master` with `args.conf`, and stop it unless it was there before.
+
+    `start` starts one in place of `spark_session`.
+    """
     from pyspark.sql import SparkSession
 
     from abeyance.pipeline.progress import Steps
@@ -116,7 +125,11 @@ def spark_for(args: argparse.Namespace, app_name: str, *, brief: bool = False) -
 
     ours = SparkSession.getActiveSession() is None
     with Steps(quiet=args.quiet).step("starting Spark"):
-        spark = spark_session(args.master, app_name, brief=brief)
+        config = dict(getattr(args, "conf", ()))
+        if start is not None:
+            spark = start(args.master, app_name, config=config)
+        else:
+            spark = spark_session(args.master, app_name, brief=brief, config=config)
     try:
         yield spark
     finally:
