@@ -25,11 +25,12 @@ _CLOCK_MS: Final = 1.0
 """A line's time has milliseconds: two of them may be so far apart from the truth."""
 
 
-def compare_with_kafka(replication: DataFrame) -> DataFrame:
+def compare_with_kafka(replication: DataFrame, watermarks: DataFrame | None = None) -> DataFrame:
     """Predict when each produce with acks=all completes, and compare with what Kafka logged (`schemas.PREDICTIONS`).
 
-    The prediction is `resolve` over the rebuilt high watermarks. `error_ms` is the predicted wait less the logged one;
-    `explanation` says of one beyond a millisecond where it comes from, as far as the log can tell:
+    The prediction is `resolve` over the rebuilt `watermarks` (default: `high_watermarks(replication)`). `error_ms` is
+    the predicted wait less the logged one; `explanation` says of one beyond a millisecond where it comes from, as far
+    as the log can tell:
 
     * another outcome: one expired, the other did not
     * expiry told early or late: both expired; the broker's timer was not on time
@@ -38,7 +39,9 @@ def compare_with_kafka(replication: DataFrame) -> DataFrame:
       the end of which it is predicted
     * unexplained
     """
-    produces, watermarks = acks_all_produces(replication), high_watermarks(replication)
+    produces = acks_all_produces(replication)
+    if watermarks is None:
+        watermarks = high_watermarks(replication)
     outcomes = resolve(produces, watermarks.select(*EVENTS.fieldNames()), unique_ids=True)
     predicted = outcomes.select(
         "instance",

@@ -23,24 +23,30 @@ _FACTS: Final = ("fetched", "isr", "asking", "metadata")
 _COLUMNS: Final = ("key", "replicas", "least", "instance", "what", "offset", "replica", "in_sync", "at", "handling_ms")
 
 
-def high_watermarks(replication: DataFrame) -> DataFrame:
+def high_watermarks(replication: DataFrame, *, min_insync_replicas: int | None = None) -> DataFrame:
     """Return when each partition's high watermark went up, and why (`schemas.HIGH_WATERMARKS`): events for `resolve`.
 
     Replicas in sync are those that the controllers' ALTER_PARTITION lines tell; before the first of them, or without
     any, those of METADATA responses, which may be late; without any, all that ever fetch. `min.insync.replicas` is no
-    part of a request log: a topic's is taken for one more than were in sync when most of its produces were refused
-    (NOT_ENOUGH_REPLICAS), and for 1 where none was. Times are the log's: milliseconds, of one clock for all brokers.
-    Raises `SchemaError` for a table that lacks a column.
+    part of a request log: unless it is given, a topic's is taken for one more than were in sync when most of its
+    produces were refused (NOT_ENOUGH_REPLICAS), and for 1 where none was. Times are the log's: milliseconds, of one
+    clock for all brokers. Raises `SchemaError` for a table that lacks a column, ValueError for a
+    `min_insync_replicas` below 1.
     """
+    if min_insync_replicas is not None and min_insync_replicas < 1:
+        raise ValueError(f"min_insync_replicas must be at least 1, not {min_insync_replicas}")
     check_table(replication, REPLICATION, "replication")
     facts = replication.where(F.col("what").isin(*_FACTS))
     ends = appended(replication).withColumn("offset", F.col("required"))
     rows = facts.unionByName(ends.drop("required"))
     fetching = facts.where(F.col("what") == "fetched").groupBy("key")
     replicas = fetching.agg(F.collect_set("replica").alias("replicas"))
-    known = rows.join(replicas, "key", "left").withColumn("topic", _topic())
-    known = known.join(F.broadcast(_least_in_sync(replication)), "topic", "left").select(*_COLUMNS)
-    ordered = known.repartition("key").sortWithinPartitions("key", "at")
+    known = rows.join(replicas, "key", "left").withColumns(
+        {"topic": _topic(), "least": F.lit(min_insync_replicas).cast("long")}
+    )
+    if min_insync_replicas is None:
+        known = known.drop("least").join(F.broadcast(_least_in_sync(replication)), "topic", "left")
+    ordered = known.select(*_COLUMNS).repartition("key").sortWithinPartitions("key", "at")
     return ordered.mapInArrow(_watermarks, HIGH_WATERMARKS)
 
 

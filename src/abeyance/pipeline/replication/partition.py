@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 __all__ = ["Moved", "Partition"]
 
-_NOTHING = -1
+_NOTHING = -1  # a log end before the first
+_UNKNOWN = -1  # a leader's id
 
 
 class Moved(NamedTuple):
@@ -29,11 +30,11 @@ class Partition:
     Memory: an integer for each replica and instance.
     """
 
-    def __init__(self, replicas: Iterable[int], least: int) -> None:
-        """`replicas` are in sync until something better is known; `least` is `min.insync.replicas`."""
-        self._in_sync = set(replicas)
+    def __init__(self, followers: Iterable[int], least: int) -> None:
+        """These followers are in sync until something better is known; `least` is `min.insync.replicas`."""
+        self._leader = _UNKNOWN
+        self._in_sync = {_UNKNOWN, *followers}
         self._coming: set[int] = set()
-        self._leader: int | None = None
         self._least = least
         self._controller_told = False
         self._followers: dict[str, dict[int, int]] = {}
