@@ -190,15 +190,15 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
     from abeyance.pipeline.report.replay_page import write_replay_report
     from abeyance.pipeline.result_tables import write_result
 
-    operations, events = _operations(spark, args, table)
+    timeouts = {setting.timeout_ms for setting in settings if setting.timeout_ms is not None}.union(_LADDER_MS)
+    operations = _operations(spark, args, table, max(timeouts))
     if args.kind:
         operations = operations.where(F.col("kind").isin(*args.kind))
     operations = operations.persist()
-    timeouts = {setting.timeout_ms for setting in settings if setting.timeout_ms is not None}.union(_LADDER_MS)
     tables = {
-        "replay": replay(operations, events, settings, deadline=args.deadline).repartition(1),
-        "pending": replay_pending(operations, events, settings, deadline=args.deadline).repartition(1),
-        "what_if": what_if(operations, events, timeouts, deadline=args.deadline).repartition(1),
+        "replay": replay(operations, None, settings, deadline=args.deadline),
+        "pending": replay_pending(operations, None, settings, deadline=args.deadline),
+        "what_if": what_if(operations, None, timeouts, deadline=args.deadline),
     }
     about = {
         "command": shlex.join(["abeyance", *sys.argv[1:]]),
@@ -210,28 +210,38 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
     }
     try:
         return write_result(
-            spark, args.out, tables, write_replay_report, overwrite=args.overwrite, quiet=args.quiet, about=about
+            spark,
+            args.out,
+            {name: table.repartition(1) for name, table in tables.items()},
+            write_replay_report,
+            overwrite=args.overwrite,
+            quiet=args.quiet,
+            about=about,
         )
     finally:
         operations.unpersist()
 
 
-def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None) -> tuple[DataFrame, DataFrame | None]:
-    """Return operations, and events unless the operations tell how they ended."""
+def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None, longest_ms: int) -> DataFrame:
+    """Return operations of which it is known how they ended; by events, for as long as `longest_ms`."""
     if table is None:
         from abeyance.pipeline import read_kafka_request_log
         from abeyance.pipeline.kafka_groups import with_sync_limits
 
-        log = read_kafka_request_log(spark, args.logs, timezone=args.timezone, instance=args.instance)
-        return with_sync_limits(log), None
+        return with_sync_limits(
+            read_kafka_request_log(spark, args.logs, timezone=args.timezone, instance=args.instance)
+        )
+    from abeyance.pipeline.replayer.foresight import watched_for
     from abeyance.pipeline.resolve_tables import events_from, operations_from
     from abeyance.pipeline.sources.files import file_format, read_files
 
     operations = read_files(spark, table, file_format(table, args.format))
     if args.events is None:
-        return operations, None
+        return operations
     events = read_files(spark, args.events, file_format(args.events, args.format))
-    return operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
+    operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
+    # One look for all three tables.
+    return watched_for(operations, events, longest_ms, keys=bool(args.purge_interval))
 
 
 def _summary(out: Path) -> str:

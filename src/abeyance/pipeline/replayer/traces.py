@@ -13,11 +13,10 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from abeyance.pipeline.replayer.configurations import Configuration
-from abeyance.pipeline.resolver import resolve
-from abeyance.pipeline.resolver.validity import valid_operations
+from abeyance.pipeline.replayer.foresight import watched_for
 from abeyance.pipeline.schemas import OBSERVED, OPERATIONS, OUTCOMES, SchemaError, check_table
 
 __all__ = ["OWN", "traces"]
@@ -26,7 +25,7 @@ OWN: Final = -1
 """`timeout_us` of an operation without a time-out."""
 
 _LONGEST_US: Final = 1 << 60
-_KNOWN: Final = tuple(StructField(name, OBSERVED[name].dataType) for name in ("outcome", "waited_ms"))
+_NEEDED: Final = {"instance", "start", "timeout_ms", "outcome", "waited_ms"}
 
 
 def traces(
@@ -62,11 +61,14 @@ def _known(
 ) -> DataFrame:
     """Return operations with `outcome` and `waited_ms`: of a log, of `outcomes`, or by resolving `events`."""
     if ends is None:
-        check_table(operations, StructType([*OPERATIONS.fields, *_KNOWN]), "operations")
+        needed = {*_NEEDED, "watches"} if keys else _NEEDED
+        check_table(operations, StructType([field for field in OBSERVED.fields if field.name in needed]), "operations")
         return operations
-    check_table(operations, OPERATIONS, "operations")
     if "progress" in ends.columns:
-        return _resolved(operations, ends, configurations, keys=keys)
+        asked_ms = max((c.timeout_ms for c in configurations if c.timeout_ms is not None), default=0)
+        tick_ms = max(ceil(c.tick_ms) for c in configurations)
+        return watched_for(operations, ends, asked_ms, beyond_ms=tick_ms, keys=keys)
+    check_table(operations, OPERATIONS, "operations")
     if "outcome" in ends.columns:
         check_table(ends, OUTCOMES, "outcomes")
         ended = ends.select("instance", "op_id", "outcome", "waited_ms")
@@ -75,25 +77,3 @@ def _known(
     raise SchemaError(
         f"ends: no column 'progress', as events have, and no 'outcome', as outcomes do (columns: {found})"
     )
-
-
-def _resolved(
-    operations: DataFrame, events: DataFrame, configurations: Sequence[Configuration], *, keys: bool
-) -> DataFrame:
-    """Resolve with the longest time-out that is asked for, and a tick: every shorter one follows, in the engine."""
-    asked_ms = max((c.timeout_ms for c in configurations if c.timeout_ms is not None), default=0)
-    tick_ms = max(ceil(c.tick_ms) for c in configurations)
-    longest = (F.greatest("timeout_ms", F.lit(asked_ms)) + tick_ms).cast("long")
-    # An outcome keeps the kind of its operation and not the time-out; we want only the latter.
-    own = operations.withColumns({"kind": F.col("timeout_ms").cast("string"), "timeout_ms": longest})
-    valid = valid_operations(own, unique_ids=False)
-    outcomes = resolve(valid, events, unique_ids=True)
-    known = outcomes.select(
-        "instance",
-        "op_id",
-        F.col("kind").cast("long").alias("timeout_ms"),
-        F.timestamp_micros(F.unix_micros("at") - F.round(F.col("waited_ms") * 1000).cast("long")).alias("start"),
-        "outcome",
-        "waited_ms",
-    )
-    return known.join(valid.select("instance", "op_id", "watches"), ["instance", "op_id"]) if keys else known
