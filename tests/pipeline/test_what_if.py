@@ -62,11 +62,16 @@ def by_hand(deadline: Deadline) -> Found:
     return found
 
 
+def watched_for_long(known: Known) -> DataFrame:
+    return known.outcomes.withColumn("timeout_ms", F.lit(None).cast("long"))
+
+
 def test_o1_to_o3_one_pass_equals_brute_force_for_each_time_out(known: Known) -> None:
     unlimited = known.operations.withColumn("timeout_ms", F.lit(None).cast("long"))
     assert rows_of(pipeline.what_if(unlimited, known.events, TIMEOUTS)) == by_hand("inclusive")
-    watched_for_long = known.outcomes.withColumn("timeout_ms", F.lit(None).cast("long"))
-    assert rows_of(pipeline.what_if(watched_for_long, None, TIMEOUTS, deadline="exclusive")) == by_hand("exclusive")
+    assert rows_of(pipeline.what_if(watched_for_long(known), None, TIMEOUTS, deadline="exclusive")) == by_hand(
+        "exclusive"
+    )
 
 
 def test_one_pass_equals_resolve_run_for_each_time_out(known: Known) -> None:
@@ -85,7 +90,7 @@ def test_one_pass_equals_resolve_run_for_each_time_out(known: Known) -> None:
     ):
         instance, timeout = row.instance.split(":")
         by_resolve[instance, int(timeout)] = row.operations, row.expired
-    found = rows_of(pipeline.what_if(known.operations, known.events, TIMEOUTS, deadline="exclusive"))
+    found = rows_of(pipeline.what_if(watched_for_long(known), None, TIMEOUTS, deadline="exclusive"))
     ends = {place: (row["operations"], row["expired"]) for place, row in found.items() if place[0] != "*"}
     assert ends == by_resolve
 

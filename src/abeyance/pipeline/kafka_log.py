@@ -8,9 +8,8 @@ line, and cannot say what is wrong with a line, nor where it stands (docs/pipeli
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +18,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyance.errors import AbeyanceError
@@ -28,16 +26,15 @@ from abeyance.pipeline.kafka_line import (
     MARKER,
     ApiRequest,
     BadLineError,
-    LineParser,
     excerpt,
     topic_names,
 )
 from abeyance.pipeline.kafka_operation import DELAYABLE, operation
+from abeyance.pipeline.kafka_requests import requests
 from abeyance.pipeline.log_files import (
     Chunk,
     DamagedFileError,
     LogFile,
-    LongLineError,
     Paths,
     chunks,
     find_logs,
@@ -92,6 +89,9 @@ _OPERATION_COLUMNS: Final = OBSERVED.fieldNames()[1:]
 _NO_OPERATION: Final = (None,) * len(_OPERATION_COLUMNS)
 _NOT_REJECTED: Final = (None,) * 4
 _NOT_COUNTED: Final = (None,) * 2
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Takes batches of the numbers of pieces."""
+
 _SURVEYED: Final = "chunk long, lines long, requests long, topic_id string, name string"
 
 
@@ -188,12 +188,9 @@ class KafkaRequestLog:
         """All requests counted, by instance and kind (`schemas.REQUESTS_BY_KIND`)."""
         return self.of(self.parsed)["requests_by_kind"]
 
-    def telling(
-        self, tell: Callable[[ApiRequest, Mapping[str, str]], Iterable[tuple[Any, ...]]], schema: StructType
-    ) -> DataFrame:
-        """Return the rows that `tell` makes of each request (and the names of topic ids), behind instance and op_id."""
-        work = _Telling(tell, self.survey, self._zone, to_arrow_schema(schema, timezone="UTC"))
-        return self._map(work, self.survey.chunks, schema)
+    def mapped(self, work: Callable[[Survey, ZoneInfo], Work], schema: StructType) -> DataFrame:
+        """Return what `work`, given the survey and what the log's times mean, makes of the numbers of its pieces."""
+        return self._map(work(self.survey, self._zone), self.survey.chunks, schema)
 
     @staticmethod
     def of(parsed: DataFrame) -> dict[str, DataFrame]:
@@ -209,7 +206,7 @@ class KafkaRequestLog:
 
     def _map(
         self,
-        work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        work: Work,
         pieces: tuple[Chunk, ...] | list[Chunk],
         schema: StructType | str,
     ) -> DataFrame:
@@ -230,7 +227,7 @@ class KafkaRequestLog:
 class _Dealt:
     """Turns the number of a task into the numbers of its pieces."""
 
-    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    work: Work
     deal: list[list[int]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -252,9 +249,7 @@ def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, int 
     return [(number, lines, requests, None, None), *((number, None, None, *pair) for pair in topics.items())]
 
 
-def _survey_batches(
-    pieces: list[Chunk],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _survey_batches(pieces: list[Chunk]) -> Work:
     def survey(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         types = [pa.int64(), pa.int64(), pa.int64(), pa.string(), pa.string()]
         for batch in batches:
@@ -266,7 +261,7 @@ def _survey_batches(
     return survey
 
 
-def _parse_batches(survey: Survey, zone: ZoneInfo) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _parse_batches(survey: Survey, zone: ZoneInfo) -> Work:
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -277,9 +272,9 @@ def _parse_batches(survey: Survey, zone: ZoneInfo) -> Callable[[Iterator[pa.Reco
 
 def _parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
     file, rows = chunk.file, _Rows(chunk.file.instance)
-    requests: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
     waited: Counter[str] = Counter()
-    for number, line, request in _requests(chunk, zone):
+    for number, line, request in requests(chunk, zone):
         if isinstance(request, Exception):
             rows.reject(file.path, number, str(request), excerpt(line))
             continue
@@ -289,69 +284,14 @@ def _parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Ite
         except BadLineError as error:
             rows.reject(file.path, number, str(error), excerpt(line))
             continue
-        requests[request.api] += 1
+        asked[request.api] += 1
         waited[request.api] += request.remote_ms > 0
         if len(rows) >= _BATCH_ROWS:
             yield rows.take()
-    for api, count in requests.items():
+    for api, count in asked.items():
         rows.count(api, count, waited[api])
     if len(rows):
         yield rows.take()
-
-
-def _requests(chunk: Chunk, zone: ZoneInfo) -> Iterator[tuple[int, bytes, ApiRequest | Exception]]:
-    """Yield each line's number, itself, and the request that it is, or why it cannot be read."""
-    parser = LineParser(zone)
-    number = chunk.lines_before
-    lines = read_lines(chunk)
-    while True:
-        number += 1
-        try:
-            line = next(lines)
-        except StopIteration:
-            return
-        except DamagedFileError as error:
-            yield number, b"", error
-            return
-        if isinstance(line, LongLineError):
-            yield number, b"", line
-        elif line.strip():
-            try:
-                yield number, line, parser.parse(line)
-            except BadLineError as error:
-                yield number, line, error
-
-
-@dataclass(frozen=True)
-class _Telling:
-    """Makes rows of what requests tell; lines that tell nothing, or cannot be read, are passed over."""
-
-    tell: Callable[[ApiRequest, Mapping[str, str]], Iterable[tuple[Any, ...]]]
-    survey: Survey
-    zone: ZoneInfo
-    schema: pa.Schema
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows: list[tuple[Any, ...]] = []
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                chunk = self.survey.chunks[number]
-                for line_number, _, request in _requests(chunk, self.zone):
-                    if isinstance(request, Exception):
-                        continue
-                    op_id = f"{chunk.file.label}:{line_number}"
-                    with suppress(BadLineError):
-                        found = list(self.tell(request, self.survey.topics))
-                        rows += [(chunk.file.instance, op_id, *row) for row in found]
-                    if len(rows) >= _BATCH_ROWS:
-                        yield self._batch(rows)
-                        rows = []
-        if rows:
-            yield self._batch(rows)
-
-    def _batch(self, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-        columns = zip(zip(*rows, strict=True), self.schema, strict=True)
-        return pa.record_batch([pa.array(column, field.type) for column, field in columns], schema=self.schema)
 
 
 class _Rows:

@@ -82,7 +82,7 @@ def _resolved(operations: DataFrame, events: DataFrame, longest_ms: int) -> Data
 
 def _observed(operations: DataFrame) -> DataFrame:
     check_table(operations, StructType([field for field in OBSERVED.fields if field.name in _NEEDED]), "operations")
-    return _waits(operations.where(F.col("waited_ms").isNotNull()), F.try_multiply("timeout_ms", F.lit(1000)))
+    return _waits(operations.where(F.col("waited_ms").between(0, _MOST_MS)), F.try_multiply("timeout_ms", F.lit(1000)))
 
 
 def _waits(outcomes: DataFrame, timeout_us: Column) -> DataFrame:

@@ -38,7 +38,7 @@ def traces(
     known = _known(operations, ends, configurations, keys=keys)
     timeout_us = F.when(F.col("timeout_ms").between(0, _LONGEST_US // 1000), F.col("timeout_ms") * 1000)
     start_us = F.unix_micros("start")
-    wait_us = F.round(F.col("waited_ms") * 1000).cast("long")
+    wait_us = F.round(F.col("waited_ms") * 1000).try_cast("long")
     # A log that saw it expire by its own time-out saw it wait for all of that: Kafka fires up to 1 ms early.
     limit = start_us + F.greatest(wait_us, timeout_us)
     end_us = F.when(F.col("outcome") == "completed", start_us + wait_us).when(
@@ -48,7 +48,7 @@ def traces(
         F.coalesce("instance", F.lit("")).alias("instance"),
         start_us.alias("start_us"),
         F.coalesce(timeout_us, F.lit(OWN)).alias("timeout_us"),
-        F.when((start_us >= 0) & (wait_us >= 0), end_us).alias("end_us"),
+        F.when((start_us >= 0) & wait_us.between(0, _LONGEST_US), end_us).alias("end_us"),
     ]
     if keys:
         hashes = F.transform("watches", lambda watch: F.xxhash64(watch["key"]))

@@ -6,10 +6,10 @@ A partition's facts come to one task, sorted by time, and pass through it as a s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -46,11 +46,15 @@ def high_watermarks(replication: DataFrame, *, min_insync_replicas: int | None =
     )
     if min_insync_replicas is None:
         known = known.drop("least").join(F.broadcast(_least_in_sync(replication)), "topic", "left")
-    ordered = known.select(*_COLUMNS).repartition("key").sortWithinPartitions("key", "at")
+    ordered = (
+        known.select(*_COLUMNS)
+        .repartition("key")
+        .sortWithinPartitions("key", "at", "what", "instance", "replica", "offset")
+    )
     return ordered.mapInArrow(_watermarks, HIGH_WATERMARKS)
 
 
-def _topic() -> Any:
+def _topic() -> Column:
     return F.regexp_replace("key", "-[0-9]+$", "")
 
 
@@ -61,7 +65,7 @@ def _least_in_sync(replication: DataFrame) -> DataFrame:
     told = replication.where(F.col("what").isin("isr", "refused")).withColumn("_in_sync", in_sync)
     # Most, not all: those refused while the leader had not yet heard of a change met another number than the log's.
     refused = told.where((F.col("what") == "refused") & F.col("_in_sync").isNotNull())
-    return refused.groupBy(_topic().alias("topic")).agg((F.mode("_in_sync") + 1).alias("least"))
+    return refused.groupBy(_topic().alias("topic")).agg((F.mode("_in_sync", deterministic=True) + 1).alias("least"))
 
 
 def _watermarks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
