@@ -45,7 +45,7 @@ class Batch:
 
 
 def cut(traces: Sequence[Trace], dice: random.Random, *, batches: int, disorder_us: int) -> list[Batch]:
-    """All traces in one stream, each an instance; the tables are cut apart from one another. The last batch is the end."""
+    """All traces in one stream, each an instance; each table is cut by itself. The last batch is the end."""
     operations = [(f"t{n}", op) for n, trace in enumerate(traces) for op in trace.operations]
     events = [(f"t{n}", event) for n, trace in enumerate(traces) for event in trace.events]
     operations = _arriving([(op.start, (instance, op)) for instance, op in operations], dice, disorder_us)

@@ -1,4 +1,4 @@
-"""Kill a stream's driver (kill -9, its whole process group, the JVM among it) again and again; then look at what is there.
+"""Kill a stream's driver again and again (kill -9, its whole process group with the JVM); then look at what is there.
 
 PYTHONPATH=tests python -m pipeline.stream_kill --kills 20 --sink parquet
 """
@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -55,8 +56,15 @@ def write_file(file: Path, table: pa.Table, number: int) -> None:
     aside.rename(file)
 
 
-def kill_at_random_moments(folder: Path, sink: str, kills: int, seed: int, within: float) -> list[float]:
-    """Let the stream run and kill it, so often; then let it end. Return how many seconds each life lasted."""
+class Life(NamedTuple):
+    """How long a driver lived, and how many batches were done by the end of its life."""
+
+    seconds: float
+    batches: int
+
+
+def kill_at_random_moments(folder: Path, sink: str, kills: int, seed: int, within: float) -> list[Life]:
+    """Let the stream run and kill it, so often, each time at a random moment from when it is ready; then let it end."""
     dice = random.Random(seed)
     lives = []
     for life in range(kills + 1):
@@ -74,7 +82,8 @@ def kill_at_random_moments(folder: Path, sink: str, kills: int, seed: int, withi
             time.sleep(dice.uniform(0.5, within))
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-        lives.append(time.monotonic() - began)
+        batches = len(list((folder / "checkpoint" / "commits").glob("[0-9]*")))
+        lives.append(Life(time.monotonic() - began, batches))
         found(folder, sink)  # nothing torn, nothing doubled, at any time
     return lives
 
@@ -86,10 +95,7 @@ def _environment() -> dict[str, str]:
 
 def found(folder: Path, sink: str) -> dict[str, Outcomes]:
     """Read the outcomes without Spark, as anybody would: each once (O4)."""
-    if sink == "table":
-        rows = _from_table(folder / "outcomes.db")
-    else:
-        rows = _from_files(folder / "out" / "outcomes")
+    rows = _from_table(folder / "outcomes.db") if sink == "table" else _from_files(folder / "out" / "outcomes")
     outcomes: dict[str, Outcomes] = {}
     for instance, op_id, outcome, at in rows:
         ends = outcomes.setdefault(instance, {})
@@ -131,7 +137,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--sink", choices=["parquet", "table"], default="parquet")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--within", type=float, default=9.0, help="seconds of a life, at most (default: %(default)s)")
+    parser.add_argument("--within", type=float, default=16.0, help="seconds of a life, at most (default: %(default)s)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="abeyance-kill-") as home:
         folder = Path(home)
@@ -139,9 +145,9 @@ def main() -> int:
         write_input(folder, traces, 3 * args.kills, args.seed)
         lives = kill_at_random_moments(folder, args.sink, args.kills, args.seed, args.within)
         outcomes, lost, wrong = compare(folder, args.sink, traces)
-        batches = len(list((folder / "checkpoint" / "commits").glob("[0-9]*")))
-    print(f"{args.kills} kills, {outcomes:,} outcomes in {batches} batches: {lost} lost, {wrong} wrong, 0 doubled")
-    print("seconds of each life:", " ".join(f"{life:.1f}" for life in lives))
+    done = f"{outcomes:,} outcomes in {lives[-1].batches} batches"
+    print(f"{args.kills} kills, {done}: {lost} lost, {wrong} wrong, 0 doubled")
+    print("each life, seconds and batches done by its end:", *(f"{life.seconds:.1f}/{life.batches}" for life in lives))
     return 1 if lost or wrong else 0
 
 

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 from pyspark.sql import DataFrame
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline import resolver, streaming
+from abeyance.pipeline.streaming.options import Deadline, Time
 
-__all__ = ["resolve"]
+__all__ = ["How", "resolve"]
 
 
-def resolve(operations: DataFrame, events: DataFrame, **how: Any) -> DataFrame:
+class How(TypedDict, total=False):
+    """What `resolve` takes besides its tables."""
+
+    deadline: Deadline
+    # of tables that are there whole
+    unique_ids: bool
+    heat: Any
+    # of streams
+    lateness: float | timedelta
+    time: Time
+    tick: float | timedelta | None
+    end_of_input: str | Path | None
+    forget_after: float | timedelta | None
+    shards: int
+
+
+def resolve(operations: DataFrame, events: DataFrame, **how: Unpack[How]) -> DataFrame:
     """Return the outcome of every operation (`schemas.OUTCOMES`): completed or expired, when, and after what wait.
 
     An operation completes at the first time from its `start` to `start + timeout_ms`, both included, at which `all` or
@@ -27,12 +46,13 @@ def resolve(operations: DataFrame, events: DataFrame, **how: Any) -> DataFrame:
     Raises `AbeyanceError` for one of each kind, `SchemaError` for a table without the columns needed, ValueError for
     another value, TypeError for what the other kind takes.
     """
+    given: dict[str, Any] = dict(how)
     if operations.isStreaming and events.isStreaming:
-        return streaming.outcomes_of(streaming.resolve_stream(operations, events, **how))
+        return streaming.outcomes_of(streaming.resolve_stream(operations, events, **given))
     if operations.isStreaming or events.isStreaming:
         name, other = ("operations", "events") if events.isStreaming else ("events", "operations")
         raise AbeyanceError(
             f"{other} is a stream and {name} is not: read both with spark.readStream, or both with spark.read "
             "(a stream reads a table that is there whole, too, with trigger(availableNow=True))"
         )
-    return resolver.resolve(operations, events, **how)
+    return resolver.resolve(operations, events, **given)
