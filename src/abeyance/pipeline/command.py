@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from abeyance.pipeline.log_files import chunks, find_logs
 from abeyance.pipeline.result_directory import check_target
+from abeyance.pipeline.table_arguments import add_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,9 +57,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
     )
-    parser.add_argument(
-        "--master", default="local[*]", help="the Spark master (default: %(default)s, all cores of this machine)"
-    )
+    add_master(parser)
     parser.add_argument(
         "--timezone", default="UTC", metavar="ZONE", help="what the log's times mean (default: %(default)s)"
     )
@@ -125,7 +124,7 @@ def spark_for(
 
     ours = SparkSession.getActiveSession() is None
     with Steps(quiet=args.quiet).step("starting Spark"):
-        config = dict(getattr(args, "conf", ()))
+        config = dict(args.conf)
         if start is not None:
             spark = start(args.master, app_name, config=config)
         else:

@@ -17,6 +17,7 @@ from abeyance.pipeline.stream_run.inputs import Input, Kafka, open_input
 from abeyance.pipeline.stream_run.topic_sink import TopicSink
 from abeyance.pipeline.stream_run.watch import follow
 from abeyance.pipeline.streaming import ParquetSink, end_of_input, resolve_stream
+from abeyance.pipeline.streaming.options import DEFAULT_SHARDS
 
 if TYPE_CHECKING:
     from abeyance.pipeline.stream_run.lines import Lines
@@ -80,12 +81,20 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
     ended = plan.ending.exists() and any(plan.ending.iterdir())
     if ended and not plan.drain:
         raise AbeyanceError(f"{plan.out} was drained: its input has ended; begin anew with another --out")
+    _no_empty_partitions(spark)
     answers = _answers(operations, events, plan)
     if not ended:
         _run_once(answers, plan, lines, asked)
     if plan.drain and not asked.is_set():
         end_of_input(plan.ending)
         _run_once(answers, plan, lines, asked)
+
+
+def _no_empty_partitions(spark: SparkSession) -> None:
+    """Take no more partitions than there are shards: Spark's 200 would be tasks that do nothing, in each batch."""
+    partitions = "spark.sql.shuffle.partitions"
+    if int(spark.conf.get(partitions) or 200) > DEFAULT_SHARDS:
+        spark.conf.set(partitions, str(DEFAULT_SHARDS))
 
 
 def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
