@@ -90,3 +90,6 @@ def test_a_log_without_a_produce_says_so(
     assert "The logs hold no produce with acks=all" in (tmp_path / "out" / "report.html").read_text()
     assert main(["model", "nowhere", "--out", str(tmp_path / "other"), "--quiet"]) == 2
     assert main(["model", str(log), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    with pytest.raises(SystemExit):
+        main(["model", str(log), "--out", str(tmp_path / "other"), "--min-insync-replicas", "0"])
+    assert "'0' is not a whole number from 1" in capsys.readouterr().err

@@ -53,7 +53,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
     )
     parser.add_argument(
-        "--min-insync-replicas", type=int, metavar="N", help="of all topics (default: what refused produces tell)"
+        "--min-insync-replicas", type=_positive, metavar="N", help="of all topics (default: what refused produces tell)"
     )
     parser.add_argument(
         "--timezone", default="UTC", metavar="ZONE", help="what the logs' times mean (default: %(default)s)"
@@ -62,6 +62,12 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the report's path")
     parser.set_defaults(run=run)
     return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

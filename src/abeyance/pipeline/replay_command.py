@@ -224,9 +224,11 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
 
 def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None, longest_ms: int) -> DataFrame:
     """Return operations of which it is known how they ended; by events, for as long as `longest_ms`."""
+    from abeyance.pipeline.kafka_groups import with_sync_limits
+    from abeyance.pipeline.schemas import OPERATIONS
+
     if table is None:
         from abeyance.pipeline import read_kafka_request_log
-        from abeyance.pipeline.kafka_groups import with_sync_limits
 
         return with_sync_limits(
             read_kafka_request_log(spark, args.logs, timezone=args.timezone, instance=args.instance)
@@ -237,7 +239,7 @@ def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None
 
     operations = read_files(spark, table, file_format(table, args.format))
     if args.events is None:
-        return operations
+        return with_sync_limits(operations) if set(OPERATIONS.fieldNames()) <= set(operations.columns) else operations
     events = read_files(spark, args.events, file_format(args.events, args.format))
     operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
     # One look for all three tables.

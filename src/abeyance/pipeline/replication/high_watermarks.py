@@ -21,6 +21,8 @@ __all__ = ["high_watermarks"]
 
 _FACTS: Final = ("fetched", "isr", "asking", "metadata")
 _COLUMNS: Final = ("key", "replicas", "least", "instance", "what", "offset", "replica", "in_sync", "at", "handling_ms")
+# By time; the rest only so that every run does the same.
+_ORDER: Final = ("key", "at", "what", "instance", "replica", "offset")
 
 
 def high_watermarks(replication: DataFrame, *, min_insync_replicas: int | None = None) -> DataFrame:
@@ -46,12 +48,8 @@ def high_watermarks(replication: DataFrame, *, min_insync_replicas: int | None =
     )
     if min_insync_replicas is None:
         known = known.drop("least").join(F.broadcast(_least_in_sync(replication)), "topic", "left")
-    ordered = (
-        known.select(*_COLUMNS)
-        .repartition("key")
-        .sortWithinPartitions("key", "at", "what", "instance", "replica", "offset")
-    )
-    return ordered.mapInArrow(_watermarks, HIGH_WATERMARKS)
+    by_partition = known.select(*_COLUMNS).repartition("key").sortWithinPartitions(*_ORDER)
+    return by_partition.mapInArrow(_watermarks, HIGH_WATERMARKS)
 
 
 def _topic() -> Column:

@@ -57,8 +57,8 @@ def write_model_report(tables: Path, destination: Path) -> None:
 _NOTHING: Final = "The logs hold no produce with acks=all that was appended."
 
 _READ: Final = {
-    "agreement": "Each dot is a wait: across, what Kafka logged; upright, what the rebuilt high watermark says. Its "
-    "size is the number of produces. A perfect model has all of them on the diagonal. Both axes are logarithmic.",
+    "agreement": "Each dot is some waits: across, what Kafka logged; upright, what the rebuilt high watermark says. "
+    "Its size is their number. A perfect model has all of them on the diagonal. Both axes are logarithmic.",
     "errors": "Predicted less logged wait, a quarter of a millisecond a bar; the outermost bars hold all that is "
     "further off. The log's own clock has milliseconds: two lines may be one apart from the truth. Upright is "
     "logarithmic.",
@@ -135,7 +135,7 @@ def _errors(rows: pd.DataFrame) -> Figure | None:
     reach = EDGE_MS + BIN_MS
     figure.update_layout(
         height=380,
-        barmode="group",
+        barmode="overlay",
         bargap=0,
         showlegend=True,
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
