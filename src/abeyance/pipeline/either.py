@@ -40,8 +40,8 @@ def resolve(operations: DataFrame, events: DataFrame, **how: Unpack[How]) -> Dat
     expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late.
 
     Of tables that are there whole it is `abeyance.pipeline.resolver.resolve`, which takes `deadline`, `unique_ids` and
-    `sample`; see there. Of two streams it is the outcomes of `abeyance.pipeline.resolve_stream`, which takes `deadline`,
-    `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`; rows set aside are then counted
+    `sample`; see there. Of two streams it is the outcomes of `abeyance.pipeline.resolve_stream`, which takes
+    `deadline`, `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`; rows set aside are then counted
     (`batch_counts`) and not kept: use `resolve_stream` to have them.
 
     Raises `AbeyanceError` for one of each kind, `SchemaError` for a table without the columns needed, ValueError for
