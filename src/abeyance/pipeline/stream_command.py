@@ -117,8 +117,7 @@ def _add_time(parser: argparse.ArgumentParser) -> None:
         type=duration_or("off"),
         default=1.0,
         metavar="DURATION",
-        help="how often time-outs are looked for when nothing arrives (default, and at most: 1s); off: only rows move the "
-        "clock",
+        help="how often time-outs are looked for when nothing arrives (default and at most: 1s); off: only rows count",
     )
     parser.add_argument(
         "--forget-after",
