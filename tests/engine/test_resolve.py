@@ -34,8 +34,12 @@ class Op(NamedTuple):
 Mode = Any  # "inclusive" or "exclusive"
 
 
+def flat(events: list[Event]) -> array[int]:
+    return array("q", [value for event in events for value in event])
+
+
 def run(events: list[Event], ops: list[Op], deadline: Mode = "inclusive", kernel: Any = Staircases) -> list[int]:
-    staircases = kernel(array("q", [value for event in events for value in event]))
+    staircases = kernel(flat(events))
     columns = [array("q", column) for column in zip(*ops, strict=True)] if ops else [array("q")] * 5
     reached = array("q", [0]) * len(ops)
     staircases.first_reached(*columns, reached, deadline=deadline)
@@ -92,11 +96,35 @@ def test_any_number_of_events_is_sorted(count: int) -> None:
     assert run(events, ops) == [outcome(events, op, "inclusive") for op in ops]
 
 
+@pytest.mark.parametrize("width", [0, 3, 40, 63])
+def test_places_far_apart_and_close_together_are_sorted(width: int) -> None:
+    """The buckets: all in one, spread, over more than half of the 64 bits, and one key with nearly all rows."""
+    dice = random.Random(width)
+    places = [dice.randrange(-(1 << width), 1 << width) for _ in range(30)] + [dice.choice([LOW, 0, HIGH])] * 300
+    events = [Event(dice.choice(places), 0, dice.randrange(9), dice.randrange(9)) for _ in range(700)]
+    rows = memoryview(Staircases(flat(events)).steps).tolist()
+    steps = [Event(*rows[n : n + 4]) for n in range(0, len(rows), 4)]
+    assert steps == sorted(steps, key=lambda step: (step.place, -step.progress))
+    assert set(steps) <= set(events)
+    ops = [Op(place, 0, dice.randrange(10), 0, 9) for place in places[:60]]
+    assert run(events, ops) == [outcome(events, op, "inclusive") for op in ops]
+
+
+@given(st.lists(some_events, max_size=4))
+def test_staircases_of_parts_are_merged_by_building_one_of_their_steps(parts: list[list[Event]]) -> None:
+    """What the pipeline does on its map side changes nothing on the other."""
+    merged = array("q")
+    for part in parts:
+        merged.extend(Staircases(flat(part)).steps)
+    whole = Staircases(flat([event for part in parts for event in part]))
+    assert list(Staircases(merged).steps) == list(whole.steps)
+
+
 def test_only_what_comes_earlier_than_all_above_it_is_a_step() -> None:
     grows = [Event(1, 1, n, n) for n in range(100)]
-    assert len(Staircases(array("q", [value for event in grows for value in event]))) == 100
+    assert len(Staircases(flat(grows))) == 100
     falls = [Event(1, 1, -n, n) for n in range(100)]
-    assert len(Staircases(array("q", [value for event in falls for value in event]))) == 1
+    assert len(Staircases(flat(falls))) == 1
     assert len(Staircases(array("q"))) == 0
 
 
@@ -121,7 +149,7 @@ MUTANTS = {
     "an event at the start comes too late": Edit("resolve", "if at <= starts[row]:", "if at < starts[row]:"),
     "an event at the deadline comes too late": Edit("resolve", "and not exclusive)", "and exclusive)"),
     "an equal progress does not do": Edit(
-        "resolve", "return self._progress[step] < required", "return self._progress[step] <= required"
+        "resolve", "return self._steps[step + 2] < required", "return self._steps[step + 2] <= required"
     ),
     "the least progress first": Edit(
         "resolve", "return rows[one + 2] > rows[other + 2]", "return rows[one + 2] < rows[other + 2]"
@@ -130,9 +158,14 @@ MUTANTS = {
         "resolve", "rows[row] != rows[last] or rows[row + 1] != rows[last + 1] or", "rows[row] != rows[last] or"
     ),
     "what never reached its key reaches the next": Edit(
-        "resolve", "and self._identity[low] == identity:", "and self._identity[low] >= 0:"
+        "resolve", "and self._steps[_WIDTH * low + 1] == identity:", "and self._steps[_WIDTH * low + 1] >= 0:"
     ),
     "the search stops one short": Edit("resolve", "while low < high:  #", "while low + 1 < high:  #"),
+    "a block is not sorted to its end": Edit("resolve", "range(low + 1, high)", "range(low + 1, high - 1)"),
+    "runs in the wrong order are only copied": Edit(
+        "resolve", "if middle < high and not _comes_before(", "if middle < high and _comes_before("
+    ),
+    "a bucket's last pass is lost": Edit("resolve", "    if there:\n        for", "    if not there:\n        for"),
 }  # fmt: skip
 
 
@@ -143,7 +176,8 @@ def test_a_deliberate_mistake_is_noticed(mistake: str) -> None:
     def agrees(kernel: Any) -> bool:
         for _ in range(300):
             events = [
-                Event(dice.choice([0, 1]), dice.choice([0, 7]), dice.randrange(5), dice.randrange(9)) for _ in range(9)
+                Event(dice.choice([0, 1]), dice.choice([0, 7]), dice.randrange(5), dice.randrange(9))
+                for _ in range(dice.choice([9, 9, 50]))
             ]
             starts = [dice.randrange(9) for _ in range(6)]
             ops = [

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import random
+from array import array
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance import pipeline
-from abeyance.pipeline.resolver import kernel
-from abeyance.pipeline.resolver.places import DEFAULT_HEAT, Heat
+from abeyance.engine.resolve import Staircases
+from abeyance.pipeline.resolver.hot_keys import DEFAULT_SAMPLE, HotKeys, Sample, cuts_once_a_partition
+from abeyance.pipeline.resolver.packing import KINDS, SHARDS, chunks, pack_events
+from abeyance.pipeline.resolver.reaching import first_reached
+from abeyance.pipeline.resolver.repeated import GROUP, groups_of_repeated
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, SchemaError, check_table
 from pipeline.resolve_traces import (
     Deadline,
@@ -33,8 +40,8 @@ from pipeline.resolve_traces import (
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 EPOCH_US = int(EPOCH.timestamp()) * 1_000_000
 
-# Every key with two rows or more is hot, and is cut; most cuts then coincide.
-ALL_HOT = Heat(fraction=1.0, least=2)
+# Every key with two rows or more is hot, and is cut at each of them; many cuts then coincide.
+ALL_HOT = Sample(fraction=1.0, piece=1)
 
 TIME = pa.timestamp("us", "UTC")
 WATCHES = pa.list_(pa.struct([("key", pa.string()), ("required", pa.int64())]))
@@ -119,76 +126,91 @@ def test_o1_o2_o3_the_purgatory_equals_brute_force(deadline: Deadline) -> None:
         assert by_purgatory(trace, deadline) == by_brute_force(trace, deadline), trace
 
 
-@pytest.mark.parametrize("heat", [DEFAULT_HEAT, ALL_HOT], ids=["no key is cut", "every key is cut"])
-@pytest.mark.parametrize("deadline", ["inclusive", "exclusive"])
-def test_o1_to_o4_spark_equals_brute_force(spark: SparkSession, deadline: Deadline, heat: Heat) -> None:
+@pytest.mark.parametrize(
+    ("deadline", "sample"),
+    [("inclusive", ALL_HOT), ("exclusive", DEFAULT_SAMPLE)],
+    ids=["inclusive, every key is cut", "exclusive, none is"],
+)
+def test_o1_to_o4_spark_equals_brute_force(spark: SparkSession, deadline: Deadline, sample: Sample) -> None:
     operations, events = tables(spark, traces())
-    found = by_spark(operations.transform(pipeline.resolve, events, deadline=deadline, heat=heat))
+    found = by_spark(operations.transform(pipeline.resolve, events, deadline=deadline, sample=sample))
     for number, trace in enumerate(traces()):
         assert found[f"t{number}"] == by_brute_force(trace, deadline), trace
 
 
-def test_a_hot_key_is_spread_over_tasks_and_its_outcomes_stay(spark: SparkSession) -> None:
-    """One key with all the rows, most of which require the very same progress."""
+# -- hot keys ------------------------------------------------------------------------------------------------------
+
+
+def hot_traces() -> dict[str, Trace]:
+    """One key with all the rows of its instance, in the shapes that are hard to cut or to reduce."""
     dice = random.Random(3)
-    events = [Event("hot", dice.randrange(10**6), dice.choice([5, 5, 5, dice.randrange(1000)])) for _ in range(3000)]
-    ops = [
-        Op(
-            f"op-{n}",
-            dice.randrange(10**6),
-            dice.randrange(100),
-            (Watch("hot", dice.choice([5, 5, dice.randrange(1000)])),),
-            "all",
-        )
-        for n in range(2000)
-    ]
-    operations = operations_table(spark, [operation_row(op) for op in ops])
-    happened = events_table(spark, [event_row(event) for event in events])
-    heat = Heat(fraction=1.0, least=100)
-    assert by_spark(pipeline.resolve(operations, happened, heat=heat)) == {
-        "i": by_brute_force(Trace(ops, events), "inclusive")
+    numbers = range(500)
+    shapes = {
+        "one value repeated": [Event("hot", dice.randrange(10**6), 5) for _ in numbers],
+        "mostly one value": [Event("hot", dice.randrange(10**6), dice.choice([5, 5, n])) for n in numbers],
+        "the greater the later": [Event("hot", n * 2000, n) for n in numbers],
+        "the greater the earlier": [Event("hot", n * 2000, -n) for n in numbers],
+        "at random": [Event("hot", dice.randrange(10**6), dice.randrange(1000)) for _ in numbers],
     }
-
-    from abeyance.pipeline.resolver.batch import _watches
-    from abeyance.pipeline.resolver.places import HotKeys
-
-    hot = HotKeys(operations, happened, heat)
-    most = {
-        "operations": hot.place_operations(_watches(operations)),
-        "events": hot.place_events(happened.withColumn("at_us", F.unix_micros("at"))),
-    }
-    for what, placed in most.items():
-        sizes = [row["count"] for row in placed.groupBy("place").count().collect()]
-        assert len(sizes) > 10
-        assert max(sizes) < sum(sizes) / 5, f"{what}: {sorted(sizes)}"
-    # An event of just the progress that most operations require is told to the pieces, not sent.
-    assert most["events"].count() < 2000
+    made = {}
+    for shape, events in shapes.items():
+        levels = [event.progress for event in events] + [5] * 150
+        ops = [
+            Op(f"op-{n}", dice.randrange(10**6), dice.randrange(100), (Watch("hot", dice.choice(levels)),), "all")
+            for n in range(300)
+        ]
+        made[shape] = Trace(ops, events)
+    return made
 
 
-def test_an_operation_whose_key_never_occurs_expires(spark: SparkSession) -> None:
-    operations = operations_table(spark, [operation_row(Op("alone", 5, 7, (Watch("nowhere", 0),), "all"))])
-    nothing = events_table(spark, [])
-    assert by_spark(pipeline.resolve(operations, nothing)) == {"i": {"alone": ("expired", 7005)}}
+@cache
+def hot_outcomes(shape: str) -> Outcomes:
+    return by_brute_force(hot_traces()[shape], "inclusive")
 
 
-def test_nothing_in_nothing_out(spark: SparkSession) -> None:
-    assert by_spark(pipeline.resolve(operations_table(spark, []), events_table(spark, []))) == {}
+def test_cutting_hot_keys_changes_no_outcome_nor_does_a_sample_that_misses_them(spark: SparkSession) -> None:
+    made = hot_traces()
+    operations = operations_table(
+        spark, [operation_row(op, shape) for shape, trace in made.items() for op in trace.operations]
+    )
+    events = events_table(spark, [event_row(event, shape) for shape, trace in made.items() for event in trace.events])
+    cut = by_spark(pipeline.resolve(operations, events, unique_ids=True, sample=Sample(fraction=0.2, piece=10)))
+    whole = by_spark(pipeline.resolve(operations, events, unique_ids=True, sample=Sample(fraction=0.001, piece=10)))
+    for shape in made:
+        assert cut[shape] == whole[shape] == hot_outcomes(shape), shape
+    ends = Counter(outcome for shape in made for outcome, _ in hot_outcomes(shape).values())
+    assert min(ends["completed"], ends["expired"]) > 100
 
 
-def test_keys_belong_to_their_instance(spark: SparkSession) -> None:
-    op = Op("op", 0, 10, (Watch("k", 1),), "all")
-    operations = operations_table(spark, [operation_row(op, "a"), operation_row(op, "b"), operation_row(op, "ab")])
-    events = events_table(spark, [event_row(Event("k", 3, 1), "a"), event_row(Event("bk", 4, 1), "a")])
-    found = by_spark(pipeline.resolve(operations, events))
-    assert found == {"a": {"op": ("completed", 3)}, "b": {"op": ("expired", 10_000)}, "ab": {"op": ("expired", 10_000)}}
+def test_the_pieces_of_a_hot_key_are_of_one_size() -> None:
+    """Whatever the shape: a piece gets its share of events and operations, and a row of each chunk at most."""
+    made = hot_traces()
+    for shape, trace in made.items():
+        required = [op.watches[0].required for op in trace.operations]
+        hot = HotKeys({7: sorted([event.progress for event in trace.events] + required)[40::40]})
+        rows = np.array([(7, 8, event.progress, event.at) for event in trace.events])
+        sent = hot.cut_events(rows)
+        assert len(sent) <= len(trace.events) + 20
+        packed = Staircases(sent.ravel().data)
+        places = np.full(len(trace.operations), 7)
+        hot.cut_operations(places, np.array(required))
+        steps = np.frombuffer(packed.steps, np.int64)[::4]
+        sizes = Counter(steps.tolist()) + Counter(places.tolist())
+        assert max(sizes.values()) <= 85, f"{shape}: {sorted(sizes.values())}"
+        assert len({place >> 54 for place in sizes}) > 10, f"{shape}: the pieces are on few shards"
 
 
-def test_waits_are_in_milliseconds_and_kinds_are_kept(spark: SparkSession) -> None:
-    row = operation_row(Op("op", 250, 10, (Watch("k", 1),), "all")) | {"kind": None}
-    outcome = pipeline.resolve(operations_table(spark, [row]), events_table(spark, [event_row(Event("k", 1500, 1))]))
-    assert outcome.collect() == [
-        ("i", "op", None, "completed", (EPOCH + timedelta(microseconds=1500)).replace(tzinfo=None), 1.25)
-    ]
+def test_the_cuts_are_every_so_many_rows_of_a_hot_key(spark: SparkSession) -> None:
+    rows = [operation_row(Op(f"{n}", 0, 1, (Watch("k", n),), "all")) for n in range(250)]
+    happened = [event_row(Event("k", 0, n)) for n in range(250, 500)] + [event_row(Event("cold", 0, 1))] * 100
+    operations, events = operations_table(spark, rows), events_table(spark, happened)
+    column = cuts_once_a_partition(operations, events, Sample(fraction=1.0, piece=100)).alias("cuts")
+    found = [row.cuts for row in spark.range(0, 100, 1, 3).select(column).collect()]
+    assert len(found) - found.count(None) == 3
+    assert [sorted(cut["cuts"]) for cut in json.loads(found[0])] == [[100, 200, 300, 400]]
+
+
+# -- one query for all that is small -------------------------------------------------------------------------------
 
 
 LAST = 9_223_372_036_854_775_807
@@ -206,47 +228,113 @@ BROKEN: dict[str, dict[str, Any]] = {
 }
 
 
-def test_o4_what_cannot_be_resolved_is_set_aside_with_its_reason(spark: SparkSession) -> None:
-    good = operation_row(Op("good", 0, 10, (Watch("k", 1),), None))
-    rows = [good] + [good | {"op_id": reason} | change for reason, change in BROKEN.items()]
-    rows += [good | {"op_id": "null watches", "watches": None}, good | {"op_id": "huge", "timeout_ms": LAST}]
-    operations = operations_table(spark, [row | {"kind": str(row["op_id"])} for row in rows])
+class Small(NamedTuple):
+    """The answers for the small cases, each of which has an instance of its own."""
+
+    outcomes: dict[str, Outcomes]
+    rows: dict[str, Any]  # by op_id
+    operations_aside: list[Any]
+    events_aside: list[Any]
+
+
+def small_operations() -> list[dict[str, Any]]:
+    alone = Op("alone", 5, 7, (Watch("nowhere", 0),), "all")
+    op = Op("op", 0, 10, (Watch("k", 1),), "all")
+    good = operation_row(Op("good", 0, 10, (Watch("k", 1),), None), "broken")
+    twice = op._replace(op_id="twice", start=4)
+    broken = [good] + [good | {"op_id": reason} | change for reason, change in BROKEN.items()]
+    broken += [good | {"op_id": "null watches", "watches": None}, good | {"op_id": "huge", "timeout_ms": LAST}]
+    return [
+        operation_row(alone, "alone"),
+        *(operation_row(op, instance) for instance in ("a", "b", "ab")),
+        operation_row(op._replace(op_id="waits", start=250), "waits") | {"kind": None},
+        *(row | {"kind": str(row["op_id"])} for row in broken),
+        *(operation_row(op, instance) for op, instance in [(twice, "twice"), (twice, "twice"), (twice, "other")]),
+        operation_row(twice._replace(start=2), "twice"),
+        operation_row(twice._replace(start=1, timeout_ms=-1), "twice"),  # invalid: it takes nobody's place
+        *(operation_row(twice._replace(op_id=f"{n}"), "twice") for n in range(50)),
+    ]
+
+
+def small_events() -> list[dict[str, Any]]:
+    event = event_row(Event("k", 3, 1), "broken")
+    return [
+        event_row(Event("k", 3, 1), "a"),
+        event_row(Event("bk", 4, 1), "a"),
+        event_row(Event("k", 1500, 1), "waits"),
+        event,
+        *(event | {name: None} for name in EVENTS.fieldNames()),
+    ]
+
+
+@pytest.fixture(scope="module")
+def small(spark: SparkSession) -> Small:
+    operations, events = operations_table(spark, small_operations()), events_table(spark, small_events())
+    outcomes = pipeline.resolve(operations, events).persist()
     aside = pipeline.invalid_operations(operations)
     assert aside.columns == [*OPERATIONS.fieldNames(), "reason"]
-    reasons = {row.kind: row.reason for row in aside.collect()}
+    answers = Small(
+        by_spark(outcomes),
+        {row.op_id: row for row in outcomes.collect()},
+        aside.collect(),
+        pipeline.invalid_events(events).collect(),
+    )
+    outcomes.unpersist()
+    return answers
+
+
+def test_an_operation_whose_key_never_occurs_expires(small: Small) -> None:
+    assert small.outcomes["alone"] == {"alone": ("expired", 7005)}
+
+
+def test_keys_belong_to_their_instance(small: Small) -> None:
+    assert [small.outcomes[instance]["op"] for instance in ("a", "b", "ab")] == [
+        ("completed", 3),
+        ("expired", 10_000),
+        ("expired", 10_000),
+    ]
+
+
+def test_waits_are_in_milliseconds_and_kinds_are_kept(small: Small) -> None:
+    at = (EPOCH + timedelta(microseconds=1500)).replace(tzinfo=None)
+    assert small.rows["waits"] == ("waits", "waits", None, "completed", at, 1.25)
+    assert small.rows["alone"].kind == "TEST"
+
+
+def test_o4_what_cannot_be_resolved_is_set_aside_with_its_reason(small: Small) -> None:
+    assert small.outcomes["broken"] == {"good": ("completed", 3)}
+    reasons = {row.kind: row.reason for row in small.operations_aside if row.instance in ("broken", None)}
     assert reasons == {str(BROKEN[reason].get("op_id", reason)): reason for reason in BROKEN} | {
         "null watches": "no watches",
         "huge": "the deadline is beyond the last timestamp",
     }
-    outcomes = pipeline.resolve(operations, events_table(spark, [event_row(Event("k", 3, 1))]))
-    assert by_spark(outcomes) == {"i": {"good": ("completed", 3)}}
 
 
-def test_o4_of_one_id_the_first_counts_and_the_rest_is_set_aside(spark: SparkSession) -> None:
-    op = Op("twice", 4, 10, (Watch("k", 1),), "all")
-    rows = [operation_row(op), operation_row(op), operation_row(op._replace(start=2)), operation_row(op, "other")]
-    rows.append(operation_row(op._replace(start=1, timeout_ms=-1)))  # invalid: it takes nobody's place
-    operations = operations_table(spark, rows + [operation_row(op._replace(op_id=f"{n}")) for n in range(50)])
-    found = by_spark(pipeline.resolve(operations, events_table(spark, [])))
-    assert found["other"] == {"twice": ("expired", 10_004)}
-    assert found["i"] == {"twice": ("expired", 10_002)} | {f"{n}": ("expired", 10_004) for n in range(50)}
-    aside = pipeline.invalid_operations(operations).select("op_id", F.unix_micros("start") - EPOCH_US, "reason")
-    assert sorted(map(tuple, aside.collect())) == [
+def test_o4_of_one_id_the_first_counts_and_the_rest_is_set_aside(small: Small) -> None:
+    assert small.outcomes["other"] == {"twice": ("expired", 10_004)}
+    assert small.outcomes["twice"] == {"twice": ("expired", 10_002)} | {f"{n}": ("expired", 10_004) for n in range(50)}
+    aside = [row for row in small.operations_aside if row.instance == "twice"]
+    began = EPOCH.replace(tzinfo=None)
+    assert sorted((row.op_id, (row.start - began) // timedelta(microseconds=1), row.reason) for row in aside) == [
         ("twice", 1, "timeout_ms is negative"),
         ("twice", 4, "duplicate op_id"),
         ("twice", 4, "duplicate op_id"),
     ]
 
 
-def test_events_without_a_value_change_nothing_and_can_be_seen(spark: SparkSession) -> None:
-    good = event_row(Event("k", 3, 1))
-    rows = [good] + [good | {name: None} for name in EVENTS.fieldNames()]
-    events = events_table(spark, rows)
-    assert sorted(row.reason for row in pipeline.invalid_events(events).collect()) == [
-        "no at", "no instance", "no key", "no progress",
-    ]  # fmt: skip
-    operations = operations_table(spark, [operation_row(Op("op", 0, 10, (Watch("k", 1),), "all"))])
-    assert by_spark(pipeline.resolve(operations, events)) == {"i": {"op": ("completed", 3)}}
+def test_o4_every_operation_is_resolved_or_set_aside(small: Small) -> None:
+    assert len(small_operations()) == sum(map(len, small.outcomes.values())) + len(small.operations_aside)
+
+
+def test_events_without_a_value_change_nothing_and_can_be_seen(small: Small) -> None:
+    assert sorted(row.reason for row in small.events_aside) == ["no at", "no instance", "no key", "no progress"]
+
+
+# -- the plan ------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_in_nothing_out(spark: SparkSession) -> None:
+    assert by_spark(pipeline.resolve(operations_table(spark, []), events_table(spark, []))) == {}
 
 
 def test_a_wrong_table_is_refused_by_the_column_what_it_is_and_should_be(spark: SparkSession) -> None:
@@ -266,29 +354,86 @@ def test_nothing_runs_before_an_action(spark: SparkSession) -> None:
     pipeline.resolve(operations_table(spark, []), broken)
 
 
-def test_both_steps_read_one_shuffle(spark: SparkSession) -> None:
-    """Operations with several watches take a second step; the events are packed, sorted and shuffled once for both."""
-    operations, events = tables(spark, traces()[:50])
-    plan = pipeline.resolve(operations, events)._jdf.queryExecution().executedPlan().toString()
-    assert plan.count("ReusedExchange") >= 1
-    assert plan.count("REPARTITION_BY_NUM") - plan.count("ReusedExchange") <= 4
+def executed_plan(outcomes: DataFrame) -> str:
+    """What Spark ran, or will run."""
+    plan = outcomes._jdf.queryExecution().executedPlan().toString()
+    return str(plan).partition("\n+- == Initial Plan")[0]  # those of subqueries stand further to the right
 
 
-def test_packed_events_keep_every_row_and_only_their_shard() -> None:
-    """The map side: what goes in comes out, by shard, whatever the batches were."""
+def test_both_steps_read_one_shuffle_and_one_sample(spark: SparkSession) -> None:
+    """Operations with several watches take a second step; the rows are packed, sorted and shuffled once for both."""
+    plan = executed_plan(pipeline.resolve(*tables(spark, traces()[:50]), unique_ids=True))
+    assert plan.count("MapInArrow pack_events") == 1
+    assert plan.count("ReusedExchange [order") == 1
+    assert plan.count("MapInArrow partial") == 2
+    assert plan.count("collect_list") <= 6, "the sample is read more than once"
+
+
+def test_no_second_step_where_no_operation_has_several_watches(spark: SparkSession) -> None:
+    single = Trace([Op("op", 0, 10, (Watch("k", 1),), "all")], [Event("k", 3, 1)])
+    several = single._replace(operations=[Op("op", 0, 10, (Watch("k", 1), Watch("k", 0)), "all")])
+    adaptive = str(spark.conf.get("spark.sql.adaptive.enabled"))
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    try:
+        for trace, skipped in ((single, True), (several, False)):
+            outcomes = pipeline.resolve(*tables(spark, [trace]), unique_ids=True)
+            assert [(row.op_id, row.outcome) for row in outcomes.collect()] == [("op", "completed")]
+            assert ("LocalTableScan <empty>, [order" in executed_plan(outcomes)) == skipped
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+
+
+# -- what runs in the workers, without Spark -----------------------------------------------------------------------
+
+
+def keyed_events(count: int, parts: int) -> tuple[list[tuple[int, int, int, int]], list[pa.RecordBatch]]:
+    """Some rows of `pack_events`' input, and in so many batches."""
     dice = random.Random(1)
-    rows = [(dice.randrange(1 << 62), dice.randrange(-9, 9), dice.randrange(9), dice.randrange(9)) for _ in range(5000)]
-    batches = [
-        pa.RecordBatch.from_arrays(
-            [pa.array(column) for column in zip(*rows[n : n + 700], strict=True)], ["a", "b", "c", "d"]
-        )
-        for n in range(0, 5000, 700)
-    ]
-    unpacked = []
-    for batch in kernel.pack_events(batches):
-        for order, packed in zip(batch["order"].to_pylist(), batch["events"].to_pylist(), strict=True):
-            values = memoryview(packed).cast("q")
-            some = [tuple(values[n : n + 4]) for n in range(0, len(values), 4)]
-            assert {row[0] % kernel.SHARDS for row in some} == {order // 2}
-            unpacked += some
-    assert sorted(unpacked) == sorted(rows)
+    keys = [(dice.randrange(-(1 << 63), 1 << 63), n) for n in range(40)]
+    rows = [(*dice.choice(keys), dice.randrange(-9, 9), dice.randrange(9)) for _ in range(count)]
+    cuts = ["[]"] + [None] * (count - 1)
+    table = pa.table([*zip(*rows, strict=True), cuts], ["place", "identity", "progress", "at_us", "cuts"])
+    return rows, table.to_batches(max_chunksize=count // parts)
+
+
+def test_packed_events_are_the_steps_of_their_shards() -> None:
+    """The map side: what comes out is the staircases of what goes in, by shard, whatever the batches were."""
+    rows, batches = keyed_events(5000, 7)
+    steps = array("q")
+    for batch in pack_events(batches):
+        for order, packed in zip(batch["order"].to_pylist(), batch["packed"].to_pylist(), strict=True):
+            steps.frombytes(packed)
+            shards = {(place >> 54) + SHARDS // 2 for place in memoryview(packed).cast("q")[::4]}
+            assert (shards, order % KINDS) == ({order // KINDS}, 0)
+    whole = Staircases(array("q", [value for row in rows for value in row]))
+    assert list(steps) == list(whole.steps)
+
+
+def test_a_chunk_is_bounded_in_rows_and_in_bytes() -> None:
+    _, batches = keyed_events(10_000, 10)
+    assert [chunk.num_rows for chunk in chunks(batches * 60)] == [1000 * 263, 1000 * 263, 1000 * 74]
+    wide = [pa.record_batch({"text": ["x" * (1 << 20)] * 40})] * 3
+    assert [chunk.num_rows for chunk in chunks(wide)] == [80, 40]
+
+
+def test_a_task_without_the_cuts_or_with_others_is_refused() -> None:
+    """Rows that were placed by different cuts would not find each other: better no outcome than a wrong one."""
+    _, batches = keyed_events(100, 2)
+    with pytest.raises(RuntimeError, match="the first row of a partition has no cuts"):
+        list(pack_events(batches[1:]))
+    place = batches[0].column("place")[0].as_py()
+    some = json.dumps([{"place": place, "cuts": [1]}])
+    other = pa.array([some] + [None] * (batches[1].num_rows - 1))
+    cut_otherwise = list(pack_events([batches[1].set_column(4, "cuts", other)]))
+    with pytest.raises(RuntimeError, match="the sample of hot keys was read twice and differs"):
+        list(first_reached([*pack_events(batches[:1]), *cut_otherwise], "inclusive"))
+
+
+@pytest.mark.parametrize("repeated", [0, 1, 300])
+def test_ids_that_are_there_twice_are_found(spark: SparkSession, repeated: int) -> None:
+    """All of them and no other, over chunks and tasks, each group once."""
+    rows = spark.range(0, 3000, 1, 4).selectExpr("'i' AS instance", f"concat('op-', id % {3000 - repeated}) AS op_id")
+    again = spark.range(repeated).selectExpr("'i' AS instance", "concat('op-', id) AS op_id")
+    expected = {row[0] for row in again.selectExpr(GROUP).collect()}
+    found = [row[0] for row in groups_of_repeated(rows).collect()]
+    assert sorted(found) == sorted(expected)

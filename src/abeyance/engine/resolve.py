@@ -10,14 +10,19 @@ which is a staircase: walk its events from the greatest progress down, and keep 
 before it. An operation with a start and a deadline is then one binary search: F at or before the start completes at the
 start, F up to the deadline completes at F, else it expires.
 
+Staircases are merged by building one from the steps of both: what is no step among some events is none among more. So
+a table's events can be reduced piece by piece, anywhere, in any order.
+
 Because the start plays no part, a key may be cut anywhere along its *progress*: a piece needs no event of another, only
 the least `at` of all that lies above it. (The pipeline cuts hot keys so.)
 
 A key is two 64-bit integers, `place` and `identity`: the caller's hashes, or row numbers. Ties in time need no sorting:
 an event at the very start or deadline is one comparison, progress first (O3).
 
-Cost: O(n log n) for n events (merge sort, Knuth, TAOCP 3, 5.2.4), O(log n) an operation. Memory: 40 bytes an event
-while it is built, 32 a step that was kept. Nothing is shared: staircases never change once built.
+Cost: O(log n) an operation. Building sorts: O(n) by place where places are hashes, then each key's k events by merging
+in O(k log k), less where they are sorted runs already, such as the steps of staircases (bucket sort and merge sort,
+Knuth, TAOCP 3, 5.2.5 and 5.2.4). Memory: 40 bytes an event while it is built, 32 a step that was kept. Nothing is
+shared: staircases never change once built.
 """
 
 from __future__ import annotations
@@ -35,12 +40,14 @@ NEVER = (1 << 63) - 1  # what `first_reached` writes for "not in time"
 _NEVER = NEVER  # C constants when compiled
 _WIDTH = 4
 _MOST_ROWS = (1 << 31) - 1  # a row number is 32 bits
+_BUCKET = 8  # rows to a bucket, on the average, where places are spread evenly
+_BLOCK = 8  # so many rows are sorted by insertion
 
 
 class Staircases:
     """The staircases of all the keys that some events name."""
 
-    __slots__ = ("_at", "_identity", "_place", "_progress", "_steps")
+    __slots__ = ("_count", "_steps")
 
     def __init__(self, events: ReadableBuffer) -> None:
         """Build from rows of four integers: place, identity, progress, at; in any order, duplicates and all.
@@ -55,25 +62,19 @@ class Staircases:
             raise ValueError(f"{count:,} events are too many at a time: the most is {_MOST_ROWS:,}")
         order = zeros("i", count)
         other = zeros("i", count)
-        if _sort(rows, order, other):
-            order = other
-        self._steps = _count_steps(rows, order)
-        self._place = zeros("q", self._steps)
-        self._identity = zeros("q", self._steps)
-        self._progress = zeros("q", self._steps)
-        self._at = zeros("q", self._steps)
+        _sort(rows, order, other)
+        self._count = _count_steps(rows, order)
+        self._steps = zeros("q", self._count * _WIDTH)
         self._keep(rows, order)
 
     def __len__(self) -> int:
         """How many steps there are, over all keys."""
-        return self._steps
+        return self._count
 
     @property
     def steps(self) -> memoryview:
-        """The steps, rows as events are: by place, by identity, from the greatest progress down. A copy."""
-        rows = zeros("q", self._steps * _WIDTH)
-        self._copy(rows)
-        return memoryview(rows)
+        """The steps, rows as events are: by place, by identity, from the greatest progress down. Nothing is copied."""
+        return memoryview(self._steps)
 
     def first_reached(
         self,
@@ -112,25 +113,16 @@ class Staircases:
     # -- in C when compiled --------------------------------------------------------------------------------
 
     def _keep(self, rows: memoryview, order: array[int]) -> None:
-        """Fill the columns with the rows that are steps."""
+        """Copy the rows that are steps."""
         kept = 0
         last = -1
         for position in range(len(order)):
             row = order[position]
-            if _is_step(rows, last, row) and kept < self._steps:
+            if _is_step(rows, last, row) and kept < self._count:
                 last = row
-                self._place[kept] = rows[_WIDTH * row]
-                self._identity[kept] = rows[_WIDTH * row + 1]
-                self._progress[kept] = rows[_WIDTH * row + 2]
-                self._at[kept] = rows[_WIDTH * row + 3]
+                for column in range(_WIDTH):
+                    self._steps[_WIDTH * kept + column] = rows[_WIDTH * row + column]
                 kept += 1
-
-    def _copy(self, rows: array[int]) -> None:
-        for step in range(self._steps):
-            rows[_WIDTH * step] = self._place[step]
-            rows[_WIDTH * step + 1] = self._identity[step]
-            rows[_WIDTH * step + 2] = self._progress[step]
-            rows[_WIDTH * step + 3] = self._at[step]
 
     def _judge(
         self,
@@ -147,7 +139,7 @@ class Staircases:
             if step < 0:
                 reached[row] = _NEVER
                 continue
-            at = self._at[step]
+            at = self._steps[_WIDTH * step + 3]
             if at <= starts[row]:
                 reached[row] = starts[row]
             elif at < deadlines[row] or (at == deadlines[row] and not exclusive):
@@ -158,7 +150,7 @@ class Staircases:
     def _find(self, place: int, identity: int, required: int) -> int:
         """The key's last step, walking down, whose progress is at least `required`; -1 if there is none."""
         low = 0
-        high = self._steps
+        high = self._count
         while low < high:  # steps before `low` come no later than the one looked for, those from `high` on do
             middle = (low + high) >> 1
             if self._comes_after(middle, place, identity, required):
@@ -166,16 +158,17 @@ class Staircases:
             else:
                 low = middle + 1
         low -= 1
-        if low >= 0 and self._place[low] == place and self._identity[low] == identity:
+        if low >= 0 and self._steps[_WIDTH * low] == place and self._steps[_WIDTH * low + 1] == identity:
             return low
         return -1
 
     def _comes_after(self, step: int, place: int, identity: int, required: int) -> bool:
-        if self._place[step] != place:
-            return self._place[step] > place
-        if self._identity[step] != identity:
-            return self._identity[step] > identity
-        return self._progress[step] < required
+        step *= _WIDTH
+        if self._steps[step] != place:
+            return self._steps[step] > place
+        if self._steps[step + 1] != identity:
+            return self._steps[step + 1] > identity
+        return self._steps[step + 2] < required
 
 
 def _comes_before(rows: memoryview, one: int, other: int) -> bool:
@@ -210,32 +203,92 @@ def _count_steps(rows: memoryview, order: array[int]) -> int:
     return steps
 
 
-def _sort(rows: memoryview, order: array[int], other: array[int]) -> bool:
-    """Sort row numbers by bottom-up merging; whether the outcome stands in `other`, else in `order`."""
+# -- sorting row numbers: into buckets by place, then each bucket ------------------------------------------------
+
+
+def _sort(rows: memoryview, order: array[int], other: array[int]) -> None:
+    """Fill `order` with the row numbers in their order; `other`, as long, is room for merging."""
     count = len(order)
-    for position in range(count):
-        order[position] = position
-    width = 1
-    there = False
-    while width < count:
-        low = 0
-        while low < count:
-            middle = min(low + width, count)
-            high = min(middle + width, count)
+    if count == 0:
+        return
+    low, high = _place(rows, 0), _place(rows, 0)
+    for row in range(count):
+        low = min(low, _place(rows, row))
+        high = max(high, _place(rows, row))
+    shift = 0
+    while (high - low) >> shift >= count // _BUCKET + 1:
+        shift += 1
+    ends = zeros("i", ((high - low) >> shift) + 1)
+    _fill_buckets(rows, order, ends, low, shift)
+    begin = 0
+    for bucket in range(len(ends)):
+        _sort_bucket(rows, order, other, begin, ends[bucket])
+        begin = ends[bucket]
+
+
+def _place(rows: memoryview, row: int) -> int:
+    """Half of a row's place, so that the difference of any two is a 64-bit integer."""
+    return rows[_WIDTH * row] >> 1
+
+
+def _fill_buckets(rows: memoryview, order: array[int], ends: array[int], low: int, shift: int) -> None:
+    """Count the rows of each bucket, and put their numbers there; `ends`, zeros at first, are where buckets end."""
+    for row in range(len(order)):
+        ends[(_place(rows, row) - low) >> shift] += 1
+    total = 0
+    for bucket in range(len(ends)):
+        count = ends[bucket]
+        ends[bucket] = total
+        total += count
+    for row in range(len(order)):
+        bucket = (_place(rows, row) - low) >> shift
+        order[ends[bucket]] = row
+        ends[bucket] += 1
+
+
+def _sort_bucket(rows: memoryview, order: array[int], other: array[int], low: int, high: int) -> None:
+    """Sort [low, high) of `order`: blocks by insertion, then bottom-up merging."""
+    begin = low
+    while begin < high:
+        _insert(rows, order, begin, min(begin + _BLOCK, high))
+        begin += _BLOCK
+    width = _BLOCK
+    there = False  # whether the outcome of the last pass stands in `other`
+    while width < high - low:
+        begin = low
+        while begin < high:
+            middle = min(begin + width, high)
+            end = min(middle + width, high)
             if there:
-                _merge(rows, other, order, low, middle, high)
+                _merge(rows, other, order, begin, middle, end)
             else:
-                _merge(rows, order, other, low, middle, high)
-            low = high
+                _merge(rows, order, other, begin, middle, end)
+            begin = end
         there = not there
         width *= 2
-    return there
+    if there:
+        for position in range(low, high):
+            order[position] = other[position]
+
+
+def _insert(rows: memoryview, order: array[int], low: int, high: int) -> None:
+    """Sort a few rows by insertion."""
+    for position in range(low + 1, high):
+        row = order[position]
+        to = position
+        while to > low and _comes_before(rows, row, order[to - 1]):
+            order[to] = order[to - 1]
+            to -= 1
+        order[to] = row
 
 
 def _merge(rows: memoryview, source: array[int], target: array[int], low: int, middle: int, high: int) -> None:
     """Merge two sorted runs, [low, middle) and [middle, high), into the same places of `target`."""
     left = low
     right = middle
+    if middle < high and not _comes_before(rows, source[middle], source[middle - 1]):
+        right = high  # one run already: only to be copied
+        middle = high
     for position in range(low, high):
         if right >= high or (left < middle and not _comes_before(rows, source[right], source[left])):
             target[position] = source[left]

@@ -96,6 +96,12 @@ def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": java_options,
         **_MEANING,
+        # Spark measures a batch for Python after each row unless its bytes are unlimited, which takes as long as
+        # writing it. So its rows are limited instead.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+        # To remember the line of Python of every column costs a call of the JVM each.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.parquet.compression.codec": "zstd",
     }
     local = _LOCAL.match(master)

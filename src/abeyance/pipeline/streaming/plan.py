@@ -21,7 +21,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.resolver.validity import deadline_us, event_reason, operation_reason
+from abeyance.pipeline.resolver.validity import DEADLINE_US, EVENT_REASON, OPERATION_REASON
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, UNREADABLE, UNREADABLE_ROW, check_table
 from abeyance.pipeline.streaming.aside import TIME_FORMAT
 from abeyance.pipeline.streaming.end import end_rows
@@ -138,7 +138,7 @@ _ROCKSDB: Final = _STATE + "RocksDBStateStoreProvider"
 
 def _watches(operations: DataFrame) -> DataFrame:
     """Return one row a watch (`layout.WATCHES`, `reason` and `row`), and one of each operation that has a `reason`."""
-    checked_rows = _with_reason(operations, OPERATIONS, operation_reason())
+    checked_rows = _with_reason(operations, OPERATIONS, F.expr(OPERATION_REASON))
     several = F.size("watches") > 1
     sign = F.when(F.col("condition") == "any", -1).otherwise(1)
     exploded = checked_rows.select(
@@ -152,7 +152,7 @@ def _watches(operations: DataFrame) -> DataFrame:
         *_hashes(F.col("instance"), F.col("_one.key")),
         F.col("_one.required").alias("required"),
         F.unix_micros("start").alias("start"),
-        deadline_us().alias("deadline"),
+        F.expr(DEADLINE_US).alias("deadline"),
         F.when(several, F.size("watches") * sign).otherwise(0).cast("int").alias("combine"),
         "watch",
         F.xxhash64("instance", "op_id").alias("operation"),
@@ -165,7 +165,7 @@ def _watches(operations: DataFrame) -> DataFrame:
 
 def _events(events: DataFrame) -> DataFrame:
     """Return `layout.EVENTS`, `reason` and `row`."""
-    return _with_reason(events, EVENTS, event_reason()).select(
+    return _with_reason(events, EVENTS, F.expr(EVENT_REASON)).select(
         "instance",
         "key",
         *_hashes(F.col("instance"), F.col("key")),

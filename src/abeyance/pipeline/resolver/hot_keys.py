@@ -1,0 +1,149 @@
+"""Hot keys, cut along their progress, so that no task gets more of a key than it can hold.
+
+What an operation needs of its key is the first time at which progress reached `required` (see engine.resolve), so a key
+may be cut along its progress. A sample, read beforehand, holds one in 1,024 rows; a key with more than 128 rows in it
+is cut at every 128th of them, sorted by progress (or `required`). So a piece has some 131,072 rows, whatever the size
+of its key: the cuts of a key grow with it, and all of them together are one in 131,072 rows of the tables.
+
+    piece n holds   events with cut n-1 <= progress < cut n;
+                    of each packed chunk one row (cut n, the least `at` of its events with progress >= cut n);
+                    operations with cut n-1 <= required <= cut n, one of several such pieces where cuts coincide
+
+A progress that is as frequent as several pieces makes cuts coincide: operations that require just that are spread over
+the pieces between, which hold nothing but what they are told; its events are a few steps, since chunks are reduced.
+Cutting changes no outcome, so a sample is good enough; a hot key that it missed would only make one task longer.
+
+A key is known by two 64-bit hashes with different seeds, *place* and *identity*. Two keys of one table with both the
+same would be mixed up; the chance of that is below 10**-19 for a billion keys.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+__all__ = ["DEFAULT_SAMPLE", "IDENTITY", "PLACE", "HotKeys", "Integers", "Sample", "cuts_once_a_partition"]
+
+Integers = npt.NDArray[np.int64]
+
+PLACE: Final = "xxhash64(instance, key)"
+IDENTITY: Final = "xxhash64(1, instance, key)"
+
+_GOLDEN: Final = np.int64(-7046029254386353131)  # 2**64 over the golden ratio: multiples of it are spread evenly
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The share of rows in the sample, and how many rows of it make a piece."""
+
+    fraction: float
+    piece: int
+
+
+DEFAULT_SAMPLE: Final = Sample(1 / 1024, 128)
+
+
+# -- in the plan ---------------------------------------------------------------------------------------------------
+
+
+def cuts_once_a_partition(operations: DataFrame, events: DataFrame, sample: Sample = DEFAULT_SAMPLE) -> Column:
+    """Return a column that has all hot keys and their cuts in the first row of each partition, and else null.
+
+    The cuts are a scalar subquery: Spark runs it once, before the job. (A join would carry them along in every row.)
+    They are text, since Spark may take a time that grows with the square of its rows to hand over a nested column.
+    """
+    # Sampled before anything is computed of a row: most are only skipped.
+    few = (table.sample(fraction=sample.fraction, seed=1) for table in (operations, events))
+    watched = next(few).selectExpr("instance", "inline(watches)").selectExpr(f"{PLACE} AS place", "required AS value")
+    happened = next(few).selectExpr(f"{PLACE} AS place", "progress AS value")
+    cuts = f"transform(sequence(1, int((size(row) - 1) div {sample.piece})), n -> row[n * {sample.piece}]) AS cuts"
+    found = (
+        watched.union(happened)
+        .where("value IS NOT NULL")
+        .groupBy("place")
+        .agg(F.expr("sort_array(collect_list(value)) AS row"))
+        .where(f"size(row) > {sample.piece}")
+        .selectExpr("place", cuts)
+        .agg(F.expr("to_json(collect_list(struct(place, cuts)))"))
+    )
+    return F.when(F.expr("(monotonically_increasing_id() & ((1L << 33) - 1)) = 0"), found.scalar())
+
+
+# -- in the workers ------------------------------------------------------------------------------------------------
+
+
+class _Rows(NamedTuple):
+    """The rows of one hot key among some."""
+
+    place: np.int64
+    cuts: Integers
+    rows: Integers
+
+
+class HotKeys:
+    """The hot keys of the tables and where they are cut."""
+
+    def __init__(self, cuts: dict[int, list[int]]) -> None:
+        self._places: Integers = np.array(sorted(cuts), np.int64)
+        self._cuts: list[Integers] = [np.array(cuts[place], np.int64) for place in sorted(cuts)]
+
+    @classmethod
+    def read(cls, column: pa.Array) -> HotKeys:
+        """Read them where `cuts_once_a_partition` put them: in the first row of the first batch."""
+        text = column[0].as_py()
+        if text is None:
+            raise RuntimeError("the first row of a partition has no cuts: its rows were filtered or moved by the plan")
+        return cls({key["place"]: key["cuts"] for key in json.loads(text)})
+
+    def fingerprint(self) -> int:
+        """Return a number by which to see that two tasks cut alike."""
+        return zlib.crc32(np.concatenate([self._places, *self._cuts]).tobytes())
+
+    def cut_events(self, events: Integers) -> Integers:
+        """Move the rows (place, identity, progress, at) of hot keys to their pieces; return all, and what is told.
+
+        O(log c) an event of a key with c cuts, and a row a piece that has one below it.
+        """
+        told = []
+        for place, cuts, rows in self._among(events[:, 0]):
+            some = events[rows]
+            piece = np.searchsorted(cuts, some[:, 2], side="right")
+            events[rows, 0] = _place(place, piece)
+            first = np.full(len(cuts) + 1, np.iinfo(np.int64).max)
+            np.minimum.at(first, piece, some[:, 3])
+            below = np.arange(piece.max())
+            above = np.minimum.accumulate(first[::-1])[::-1][1 : len(below) + 1]
+            told.append(np.column_stack((_place(place, below), np.full(len(below), some[0, 1]), cuts[below], above)))
+        return np.concatenate((events, *told)) if told else events
+
+    def cut_operations(self, places: Integers, required: Integers) -> None:
+        """Move the places of operations on hot keys to those of their pieces. O(log c) an operation."""
+        for place, cuts, rows in self._among(places):
+            lowest = np.searchsorted(cuts, required[rows], side="left")
+            highest = np.searchsorted(cuts, required[rows], side="right")
+            places[rows] = _place(place, lowest + np.arange(len(rows)) % (highest - lowest + 1))
+
+    def _among(self, places: Integers) -> Iterator[_Rows]:
+        """Yield the hot keys that are there, with their rows."""
+        if not len(self._places):
+            return
+        nearest = np.searchsorted(self._places, places).clip(max=len(self._places) - 1)
+        hot = np.flatnonzero(self._places[nearest] == places)
+        hot = hot[np.argsort(nearest[hot], kind="stable")]
+        keys, firsts = np.unique(nearest[hot], return_index=True)
+        for key, rows in zip(keys.tolist(), np.split(hot, firsts[1:]), strict=True):
+            yield _Rows(self._places[key], self._cuts[key], rows)
+
+
+def _place(place: np.int64, piece: npt.NDArray[np.intp]) -> Integers:
+    """Return where the pieces of a key are resolved: the first at the key's own place, the others far apart."""
+    return place + piece * _GOLDEN
