@@ -26,10 +26,10 @@ Delayed operations: what waited, for what, how long, and what expired.
   abeyance analyze logs/kafka-request.log* --out result    what waited in Kafka's purgatories, as a report
   abeyance lab run enqueue --quick                         designs of timers and purgatories, compared
   abeyance resolve orders.csv payments.csv --out result    what completed in time, and what expired
-  abeyance replay logs/ --out result                       what other time-outs, ticks and wheels would have done
-  abeyance model logs/ --out result                        when produces should have completed, and when they did
   abeyance stream orders/ payments/ --out result           the same while they arrive; also from Kafka
   abeyance pending result                                  what waits in a stream now
+  abeyance replay logs/ --out result                       what other time-outs, ticks and wheels would have done
+  abeyance model logs/ --out result                        when produces should have completed, and when they did
   abeyance info                                            what runs here, and what is missing
 """
 
@@ -44,10 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     pipeline_command.add_arguments(commands)
     lab_command.add_arguments(commands)
     resolve_command.add_arguments(commands)
-    replay_command.add_arguments(commands)
-    model_command.add_arguments(commands)
     stream_command.add_arguments(commands)
     pending_command.add_arguments(commands)
+    replay_command.add_arguments(commands)
+    model_command.add_arguments(commands)
     info = commands.add_parser(
         "info",
         help="what runs here, and what is missing",

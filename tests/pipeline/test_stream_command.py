@@ -182,6 +182,9 @@ def test_what_is_refused_is_one_line(
         "stream", *files, *out, *MAPPING, "--event", "id=1"
     )
     assert "--operation-schema 'a b c': " in refusal("stream", *files, *out, "--operation-schema", "a b c")
+    assert "--tick is more than nothing and at most 1s, or off, not 5s" in refusal(
+        "stream", *files, *out, "--tick", "5s"
+    )
     assert "--to-topic needs --kafka HOST:PORT" in refusal("stream", *files, *out, "--to-topic", "t")
     refused = refusal("stream", "orders", "payments", *out, "--kafka", "127.0.0.1:1")
     assert "no Kafka broker can be reached: 127.0.0.1:1: Connection refused" in refused

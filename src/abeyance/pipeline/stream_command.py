@@ -117,7 +117,7 @@ def _add_time(parser: argparse.ArgumentParser) -> None:
         type=duration_or("off"),
         default=1.0,
         metavar="DURATION",
-        help="how often time-outs are looked for when nothing arrives (default: 1s); off: only rows move the clock",
+        help="how often time-outs are looked for when nothing arrives (default and at most: 1s); off: only rows count",
     )
     parser.add_argument(
         "--forget-after",
@@ -201,6 +201,8 @@ def _check(args: argparse.Namespace) -> None:
     for path in (args.operations, args.events):
         if args.kafka is None or "/" in path:
             check_path(path)
+    if args.tick is not None and not 0 < args.tick <= 1:
+        raise AbeyanceError(f"--tick is more than nothing and at most 1s, or off, not {args.tick:g}s")
     if args.kafka is None:
         for option in ("to_topic", "aside_topic", "kafka_config", "connector"):
             if getattr(args, option) is not None:
