@@ -1,6 +1,7 @@
 # make demo    analyse the request log of a real Apache Kafka cluster, and name the report
 # make demo-flights  resolve a public table of 336,776 flights: which had not left 15 minutes after schedule?
 # make test    all tests, with the engine compiled and interpreted
+# make test-kafka   the stream over genuine Apache Kafka, three brokers (Maven, Java; skipped, and says so, without)
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
 # make sanitize   the compiled core's tests under AddressSanitizer and PYTHONMALLOC=debug (gcc)
@@ -20,7 +21,7 @@ COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd src/abeyance/*/*/
 COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
-.PHONY: demo demo-flights test test-compiled test-interpreted test-asyncio check sanitize bench bench-spark bench-stream lab clean
+.PHONY: demo demo-flights test test-compiled test-interpreted test-kafka test-asyncio check sanitize bench bench-spark bench-stream lab clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.run: $(SET_UP)
@@ -41,7 +42,10 @@ demo-flights: $(VENV)/.run
 test: test-interpreted test-compiled
 
 test-compiled: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --ignore=tests/real_kafka
+
+test-kafka: $(VENV)/.test
+	$(BIN)/python -m pytest tests/real_kafka
 
 # The rooms below Spark, once more with every compiled module run from its own .py
 test-interpreted: $(VENV)/.test

@@ -3,8 +3,8 @@
 python -m benchmarks.spark.stream               200,000 operations and 800,000 events in 10 batches, 3 rounds
 python -m benchmarks.spark.stream --rounds 1 --methods floor abeyance
 
-Each method reads the same files, the rows of an hour a batch, from a new checkpoint; the first round warms Spark up and
-is shown but not counted. What `abeyance` finds must be what `resolve` finds over the whole tables.
+Each method reads the same files, the rows of an hour a batch, from a new checkpoint; the first round warms Spark up,
+and is shown but not counted. What `abeyance` finds must be what `resolve` finds over the whole tables.
 """
 
 from __future__ import annotations

@@ -18,9 +18,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scripts.kafka_cluster import Cluster, ClusterError
+
 from . import publish, requestlog
-from .cluster import Cluster
 from .scenario import SECONDS, play
+from .settings import SETTINGS
 from .stage import CutShortError, Event, Stage
 from .toolchain import HERE, CaptureError, Toolchain, prepare
 
@@ -34,7 +36,7 @@ OUTPUT = REPOSITORY / "examples" / "data" / "kafka-request-log"
 def capture(tools: Toolchain, run: Path, arguments: argparse.Namespace) -> list[Event]:
     """Play the scenario; the logs are below `run` afterwards."""
     print("starting three brokers ...", flush=True)
-    cluster = Cluster(tools, run, arguments.base_port, arguments.level)
+    cluster = Cluster(tools.kafka, run, arguments.base_port, settings=SETTINGS, request_level=arguments.level)
     with cluster.running():
         stage = Stage(tools, cluster, run / "clients", arguments.seconds)
         with stage.running():
@@ -65,9 +67,9 @@ def main() -> int:
         complaints = [] if arguments.unchecked else requestlog.complaints(summary)
         if complaints:
             raise CaptureError(f"the capture in {run} is not good: " + "; ".join(complaints))
-        page = publish.page(tools.kafka_version, summary, logs, events, arguments.level)
+        page = publish.page(tools.kafka.version, summary, logs, events, arguments.level)
         written = publish.publish(logs, arguments.out, page)
-    except CaptureError as error:
+    except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from .cluster import Cluster, terminate
-from .toolchain import HERE, CaptureError, Toolchain, die_with_parent
+from scripts.kafka_cluster import Cluster, die_with_parent, terminate
+
+from .toolchain import HERE, CaptureError, Toolchain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +76,7 @@ class Stage:
 
     def tool(self, name: str, main_class: str, *arguments: str | int, quiet: bool = False) -> None:
         """Start one of Kafka's own command-line tools."""
-        command = self._tools.kafka_class(
+        command = self._tools.kafka.command(
             TOOLS + main_class, "--bootstrap-server", self.cluster.bootstrap,
             *map(str, arguments), options=("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         )  # fmt: skip

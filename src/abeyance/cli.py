@@ -17,7 +17,7 @@ from abeyance.engine import is_compiled
 from abeyance.errors import AbeyanceError
 from abeyance.lab import command as lab_command
 from abeyance.pipeline import command as pipeline_command
-from abeyance.pipeline import resolve_command
+from abeyance.pipeline import model_command, pending_command, replay_command, resolve_command, stream_command
 from abeyance.pipeline.java import find_java
 
 _DESCRIPTION = """\
@@ -26,6 +26,10 @@ Delayed operations: what waited, for what, how long, and what expired.
   abeyance analyze logs/kafka-request.log* --out result    what waited in Kafka's purgatories, as a report
   abeyance lab run enqueue --quick                         designs of timers and purgatories, compared
   abeyance resolve orders.csv payments.csv --out result    what completed in time, and what expired
+  abeyance stream orders/ payments/ --out result           the same while they arrive; also from Kafka
+  abeyance pending result                                  what waits in a stream now
+  abeyance replay logs/ --out result                       what other time-outs, ticks and wheels would have done
+  abeyance model logs/ --out result                        when produces should have completed, and when they did
   abeyance info                                            what runs here, and what is missing
 """
 
@@ -40,6 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     pipeline_command.add_arguments(commands)
     lab_command.add_arguments(commands)
     resolve_command.add_arguments(commands)
+    stream_command.add_arguments(commands)
+    pending_command.add_arguments(commands)
+    replay_command.add_arguments(commands)
+    model_command.add_arguments(commands)
     info = commands.add_parser(
         "info",
         help="what runs here, and what is missing",

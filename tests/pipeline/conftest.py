@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyance.pipeline import spark_session
+from pipeline.long_known import Known, known_tables
 
 SHIPPED = Path(__file__).parents[2] / "examples" / "data" / "kafka-request-log"
 
@@ -21,6 +22,11 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session("local[2]", "abeyance tests", brief=True, config={"spark.sql.shuffle.partitions": "3"})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def known(spark: SparkSession) -> Known:
+    return known_tables(spark)
 
 
 @cache

@@ -14,31 +14,12 @@ from abeyance.errors import AbeyanceError
 from abeyance.pipeline.resolve_tables import events_from, operations_from
 from abeyance.pipeline.result_directory import MARKER
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, SchemaError, check_table
-
-ORDERS = """order_id,ordered_at
-1,2026-01-01T10:00:00Z
-2,2026-01-01T10:00:00Z
-3,2026-01-01T10:00:00Z
-3,2026-01-01T11:00:00Z
-4,yesterday
-"""
-PAYMENTS = """order_id,paid_at
-1,2026-01-01T10:15:00Z
-2,2026-01-01T10:15:00.001Z
-2,
-"""
-MAPPING = [
-    *("--operation", "op_id=order_id", "--operation", "key=order_id", "--operation", "start=ordered_at"),
-    *("--operation", "timeout_ms=15*60*1000", "--event", "key=order_id", "--event", "at=paid_at"),
-]
+from pipeline.orders import MAPPING, write_orders
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str]:
-    orders, payments = tmp_path / "the orders.csv", tmp_path / "payments.csv"
-    orders.write_text(ORDERS)
-    payments.write_text(PAYMENTS)
-    return str(orders), str(payments)
+    return write_orders(tmp_path)
 
 
 def test_two_csv_files(

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyance.errors import AbeyanceError
 
 if TYPE_CHECKING:
-    from abeyance.pipeline.analysis import (
-        by_key,
-        pending_over_time,
-        pending_plot,
-        summary,
-        timeout_curve,
-        waits,
-    )
+    from abeyance.pipeline.analysis import by_key, pending_over_time, pending_plot, summary, timeout_curve, waits
     from abeyance.pipeline.either import resolve
     from abeyance.pipeline.java import find_java
     from abeyance.pipeline.job import AnalysisResult, analyze
     from abeyance.pipeline.kafka_log import KafkaRequestLog, read_kafka_request_log
+    from abeyance.pipeline.replayer import Configuration, grid, replay, replay_pending
+    from abeyance.pipeline.replication import (
+        acks_all_produces,
+        compare_with_kafka,
+        high_watermarks,
+        read_kafka_replication,
+    )
     from abeyance.pipeline.resolver import invalid_events, invalid_operations
     from abeyance.pipeline.session import spark_session
     from abeyance.pipeline.streaming import (
@@ -38,61 +38,80 @@ if TYPE_CHECKING:
         read_pending,
         resolve_stream,
     )
+    from abeyance.pipeline.whatif import what_if
 
 __all__ = [
     "AnalysisResult",
     "BatchCounts",
+    "Configuration",
     "KafkaRequestLog",
     "ParquetSink",
     "StateError",
     "TableSink",
+    "acks_all_produces",
     "analyze",
     "aside_of",
     "batch_counts",
     "by_key",
+    "compare_with_kafka",
     "end_of_input",
     "find_java",
+    "grid",
+    "high_watermarks",
     "invalid_events",
     "invalid_operations",
     "outcomes_of",
     "pending_over_time",
     "pending_plot",
+    "read_kafka_replication",
     "read_kafka_request_log",
     "read_pending",
+    "replay",
+    "replay_pending",
     "resolve",
     "resolve_stream",
     "spark_session",
     "summary",
     "timeout_curve",
     "waits",
+    "what_if",
 ]
 
 _HOMES: Final = {
     "AnalysisResult": "job",
     "BatchCounts": "streaming",
+    "Configuration": "replayer",
     "KafkaRequestLog": "kafka_log",
     "ParquetSink": "streaming",
     "StateError": "streaming",
     "TableSink": "streaming",
+    "acks_all_produces": "replication",
     "analyze": "job",
     "aside_of": "streaming",
     "batch_counts": "streaming",
     "by_key": "analysis",
+    "compare_with_kafka": "replication",
     "end_of_input": "streaming",
     "find_java": "java",
+    "grid": "replayer",
+    "high_watermarks": "replication",
     "invalid_events": "resolver",
     "invalid_operations": "resolver",
     "outcomes_of": "streaming",
     "pending_over_time": "analysis",
     "pending_plot": "analysis",
+    "read_kafka_replication": "replication",
     "read_kafka_request_log": "kafka_log",
     "read_pending": "streaming",
+    "replay": "replayer",
+    "replay_pending": "replayer",
     "resolve": "either",
     "resolve_stream": "streaming",
     "spark_session": "session",
     "summary": "analysis",
     "timeout_curve": "analysis",
     "waits": "analysis",
+    "what_if": "whatif",
 }
 _EXTRA: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich")
 

@@ -6,13 +6,14 @@ import argparse
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from abeyance.pipeline.log_files import chunks, find_logs
 from abeyance.pipeline.result_directory import check_target
+from abeyance.pipeline.table_arguments import add_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,9 +57,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
     )
-    parser.add_argument(
-        "--master", default="local[*]", help="the Spark master (default: %(default)s, all cores of this machine)"
-    )
+    add_master(parser)
     parser.add_argument(
         "--timezone", default="UTC", metavar="ZONE", help="what the log's times mean (default: %(default)s)"
     )
@@ -107,8 +106,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def spark_for(args: argparse.Namespace, app_name: str, *, brief: bool = False) -> Iterator[SparkSession]:
-    """Give a session on `args.master`, and stop it unless it was there before."""
+def spark_for(
+    args: argparse.Namespace,
+    app_name: str,
+    *,
+    brief: bool = False,
+    start: Callable[..., SparkSession] | None = None,
+) -> Iterator[SparkSession]:
+    """Give a session on `args.master` with `args.conf`, and stop it unless it was there before.
+
+    `start` starts one in place of `spark_session`.
+    """
     from pyspark.sql import SparkSession
 
     from abeyance.pipeline.progress import Steps
@@ -116,7 +124,11 @@ def spark_for(args: argparse.Namespace, app_name: str, *, brief: bool = False) -
 
     ours = SparkSession.getActiveSession() is None
     with Steps(quiet=args.quiet).step("starting Spark"):
-        spark = spark_session(args.master, app_name, brief=brief)
+        config = dict(args.conf)
+        if start is not None:
+            spark = start(args.master, app_name, config=config)
+        else:
+            spark = spark_session(args.master, app_name, brief=brief, config=config)
     try:
         yield spark
     finally:

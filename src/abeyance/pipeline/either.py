@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline import resolver, streaming
+from abeyance.pipeline.resolver.hot_keys import Sample
 from abeyance.pipeline.streaming.options import Deadline, Time
 
 __all__ = ["How", "resolve"]
@@ -21,7 +22,7 @@ class How(TypedDict, total=False):
     deadline: Deadline
     # of tables that are there whole
     unique_ids: bool
-    sample: Any
+    sample: Sample
     # of streams
     lateness: float | timedelta
     time: Time
@@ -39,8 +40,8 @@ def resolve(operations: DataFrame, events: DataFrame, **how: Unpack[How]) -> Dat
     expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late.
 
     Of tables that are there whole it is `abeyance.pipeline.resolver.resolve`, which takes `deadline`, `unique_ids` and
-    `sample`; see there. Of two streams it is the outcomes of `abeyance.pipeline.resolve_stream`, which takes `deadline`,
-    `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`; rows set aside are then counted
+    `sample`; see there. Of two streams it is the outcomes of `abeyance.pipeline.resolve_stream`, which takes
+    `deadline`, `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`; rows set aside are then counted
     (`batch_counts`) and not kept: use `resolve_stream` to have them.
 
     Raises `AbeyanceError` for one of each kind, `SchemaError` for a table without the columns needed, ValueError for

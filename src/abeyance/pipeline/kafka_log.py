@@ -26,16 +26,15 @@ from abeyance.pipeline.kafka_line import (
     MARKER,
     ApiRequest,
     BadLineError,
-    LineParser,
     excerpt,
     topic_names,
 )
 from abeyance.pipeline.kafka_operation import DELAYABLE, operation
+from abeyance.pipeline.kafka_requests import requests
 from abeyance.pipeline.log_files import (
     Chunk,
     DamagedFileError,
     LogFile,
-    LongLineError,
     Paths,
     chunks,
     find_logs,
@@ -90,6 +89,9 @@ _OPERATION_COLUMNS: Final = OBSERVED.fieldNames()[1:]
 _NO_OPERATION: Final = (None,) * len(_OPERATION_COLUMNS)
 _NOT_REJECTED: Final = (None,) * 4
 _NOT_COUNTED: Final = (None,) * 2
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Takes batches of the numbers of pieces."""
+
 _SURVEYED: Final = "chunk long, lines long, requests long, topic_id string, name string"
 
 
@@ -186,6 +188,10 @@ class KafkaRequestLog:
         """All requests counted, by instance and kind (`schemas.REQUESTS_BY_KIND`)."""
         return self.of(self.parsed)["requests_by_kind"]
 
+    def mapped(self, work: Callable[[Survey, ZoneInfo], Work], schema: StructType) -> DataFrame:
+        """Return what `work`, given the survey and what the log's times mean, makes of the numbers of its pieces."""
+        return self._map(work(self.survey, self._zone), self.survey.chunks, schema)
+
     @staticmethod
     def of(parsed: DataFrame) -> dict[str, DataFrame]:
         """Cut `parsed`, or a copy of it, into operations, rejected and requests_by_kind."""
@@ -200,7 +206,7 @@ class KafkaRequestLog:
 
     def _map(
         self,
-        work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        work: Work,
         pieces: tuple[Chunk, ...] | list[Chunk],
         schema: StructType | str,
     ) -> DataFrame:
@@ -221,7 +227,7 @@ class KafkaRequestLog:
 class _Dealt:
     """Turns the number of a task into the numbers of its pieces."""
 
-    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    work: Work
     deal: list[list[int]]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -243,9 +249,7 @@ def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, int 
     return [(number, lines, requests, None, None), *((number, None, None, *pair) for pair in topics.items())]
 
 
-def _survey_batches(
-    pieces: list[Chunk],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _survey_batches(pieces: list[Chunk]) -> Work:
     def survey(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         types = [pa.int64(), pa.int64(), pa.int64(), pa.string(), pa.string()]
         for batch in batches:
@@ -257,7 +261,7 @@ def _survey_batches(
     return survey
 
 
-def _parse_batches(survey: Survey, zone: ZoneInfo) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _parse_batches(survey: Survey, zone: ZoneInfo) -> Work:
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -267,37 +271,24 @@ def _parse_batches(survey: Survey, zone: ZoneInfo) -> Callable[[Iterator[pa.Reco
 
 
 def _parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
-    file, parser, rows = chunk.file, LineParser(zone), _Rows(chunk.file.instance)
-    requests: Counter[str] = Counter()
+    file, rows = chunk.file, _Rows(chunk.file.instance)
+    asked: Counter[str] = Counter()
     waited: Counter[str] = Counter()
-    number = chunk.lines_before
-    lines = read_lines(chunk)
-    while True:
-        number += 1
-        try:
-            line = next(lines)
-        except StopIteration:
-            break
-        except DamagedFileError as error:
-            rows.reject(file.path, number, str(error), "")
-            break
-        if isinstance(line, LongLineError):
-            rows.reject(file.path, number, str(line), "")
-            continue
-        if not line.strip():
+    for number, line, request in requests(chunk, zone):
+        if isinstance(request, Exception):
+            rows.reject(file.path, number, str(request), excerpt(line))
             continue
         try:
-            request = parser.parse(line)
             if request.api in DELAYABLE or request.remote_ms > 0:
                 rows.add(f"{file.label}:{number}", request, topics)
         except BadLineError as error:
             rows.reject(file.path, number, str(error), excerpt(line))
             continue
-        requests[request.api] += 1
+        asked[request.api] += 1
         waited[request.api] += request.remote_ms > 0
         if len(rows) >= _BATCH_ROWS:
             yield rows.take()
-    for api, count in requests.items():
+    for api, count in asked.items():
         rows.count(api, count, waited[api])
     if len(rows):
         yield rows.take()

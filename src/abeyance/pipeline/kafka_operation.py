@@ -5,10 +5,11 @@ The rules are listed, with what was seen in a genuine log, in docs/pipeline.md. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from abeyance.pipeline.kafka_body import integer, is_raft, items, milliseconds, replica_id, text, topic_name
 from abeyance.pipeline.kafka_line import ApiRequest, BadLineError
 
 __all__ = ["COMPLETED", "DELAYABLE", "EARLY_MS", "EXPIRED", "Operation", "operation"]
@@ -26,9 +27,6 @@ operations only when they waited."""
 _REQUEST_TIMED_OUT: Final = 7
 # The group coordinator answers so when its own write timed out, but also when it is loading or has moved away.
 _COORDINATOR_NOT_AVAILABLE: Final = 15
-
-_LONGEST_MS: Final = 2**31 - 1
-"""Kafka's time-outs are 32-bit."""
 
 Watch = tuple[str, int | None]
 
@@ -83,18 +81,18 @@ def operation(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
 
 def _produce(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
     body, response = request.request, request.response
-    timeout_ms = _milliseconds(body, "timeoutMs")
+    timeout_ms = milliseconds(body, "timeoutMs")
     errors: set[int] = set()
     base_offsets: dict[tuple[str, int], int] = {}
-    for topic in _items(response, "responses"):
-        for partition in _items(topic, "partitionResponses"):
-            errors.add(_integer(partition, "errorCode"))
-            base_offsets[_topic(topic, topics), _integer(partition, "index")] = _integer(partition, "baseOffset")
+    for topic in items(response, "responses"):
+        for partition in items(topic, "partitionResponses"):
+            errors.add(integer(partition, "errorCode"))
+            base_offsets[topic_name(topic, topics), integer(partition, "index")] = integer(partition, "baseOffset")
     watches: list[Watch] = []
-    for topic in _items(body, "topicData"):
-        name = _topic(topic, topics)
-        for partition in _items(topic, "partitionData"):
-            index = _integer(partition, "index")
+    for topic in items(body, "topicData"):
+        name = topic_name(topic, topics)
+        for partition in items(topic, "partitionData"):
+            index = integer(partition, "index")
             base = base_offsets.get((name, index), -1)
             # The high watermark has to pass the batch. Its length is not logged, so: its first record at least.
             watches.append((f"{name}-{index}", base + 1 if base >= 0 else None))
@@ -104,17 +102,17 @@ def _produce(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
 
 def _fetch(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
     body, response = request.request, request.response
-    timeout_ms = _milliseconds(body, "maxWaitMs")
+    timeout_ms = milliseconds(body, "maxWaitMs")
     watches: list[Watch] = []
-    for topic in _items(body, "topics"):
-        name = _topic(topic, topics)
-        for partition in _items(topic, "partitions"):
-            offset = _integer(partition, "fetchOffset")
-            watches.append((f"{name}-{_integer(partition, 'partition')}", offset + 1 if offset >= 0 else None))
-    errors = {_integer(response, "errorCode", 0)} if response is not None else set()
-    for topic in _items(response, "responses"):
-        for partition in _items(topic, "partitions"):
-            errors.add(_integer(partition, "errorCode"))
+    for topic in items(body, "topics"):
+        name = topic_name(topic, topics)
+        for partition in items(topic, "partitions"):
+            offset = integer(partition, "fetchOffset")
+            watches.append((f"{name}-{integer(partition, 'partition')}", offset + 1 if offset >= 0 else None))
+    errors = {integer(response, "errorCode", 0)} if response is not None else set()
+    for topic in items(response, "responses"):
+        for partition in items(topic, "partitions"):
+            errors.add(integer(partition, "errorCode"))
     ended = _Ended(request, timeout_ms, frozenset(errors))
     return _made(_fetch_kind(request), ended, watches, "any", _by_clock(ended))
 
@@ -122,32 +120,29 @@ def _fetch(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
 def _share_fetch(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
     body = request.request
     watches: list[Watch] = []
-    for topic in _items(body, "topics"):
-        name = _topic(topic, topics)
+    for topic in items(body, "topics"):
+        name = topic_name(topic, topics)
         # What a share group may still acquire of a partition is the broker's own state: no offset is asked for.
-        watches += [(f"{name}-{_integer(p, 'partitionIndex')}", None) for p in _items(topic, "partitions")]
-    ended = _Ended(request, _milliseconds(body, "maxWaitMs"), _error_codes(request.response))
+        watches += [(f"{name}-{integer(p, 'partitionIndex')}", None) for p in items(topic, "partitions")]
+    ended = _Ended(request, milliseconds(body, "maxWaitMs"), _error_codes(request.response))
     return _made("SHARE_FETCH", ended, watches, "any", _by_clock(ended))
 
 
 def _fetch_kind(request: ApiRequest) -> str:
     """Kafka measures consumers and followers apart: a follower that finds nothing to fetch is no time-out."""
-    if request.listener == "CONTROLLER" or (request.client_id or "").startswith("raft-client-"):
+    if is_raft(request):
         return "FETCH_RAFT"
     body = request.request
     if body is None:
         return "FETCH"
-    # The replica's id moved into a structure of its own with version 15; -1 is a consumer.
-    state = body.get("replicaState")
-    replica = _integer(body if state is None else state, "replicaId", -1)
-    return "FETCH_FOLLOWER" if replica >= 0 else "FETCH_CONSUMER"
+    return "FETCH_FOLLOWER" if replica_id(body) >= 0 else "FETCH_CONSUMER"
 
 
 def _join_group(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
     # Version 0 has no rebalance time-out: there the session time-out is both.
     body = request.request
     name = "rebalanceTimeoutMs" if body is not None and "rebalanceTimeoutMs" in body else "sessionTimeoutMs"
-    ended = _Ended(request, _milliseconds(body, name), _error_codes(request.response))
+    ended = _Ended(request, milliseconds(body, name), _error_codes(request.response))
     return _made("JOIN_GROUP", ended, _groups(body, "join"), "all", _by_clock(ended))
 
 
@@ -162,14 +157,14 @@ def _sync_group(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
 def _delete_records(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
     body = request.request
     watches: list[Watch] = []
-    for topic in _items(body, "topics"):
-        name = _topic(topic, topics)
-        for partition in _items(topic, "partitions"):
+    for topic in items(body, "topics"):
+        name = topic_name(topic, topics)
+        for partition in items(topic, "partitions"):
             # Offset -1 stands for the high watermark of that moment, which the log does not tell.
-            offset = _integer(partition, "offset")
-            key = f"{name}-{_integer(partition, 'partitionIndex')}"
+            offset = integer(partition, "offset")
+            key = f"{name}-{integer(partition, 'partitionIndex')}"
             watches.append((key, offset if offset >= 0 else None))
-    ended = _Ended(request, _milliseconds(body, "timeoutMs"), _error_codes(request.response))
+    ended = _Ended(request, milliseconds(body, "timeoutMs"), _error_codes(request.response))
     return _made("DELETE_RECORDS", ended, watches, "all", _by_error_code(ended))
 
 
@@ -179,7 +174,7 @@ def _other(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
     timeout_ms = None
     for name in ("timeoutMs", "maxWaitMs"):
         if body is not None and name in body:
-            timeout_ms = _milliseconds(body, name)
+            timeout_ms = milliseconds(body, name)
     ended = _Ended(request, timeout_ms, _error_codes(request.response))
     outcome = _by_error_code(ended)
     if outcome == COMPLETED and request.remote_ms > 0:
@@ -248,8 +243,8 @@ def _merge(watches: Iterable[Watch], condition: str) -> dict[str, int | None]:
 def _groups(body: Mapping[str, Any] | None, purpose: str) -> list[Watch]:
     if body is None:
         return []
-    named = [body["groupId"]] if "groupId" in body else [group["groupId"] for group in _items(body, "groups")]
-    return [(f"{purpose}-{_text(group, 'groupId')}", None) for group in named if group is not None]
+    named = [body["groupId"]] if "groupId" in body else [group["groupId"] for group in items(body, "groups")]
+    return [(f"{purpose}-{text(group, 'groupId')}", None) for group in named if group is not None]
 
 
 def _error_codes(response: Mapping[str, Any] | None) -> frozenset[int]:
@@ -260,56 +255,8 @@ def _error_codes(response: Mapping[str, Any] | None) -> frozenset[int]:
         found = level.pop()
         if isinstance(found, dict):
             if "errorCode" in found:
-                codes.add(_integer(found, "errorCode"))
+                codes.add(integer(found, "errorCode"))
             level.extend(value for value in found.values() if isinstance(value, dict | list))
         elif isinstance(found, list):
             level.extend(value for value in found if isinstance(value, dict | list))
     return frozenset(codes)
-
-
-def _topic(topic: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return a topic's name, else its id as logged: PRODUCE 13 and FETCH 13 have ids only."""
-    name = topic.get("name") or topic.get("topic")
-    if name is not None:
-        return _text(name, "name")
-    topic_id = _text(topic["topicId"], "topicId")
-    return names.get(topic_id, topic_id)
-
-
-def _items(body: Mapping[str, Any] | None, name: str) -> Iterator[Mapping[str, Any]]:
-    found = None if body is None else body.get(name)
-    if found is None:
-        return
-    if not isinstance(found, list):
-        raise BadLineError(f"field {name} is a {type(found).__name__}, not a list")
-    for item in found:
-        if not isinstance(item, dict):
-            raise BadLineError(f"field {name} holds a {type(item).__name__}, not an object")
-        yield item
-
-
-def _integer(body: Mapping[str, Any] | None, name: str, default: int | None = None) -> int:
-    found = body.get(name, default) if body is not None else default
-    if found is None:
-        raise BadLineError(f"no field {name}")
-    if isinstance(found, bool) or not isinstance(found, int):
-        raise BadLineError(f"field {name} is a {type(found).__name__}, not an integer")
-    if not -(2**63) <= found < 2**63 - 1:
-        raise BadLineError(f"field {name} is {str(found)[:24]}, beyond 64 bits")
-    return found
-
-
-def _milliseconds(body: Mapping[str, Any] | None, name: str) -> int | None:
-    """Return a time-out; None without a body, and for the -1 that asks for the broker's own."""
-    if body is None:
-        return None
-    found = _integer(body, name)
-    if found > _LONGEST_MS:
-        raise BadLineError(f"field {name} is {found}, beyond Kafka's 32 bits")
-    return found if found >= 0 else None
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise BadLineError(f"field {name} is a {type(value).__name__}, not a str")
-    return value

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyance.errors import AbeyanceError
 from abeyance.pipeline.command import spark_for, terminate_as_interrupt
 from abeyance.pipeline.result_directory import check_target, new_result, write_marker
+from abeyance.pipeline.table_arguments import add_deadline, add_master, add_tables, check_path
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["add_arguments", "run"]
-
-FORMATS: Final = ("parquet", "json", "csv")
 
 _DESCRIPTION: Final = """\
 Tell which operations got their answer in time, and which did not. An operation (start, timeout_ms)
@@ -66,40 +61,15 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
     )
-    parser.add_argument(
-        "--format", choices=FORMATS, help="of both tables (default: by the name's ending, else parquet)"
-    )
-    for table in ("operation", "event"):
-        parser.add_argument(
-            f"--{table}",
-            action="append",
-            default=[],
-            type=_mapping,
-            metavar="COLUMN=SQL",
-            help=f"where a column of the {table}s comes from; may be given for each column",
-        )
-    parser.add_argument(
-        "--deadline",
-        choices=["inclusive", "exclusive"],
-        default="inclusive",
-        help="whether progress at the very end of the time counts (default: %(default)s)",
-    )
+    add_tables(parser)
+    add_deadline(parser)
     parser.add_argument(
         "--unique-ids", action="store_true", help="promise that no op_id is there twice: saves a search"
     )
-    parser.add_argument(
-        "--master", default="local[*]", help="the Spark master (default: %(default)s, all cores of this machine)"
-    )
+    add_master(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the result's path")
     parser.set_defaults(run=run)
     return parser
-
-
-def _mapping(text: str) -> tuple[str, str]:
-    column, equals, expression = text.partition("=")
-    if not (equals and column.strip() and expression.strip()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not COLUMN=SQL")
-    return column.strip(), expression.strip()
 
 
 def run(args: argparse.Namespace) -> int:
@@ -109,10 +79,13 @@ def run(args: argparse.Namespace) -> int:
     """
     check_target(args.out.absolute(), overwrite=args.overwrite)
     for path in (args.operations, args.events):
-        if "://" not in path and not Path(path).exists():
-            raise AbeyanceError(f"no such file or directory: {path}")
+        check_path(path)
+    # The first import that needs the extra `spark`: its error says how to install it.
+    from abeyance.pipeline import resolve  # noqa: F401
+    from abeyance.pipeline.spark_errors import explained
+
     try:
-        with terminate_as_interrupt(), spark_for(args, "abeyance resolve") as spark, _explained():
+        with terminate_as_interrupt(), spark_for(args, "abeyance resolve") as spark, explained():
             counts = _resolve(spark, args)
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
@@ -128,9 +101,12 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> dict[str, int]:
     from abeyance.pipeline import invalid_events, invalid_operations, resolve
     from abeyance.pipeline.progress import Steps
     from abeyance.pipeline.resolve_tables import events_from, operations_from
+    from abeyance.pipeline.sources.files import file_format, read_files
 
-    operations = operations_from(_read(spark, args.operations, args.format), dict(args.operation))
-    events = events_from(_read(spark, args.events, args.format), dict(args.event))
+    operations, events = (
+        read_files(spark, path, file_format(path, args.format)) for path in (args.operations, args.events)
+    )
+    operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
     tables = {
         "outcomes": resolve(operations, events, deadline=args.deadline, unique_ids=args.unique_ids),
         "invalid_operations": invalid_operations(operations),
@@ -148,16 +124,6 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> dict[str, int]:
     return counts
 
 
-def _read(spark: SparkSession, path: str, chosen: str | None) -> DataFrame:
-    ending = Path(path).name.removesuffix(".gz").rpartition(".")[2]
-    form = chosen or (ending if ending in FORMATS else "json" if ending in ("jsonl", "ndjson") else "parquet")
-    # Without a scheme a path is this machine's; Hadoop takes it as it is, blanks and all.
-    where = path if "://" in path else f"file://{Path(path).resolve()}"
-    # Columns of CSV stay text: what cannot be read as its column's type is set aside row by row.
-    options = {"header": "true"} if form == "csv" else {}
-    return spark.read.format(form).options(**options).load(where)
-
-
 def _counts(spark: SparkSession, aside: Path) -> dict[str, int]:
     """How many operations ended how, and how many rows were set aside why."""
     counts: dict[str, int] = {}
@@ -166,19 +132,3 @@ def _counts(spark: SparkSession, aside: Path) -> dict[str, int]:
         label = "" if name == "outcomes" else f"{name.replace('_', ' ')}: "
         counts |= {f"{label}{row[0]}": row[1] for row in found}
     return counts
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Say in one line what Spark found wrong."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
-
-    # Spark writes what it found wrong to the error stream as well, as a line of JSON: once is enough.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        lines = [line.strip() for line in str(error).split("\n") if line.strip()]
-        causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-        raise AbeyanceError(f"Spark failed: {(causes or lines or [type(error).__name__])[0]}") from error

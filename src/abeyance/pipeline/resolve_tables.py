@@ -16,36 +16,43 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
+from abeyance.pipeline.sources.expressions import forgiving
 
-__all__ = ["events_from", "operations_from"]
+__all__ = ["READABLE", "events_from", "operations_from"]
 
-_READABLE: Final = {
+READABLE: Final = {
     "timestamp": ("string", "date", "timestamp_ntz"),
     "bigint": ("string", "int", "smallint", "tinyint"),
     "string": ("int", "bigint", "smallint", "tinyint"),
 }
 
 
-def operations_from(table: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrame:
+def operations_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, survive: bool = False) -> DataFrame:
     """Return a table as `operations`. `columns` says where a column comes from, as a Spark SQL expression.
 
     Instead of `watches` there may be `key` and `required`, for one watch. Defaults: `instance` '', `kind` null,
-    `condition` 'all', `required` 1. Raises `AbeyanceError` for an expression that Spark does not understand,
+    `condition` 'all', `required` 1. With `survive` an expression that fails on a row is null there, so that the row is
+    set aside; without, it ends the query. Raises `AbeyanceError` for an expression that Spark does not understand,
     `SchemaError` for a column that is missing or of a type that cannot be read.
     """
     defaults = {"instance": F.lit(""), "kind": F.lit(None).cast("string"), "condition": F.lit("all")}
-    mapped = _mapped(table, OPERATIONS, "operations", dict(columns or {}), defaults)
+    mapped = _mapped(table, OPERATIONS, "operations", dict(columns or {}), defaults, survive)
     return mapped.select(*OPERATIONS.fieldNames())
 
 
-def events_from(table: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrame:
+def events_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, survive: bool = False) -> DataFrame:
     """Return a table as `events`, as `operations_from` does. Defaults: `instance` '', `progress` 1."""
     defaults = {"instance": F.lit(""), "progress": F.lit(1).cast("bigint")}
-    return _mapped(table, EVENTS, "events", dict(columns or {}), defaults).select(*EVENTS.fieldNames())
+    return _mapped(table, EVENTS, "events", dict(columns or {}), defaults, survive).select(*EVENTS.fieldNames())
 
 
 def _mapped(
-    table: DataFrame, schema: StructType, name: str, columns: dict[str, str], defaults: Mapping[str, Column]
+    table: DataFrame,
+    schema: StructType,
+    name: str,
+    columns: dict[str, str],
+    defaults: Mapping[str, Column],
+    survive: bool,
 ) -> DataFrame:
     known = set(schema.fieldNames()) | ({"key", "required"} if name == "operations" else set())
     for column in columns:
@@ -55,7 +62,10 @@ def _mapped(
             )
     try:
         # All at once: an expression means the table's own columns, not what was made of them.
-        table = table.withColumns({column: F.expr(sql) for column, sql in columns.items()})
+        values = {column: F.expr(sql) for column, sql in columns.items()}
+        if survive:
+            values = {column: forgiving(table.sparkSession, value) for column, value in values.items()}
+        table = table.withColumns(values)
     except AnalysisException as error:
         raise AbeyanceError(f"{name}: {str(error).splitlines()[0]}") from error
     if name == "operations" and "watches" not in columns and ("key" in columns or "watches" not in table.columns):
@@ -81,6 +91,6 @@ def _read_texts(table: DataFrame, schema: StructType) -> DataFrame:
         wanted = field.dataType.simpleString()
         if field.name in table.columns:
             found = table.schema[field.name].dataType.simpleString()
-            if found in _READABLE.get(wanted, ()):
+            if found in READABLE.get(wanted, ()):
                 read[field.name] = F.col(field.name).try_cast(field.dataType)
     return table.withColumns(read) if read else table

@@ -66,6 +66,10 @@ OBSERVED: Final = StructType(
 
 EVENTS: Final = _table(instance=_STRING, key=_STRING, at=_TIME, progress=_LONG)
 
+UNREADABLE: Final = "_unreadable"
+UNREADABLE_ROW: Final = "_unreadable_row"
+"""What a source may add to operations and events: why a row cannot be read (null where it can), and the row itself."""
+
 OUTCOMES: Final = _table(instance=_STRING, op_id=_STRING, kind=_STRING, outcome=_STRING, at=_TIME, waited_ms=_DOUBLE)
 
 REJECTED: Final = _table(
@@ -125,6 +129,96 @@ WAITS: Final = _table(
     low_ms=_DOUBLE,  # waits in [low_ms, high_ms); both 0 for those that did not wait
     high_ms=_DOUBLE,
     operations=_LONG,
+)
+
+REPLAYED: Final = _table(
+    instance=_STRING,
+    tick_ms=_DOUBLE,
+    wheel_size=_LONG,
+    timeout_ms=_LONG,  # null: each operation's own
+    purge_interval=_LONG,  # null: no purges were replayed
+    operations=_LONG,  # of the trace
+    left_out=_LONG,  # of the instance, but not in the trace: no start, no known end, or no time-out
+    completed=_LONG,
+    expired=_LONG,
+    unknown=_LONG,  # of the expired: nobody watched them for so long, they may have completed
+    completed_at_start=_LONG,  # of the completed: the condition held at the start, so no timer was started
+    overtaken=_LONG,  # of the expired: the condition came true before the wheel could tell; null without events
+    first=_TIME,  # the first start
+    last=_TIME,  # when the last timer had ended
+    timers=_LONG,  # started: one for each operation that had to wait
+    pending_most=_LONG,
+    pending_mean=_DOUBLE,  # over the time from first to last
+    lateness_mean_ms=_DOUBLE,  # how much after its deadline an expiry was told; null where nothing expired
+    lateness_most_ms=_DOUBLE,
+    cascades=_LONG,  # times that a timer was filed anew before its deadline
+    levels=_LONG,  # wheels needed
+    wakeups=_LONG,  # instants at which the driver woke
+    bucket_operations=_LONG,  # buckets put into the delay queue and taken out of it
+    memory_bytes=_LONG,  # of the wheel with most pending: tasks and buckets
+    watched_most=_LONG,  # with a purge interval, in Kafka's design: entries on watch lists, of ended operations too
+    purges=_LONG,
+    purged_past=_LONG,  # entries that purges looked at
+)
+"""A row for each instance and configuration of a replay."""
+
+REPLAYED_PENDING: Final = _table(instance=_STRING, timeout_ms=_LONG, at=_TIME, pending=_LONG)
+
+WHAT_IF: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    timeout_ms=_LONG,
+    operations=_LONG,
+    completed=_LONG,
+    expired=_LONG,  # for certain
+    unknown=_LONG,  # nobody watched them for so long: completed or expired
+    expired_share=_DOUBLE,  # at least, the unknown having completed
+    expired_share_most=_DOUBLE,  # at most, the unknown having expired
+    **_PERCENTILES,  # nearest rank, over all operations; null where it hangs on unknown ones
+)
+
+REPLICATION: Final = _table(
+    instance=_STRING,
+    op_id=_STRING,  # of the request that tells it
+    key=_STRING,
+    what=_STRING,  # see `kafka_replication`
+    at=_TIME,
+    offset=_LONG,
+    replica=_LONG,
+    in_sync=ArrayType(_LONG),
+    handling_ms=_DOUBLE,
+    timeout_ms=_LONG,
+    outcome=_STRING,
+    waited_ms=_DOUBLE,
+)
+"""What a request log tells about replication."""
+
+HIGH_WATERMARKS: Final = StructType(
+    [
+        *EVENTS.fields,  # the instance is the leader, the key a partition, the progress its high watermark
+        StructField("cause", _STRING),  # `fetch` of a follower, `isr` change, `append` where the leader is alone
+        StructField("replica", _LONG),  # whose fetch
+        StructField("handling_ms", _DOUBLE),  # how long the leader handled it, until `at`
+    ]
+)
+
+PRODUCES: Final = StructType([*OPERATIONS.fields, *(OBSERVED[name] for name in ("outcome", "waited_ms"))])
+"""Produces with acks=all that were appended: as operations on high watermarks, and how they ended in the log."""
+
+PREDICTIONS: Final = _table(
+    instance=_STRING,
+    op_id=_STRING,
+    start=_TIME,
+    timeout_ms=_LONG,
+    logged=_STRING,  # the outcome in the log
+    logged_ms=_DOUBLE,  # the wait in the log
+    predicted=_STRING,
+    predicted_ms=_DOUBLE,
+    error_ms=_DOUBLE,  # predicted_ms - logged_ms
+    cause=_STRING,  # of the high watermark that completes it, as in HIGH_WATERMARKS; null where that is at its start
+    replica=_LONG,
+    handling_ms=_DOUBLE,
+    explanation=_STRING,
 )
 
 TABLES: Final[Mapping[str, StructType]] = {

@@ -23,6 +23,9 @@ _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
 
 _BRIEF_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
+# What a timestamp without a zone means, and how columns reach Python.
+_MEANING: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.execution.arrow.pyspark.enabled": "true"}
+
 # Reading, parsing and the analysis of a log need no more; a cluster is sized by whoever runs it.
 _LOCAL_MEMORY_MB: Final = (1024, 4096)
 
@@ -39,7 +42,8 @@ def spark_session(
     Finds a Java (`NoJavaError` when there is none), makes the workers run this interpreter, sets the session's
     time zone to UTC, and keeps Spark's own log off the terminal. `brief` is for work of seconds: on a local
     master, Spark then spends little on making itself fast. `config` adds to these settings or overrides them.
-    Raises `AbeyanceError` when Spark does not start, with the last thing it said.
+    Started by `spark-submit`, master, Java, Python and settings are what that was told. Raises `AbeyanceError` when
+    Spark does not start, with the last thing it said.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
@@ -49,10 +53,14 @@ def spark_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return _submitted()
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
-    # Workers must be this very Python: by default they take whatever python3 comes first on the PATH.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Workers must be this very Python: by default they take whatever python3 comes first on the PATH. On a cluster it
+    # may lie elsewhere, and then the user says where.
+    if _LOCAL.match(master) or "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = _settings(master, app_name, brief=brief) | dict(config or {})
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
@@ -69,6 +77,16 @@ def spark_session(
     return SparkSession.builder.getOrCreate()
 
 
+def _submitted() -> SparkSession:
+    """Return the session that spark-submit prepared, with what our results depend on."""
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate()
+    for name, value in _MEANING.items():
+        spark.conf.set(name, value)
+    return spark
+
+
 def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
     java_options = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     settings = {
@@ -77,8 +95,7 @@ def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": java_options,
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        **_MEANING,
         # Spark measures a batch for Python after each row unless its bytes are unlimited, which takes as long as
         # writing it. So its rows are limited instead.
         "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),

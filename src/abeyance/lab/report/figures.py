@@ -12,7 +12,7 @@ from abeyance.lab.report.run import Run
 from abeyance.pipeline.report.style import Figure, plotly
 from abeyance.pipeline.report.words import duration
 
-_LOG: Final = {"type": "log", "tickformat": ",.3~g"}
+_LOG: Final = {"type": "log", "tickformat": ",.3~g", "dtick": "D2"}
 _TEN_DAYS: Final = 10 * 86_400_000.0
 _MARKS: Final = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, _TEN_DAYS)
 _DECADES: Final = {"type": "log", "dtick": 1, "tickformat": "~s"}
@@ -39,7 +39,7 @@ def enqueue(run: Run) -> Figure:
         Panel("longest pause of the collector, ms", "rate", "longest pause", "ms", _LOG),
         Panel("most on the watch lists", "rate", "watched, most", "watches", _RATE),
     ]
-    loads = run.choices("load")
+    loads = sorted(run.choices("load"), key=list(_LOADS).index)
 
     def draw(figure: Figure, panel: Panel, axes: dict[str, str], first: bool) -> None:
         for load in loads:

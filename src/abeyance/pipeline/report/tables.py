@@ -25,7 +25,7 @@ def by_kind(analysis: Analysis, scope: str) -> str:
     """Return the summary: one row a kind of operation."""
     rows = analysis.within("summary", scope)
     if rows.empty:
-        return _nothing("No operation of any kind was read.")
+        return nothing("No operation of any kind was read.")
     columns: dict[str, Column] = {
         "operations": ("operations", count),
         "waited": ("waited", count),
@@ -43,16 +43,16 @@ def by_kind(analysis: Analysis, scope: str) -> str:
     drawn = rows["kind"].isin(analysis.drawn)
     others = rows[~drawn]
     if others.empty:
-        return _table(rows, names, columns)
+        return table(rows, names, columns)
     more = f"{len(others):,} other kinds of request that waited, of less weight: the figures leave them out"
-    return _table(rows[drawn], names, columns) + _folded(more, _table(others, names, columns))
+    return table(rows[drawn], names, columns) + _folded(more, table(others, names, columns))
 
 
 def requests(analysis: Analysis, scope: str) -> str:
     """Return every request of the log by its API, those that never wait included."""
     rows = analysis.within("requests_by_kind", scope)
     if rows.empty:
-        return _nothing("The log holds no request.")
+        return nothing("The log holds no request.")
     rows = rows.groupby("api", as_index=False)[["requests", "waited"]].sum()
     rows = rows.sort_values(["requests", "api"], ascending=[False, True])
     rows["share"] = rows["waited"] / rows["requests"]
@@ -61,7 +61,7 @@ def requests(analysis: Analysis, scope: str) -> str:
         "waited": ("waited", count),
         "share": ("share that waited", percent),
     }
-    return _table(rows, {"api": ("API", escaped)}, columns)
+    return table(rows, {"api": ("API", escaped)}, columns)
 
 
 def keys(analysis: Analysis, scope: str) -> str:
@@ -69,7 +69,7 @@ def keys(analysis: Analysis, scope: str) -> str:
     rows = analysis.keys(scope)
     rows = analysis.top(rows[rows["total_waited_ms"] > 0], MOST_KEYS, ["total_waited_ms"])
     if rows.empty:
-        return _nothing("Nothing waited on a key.")
+        return nothing("Nothing waited on a key.")
     names: dict[str, Column] = {"key": ("key", _key), "kind": ("kind", _kind(analysis))}
     if scope == ALL and len(analysis.instances) > 1:
         names["instance"] = ("instance", escaped)
@@ -80,14 +80,14 @@ def keys(analysis: Analysis, scope: str) -> str:
         "expired_share": ("share expired", percent),
     }
     waits = {name: (title, duration) for name, title in _WAITS.items() if name != "p99_ms"}
-    return _table(rows, names, columns | waits)
+    return table(rows, names, columns | waits)
 
 
 def rejected(analysis: Analysis) -> str:
     """Return the lines that could not be read: how many for which reason, and the first of them."""
     rows = analysis.tables["rejected"]
     if rows.empty:
-        return _nothing("None: every line of the log was read.")
+        return nothing("None: every line of the log was read.")
     counted = rows["reason"].fillna("no reason given").value_counts()
     reasons = counted.rename_axis("reason").reset_index(name="lines")
     first = rows.sort_values(["file", "line_number"], kind="stable").head(MOST_REJECTED)
@@ -98,15 +98,15 @@ def rejected(analysis: Analysis) -> str:
         "excerpt": ("begins with", _excerpt),
     }
     shown = f"The first {MOST_REJECTED} lines" if len(rows) > MOST_REJECTED else "The lines"
-    return _table(reasons, {"reason": ("reason", escaped)}, {"lines": ("lines", count)}) + _folded(
-        shown, _table(first, names, {})
+    return table(reasons, {"reason": ("reason", escaped)}, {"lines": ("lines", count)}) + _folded(
+        shown, table(first, names, {})
     )
 
 
 def facts(made: Mapping[str, Any]) -> str:
     """Return how the analysis was made: the marker's entries, as they are."""
     if not made:
-        return _nothing("The analysis left no record of how it was made.")
+        return nothing("The analysis left no record of how it was made.")
     entries = (f"<dt>{escaped(_words(name))}</dt><dd>{_fact(value)}</dd>" for name, value in made.items())
     return f"<dl>{''.join(entries)}</dl>"
 
@@ -117,7 +117,7 @@ def _fact(value: object) -> str:
     if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
         columns: Columns = {str(name): (escaped(_words(name)), _fact) for name in value[0]}
         numbers = {name for name in columns if all(isinstance(item.get(name), int) for item in value)}
-        return _table(
+        return table(
             pd.DataFrame(value, columns=list(columns), dtype=object),
             {name: column for name, column in columns.items() if name not in numbers},
             {name: column for name, column in columns.items() if name in numbers},
@@ -135,7 +135,7 @@ def _words(name: object) -> str:
     return str(name).replace("_", " ")
 
 
-def _table(rows: pd.DataFrame, names: Columns, numbers: Columns) -> str:
+def table(rows: pd.DataFrame, names: Columns, numbers: Columns) -> str:
     """Return an HTML table: columns of names to the left, of numbers to the right."""
     head = _cells("th", (title for title, _ in names.values()), "") + _cells(
         "th", (title for title, _ in numbers.values()), "number"
@@ -174,7 +174,8 @@ def _folded(title: str, content: str) -> str:
     return f"<details><summary>{title}</summary>{content}</details>"
 
 
-def _nothing(sentence: str) -> str:
+def nothing(sentence: str) -> str:
+    """Return what stands where there is nothing to show; HTML."""
     return f'<p class="nothing">{sentence}</p>'
 
 

@@ -52,8 +52,10 @@ def _text(words: str) -> str:
 
 
 OPERATION_REASON: Final = _first_of(_CHECKS)
+"""Why an operation cannot be resolved, or null."""
+
 EVENT_REASON: Final = _first_of({f"no {name}": f"{name} IS NULL" for name in EVENTS.fieldNames()})
-"""Why a row cannot be resolved, in SQL, or null."""
+"""Why an event is ignored, or null."""
 
 
 def invalid_operations(operations: DataFrame) -> DataFrame:

@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.sources.files import location
 
 __all__ = ["end_of_input", "end_rows"]
 
@@ -37,5 +38,4 @@ def end_rows(spark: SparkSession, directory: str | Path) -> DataFrame:
     text = str(directory)
     if "://" not in text:
         Path(text).mkdir(parents=True, exist_ok=True)
-        text = Path(text).absolute().as_uri()
-    return spark.readStream.text(text)
+    return spark.readStream.text(location(text))

@@ -37,7 +37,8 @@ class ParquetSink:
 
     def __init__(self, out: str | Path) -> None:
         text = str(out)
-        self.out: Final = text.rstrip("/") if "://" in text else Path(text).absolute().as_uri()
+        # Not a URI with %20 and the like: Hadoop takes the path as it is.
+        self.out: Final = text.rstrip("/") if "://" in text else f"file://{Path(text).absolute()}"
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
         """Write one batch, unless it is there."""

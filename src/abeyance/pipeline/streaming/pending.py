@@ -48,7 +48,7 @@ def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
     to be read, and `StateError` (through Spark, at the first action) for a state of another version.
     """
     text = str(checkpoint)
-    place = text if "://" in text else Path(text).absolute().as_uri()
+    place = text if "://" in text else f"file://{Path(text).absolute()}"
     try:
         states = spark.read.format("statestore").load(place)
     except PySparkException as error:

@@ -22,7 +22,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.resolver.validity import DEADLINE_US, EVENT_REASON, OPERATION_REASON
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, check_table
+from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, UNREADABLE, UNREADABLE_ROW, check_table
 from abeyance.pipeline.streaming.aside import TIME_FORMAT
 from abeyance.pipeline.streaming.end import end_rows
 from abeyance.pipeline.streaming.layout import PACKED
@@ -138,7 +138,7 @@ _ROCKSDB: Final = _STATE + "RocksDBStateStoreProvider"
 
 def _watches(operations: DataFrame) -> DataFrame:
     """Return one row a watch (`layout.WATCHES`, `reason` and `row`), and one of each operation that has a `reason`."""
-    checked_rows = _with_reason(operations.select(*OPERATIONS.fieldNames()), F.expr(OPERATION_REASON))
+    checked_rows = _with_reason(operations, OPERATIONS, F.expr(OPERATION_REASON))
     several = F.size("watches") > 1
     sign = F.when(F.col("condition") == "any", -1).otherwise(1)
     exploded = checked_rows.select(
@@ -165,7 +165,7 @@ def _watches(operations: DataFrame) -> DataFrame:
 
 def _events(events: DataFrame) -> DataFrame:
     """Return `layout.EVENTS`, `reason` and `row`."""
-    return _with_reason(events.select(*EVENTS.fieldNames()), F.expr(EVENT_REASON)).select(
+    return _with_reason(events, EVENTS, F.expr(EVENT_REASON)).select(
         "instance",
         "key",
         *_hashes(F.col("instance"), F.col("key")),
@@ -176,10 +176,15 @@ def _events(events: DataFrame) -> DataFrame:
     )
 
 
-def _with_reason(rows: DataFrame, reason: Column) -> DataFrame:
-    """Add why a row cannot be resolved, and then the row itself as JSON."""
-    json = F.to_json(F.struct("*"), {"ignoreNullFields": "false", "timestampFormat": TIME_FORMAT, "timeZone": "UTC"})
-    return rows.select("*", reason.alias("reason"), F.when(reason.isNotNull(), json).alias("row"))
+def _with_reason(rows: DataFrame, schema: StructType, reason: Column) -> DataFrame:
+    """Add why a row cannot be resolved, and then the row itself as JSON; a source may have said both already."""
+    columns = [F.col(name) for name in schema.fieldNames()]
+    json = F.to_json(
+        F.struct(*columns), {"ignoreNullFields": "false", "timestampFormat": TIME_FORMAT, "timeZone": "UTC"}
+    )
+    if UNREADABLE in rows.columns:
+        reason, json = F.coalesce(UNREADABLE, reason), F.coalesce(UNREADABLE_ROW, json)
+    return rows.select(*columns, reason.alias("reason"), F.when(reason.isNotNull(), json).alias("row"))
 
 
 def _hashes(instance: Column, key: Column) -> list[Column]:

@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .toolchain import HERE, CaptureError, Toolchain, die_with_parent
+from .distribution import HERE, ClusterError, Kafka, die_with_parent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 NODES = (1, 2, 3)
@@ -26,15 +26,6 @@ CLUSTER_ID = "QWJleWFuY2VLYWZrYTAwMQ"
 
 # What differs from Kafka's defaults, and why.
 SETTINGS = {
-    # A follower that stands still leaves the ISR after 6 to 9 s (30 s by default), so that a
-    # freeze of some seconds shows both ends: produces that time out first, and produces that
-    # wait until the ISR shrinks.
-    "replica.lag.time.max.ms": "6000",
-    # The controller must not fence the frozen broker before that (9 s by default).
-    "broker.session.timeout.ms": "30000",
-    # Idle followers and the idle metadata log fill the log with empty fetches: fewer of them.
-    "replica.fetch.wait.max.ms": "1500",
-    "metadata.max.idle.interval.ms": "5000",
     "num.replica.fetchers": "1",
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -49,9 +40,6 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
     # Leaders stay where the assignment put them after a freeze, unless we ask otherwise.
     "auto.leader.rebalance.enable": "false",
-    # Let a member that was killed be missed after 6 s and not after 45 s.
-    "group.min.session.timeout.ms": "1000",
-    "group.initial.rebalance.delay.ms": "2000",
     "log.cleaner.enable": "false",
     # Each node has two cores for three nodes and all of the clients.
     "num.network.threads": "2",
@@ -75,10 +63,15 @@ class Node:
         """Where this broker logs."""
         return self.folder / "logs"
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is there, be it frozen."""
+        return self.process is not None and self.process.poll() is None
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process, which must run."""
-        if self.process is None or self.process.poll() is not None:
-            raise CaptureError(f"broker {self.number} is not running (see {self.logs})")
+        if self.process is None or not self.is_running:
+            raise ClusterError(f"broker {self.number} is not running (see {self.logs})")
         self.process.send_signal(number)
         self.frozen = number == signal.SIGSTOP
 
@@ -86,9 +79,24 @@ class Node:
 class Cluster:
     """Starts, freezes and always stops the nodes."""
 
-    def __init__(self, tools: Toolchain, work: Path, base_port: int, level: str) -> None:
-        self._tools = tools
-        self._level = level
+    def __init__(
+        self,
+        kafka: Kafka,
+        work: Path,
+        base_port: int,
+        *,
+        settings: Mapping[str, str] | None = None,
+        request_level: str = "OFF",
+        heap_mb: int = 700,
+    ) -> None:
+        """Prepare nodes below `work` on ports base_port + 1, 2, 3 and + 11, 12, 13; nothing is started yet.
+
+        `settings` are brokers' beside `SETTINGS`; `request_level` is that of Kafka's request logger.
+        """
+        self.kafka = kafka
+        self._settings = SETTINGS | dict(settings or {})
+        self._level = request_level
+        self._heap_mb = heap_mb
         self.nodes = {n: Node(n, work / f"broker-{n}", base_port + n, base_port + 10 + n) for n in NODES}
         self.bootstrap = ",".join(f"{HOST}:{node.port}" for node in self.nodes.values())
 
@@ -132,6 +140,20 @@ class Cluster:
         """Let a frozen broker go on."""
         self.nodes[number].signal(signal.SIGCONT)
 
+    def kill(self, number: int) -> None:
+        """Kill a broker with signal 9: nobody is told."""
+        node = self.nodes[number]
+        node.signal(signal.SIGKILL)
+        assert node.process is not None
+        node.process.wait()
+
+    def restart(self, number: int) -> None:
+        """Start a broker that was killed, on what it has on its disk; return when it serves."""
+        node = self.nodes[number]
+        (node.logs / "server.log").rename(node.logs / f"server.log.{time.monotonic_ns()}")
+        self._launch(node)
+        self._await_started(node)
+
     @contextlib.contextmanager
     def running(self) -> Iterator[Cluster]:
         """Start the nodes; in the end, stop them."""
@@ -145,7 +167,7 @@ class Cluster:
         """Complain about a broker that has ended by itself."""
         for node in self.nodes.values():
             if node.process is None or node.process.poll() is not None:
-                raise CaptureError(f"broker {node.number} has ended (see {node.logs}/server.log)")
+                raise ClusterError(f"broker {node.number} has ended (see {node.logs}/server.log)")
 
     def _configure(self, node: Node) -> None:
         voters = ",".join(f"{n.number}@{HOST}:{n.controller_port}" for n in self.nodes.values())
@@ -159,23 +181,23 @@ class Cluster:
             "inter.broker.listener.name": "PLAINTEXT",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(node.folder / "data"),
-            **SETTINGS,
+            **self._settings,
         }
         text = "".join(f"{key}={value}\n" for key, value in settings.items())
         (node.folder / "server.properties").write_text(text)
 
     def _format(self, node: Node) -> None:
-        command = self._tools.kafka_class(
+        command = self.kafka.command(
             "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID,
             "-c", str(node.folder / "server.properties"), options=self._logging(node),
         )  # fmt: skip
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
-            raise CaptureError(f"formatting broker {node.number} failed:\n{result.stderr[-2000:]}")
+            raise ClusterError(f"formatting broker {node.number} failed:\n{result.stderr[-2000:]}")
 
     def _launch(self, node: Node) -> None:
-        options = ("-Xmx700m", "-Xms256m", "-XX:+UseSerialGC", *self._logging(node))
-        command = self._tools.kafka_class("kafka.Kafka", str(node.folder / "server.properties"), options=options)
+        options = (f"-Xmx{self._heap_mb}m", "-Xms256m", "-XX:+UseSerialGC", *self._logging(node))
+        command = self.kafka.command("kafka.Kafka", str(node.folder / "server.properties"), options=options)
         with (node.folder / "stdout").open("wb") as out:
             # Its own session: Ctrl-C at the terminal reaches us only, and we end it in order.
             node.process = subprocess.Popen(
@@ -196,11 +218,24 @@ class Cluster:
         while time.monotonic() < until:
             if node.process is None or node.process.poll() is not None:
                 tail = (node.folder / "stdout").read_text(errors="replace")[-2000:]
-                raise CaptureError(f"broker {node.number} ended at its start (see {log})\n{tail}")
+                raise ClusterError(f"broker {node.number} ended at its start (see {log})\n{tail}")
             if log.exists() and "Kafka Server started" in log.read_text(errors="replace"):
                 return
             time.sleep(0.2)
-        raise CaptureError(f"broker {node.number} did not start in {START_SECONDS:.0f} s ({log})")
+        raise ClusterError(f"broker {node.number} did not start in {START_SECONDS:.0f} s ({log})")
+
+
+def free_ports() -> int:
+    """Return a base port whose ports a cluster can have."""
+    for base in range(21_000 + 20 * (os.getpid() % 400), 32_000, 20):
+        try:
+            for number in NODES:
+                _require_free(base + number)
+                _require_free(base + 10 + number)
+        except ClusterError:
+            continue
+        return base
+    raise ClusterError("no free ports")
 
 
 def _require_free(port: int) -> None:
@@ -209,7 +244,7 @@ def _require_free(port: int) -> None:
         try:
             probe.bind((HOST, port))
         except OSError as error:
-            raise CaptureError(f"port {port} is taken (choose another --base-port)") from error
+            raise ClusterError(f"port {port} is taken (choose another --base-port)") from error
 
 
 def terminate(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:

@@ -1,0 +1,140 @@
+"""`abeyance model`: Kafka's replication rebuilt from its request logs, and held against what Kafka itself logged."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyance.pipeline.command import spark_for, terminate_as_interrupt
+from abeyance.pipeline.log_files import find_logs
+from abeyance.pipeline.result_directory import check_target
+from abeyance.pipeline.table_arguments import add_master
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["add_arguments", "run"]
+
+_DESCRIPTION: Final = """\
+From the request logs of all brokers of a Kafka cluster, rebuild every partition's high watermark
+(followers' fetch offsets, leaders' appends, changes of the replicas in sync), predict when each produce
+with acks=all completed or expired, and compare with the wait that Kafka itself logged.
+
+LOGS are files, globs or directories, as for `abeyance analyze`. DIR gets the tables
+  high_watermarks   when each partition's high watermark went up, and why
+  predictions       a row for each produce: logged, predicted, the error, and where it comes from
+  explanations, errors, agreement, outliers    summaries of these
+and report.html.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  abeyance model examples/data/kafka-request-log --out result
+      three brokers of Kafka 4.3.1 with frozen followers; then open result/report.html
+  abeyance model 'logs/*/kafka-request.log*' --out result --min-insync-replicas 2
+"""
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the subcommand `model`; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "model",
+        help="predict Kafka's acks=all produces from its request logs, and compare",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
+    )
+    parser.add_argument(
+        "--min-insync-replicas", type=_positive, metavar="N", help="of all topics (default: what refused produces tell)"
+    )
+    parser.add_argument(
+        "--timezone", default="UTC", metavar="ZONE", help="what the logs' times mean (default: %(default)s)"
+    )
+    add_master(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the report's path")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare as told, print a summary and the report's path; return the exit status.
+
+    Raises `AbeyanceError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
+    """
+    check_target(args.out.absolute(), overwrite=args.overwrite)
+    find_logs(args.logs)
+    # The first import that needs the extra `spark`: its error says how to install it.
+    from abeyance.pipeline import compare_with_kafka  # noqa: F401
+    from abeyance.pipeline.spark_errors import explained
+
+    try:
+        with terminate_as_interrupt(), spark_for(args, "abeyance model", brief=True) as spark, explained():
+            report = _model(spark, args)
+    except KeyboardInterrupt:
+        print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
+        return 130
+    if not args.quiet:
+        print(_summary(args.out))
+    print(report)
+    return 0
+
+
+def _model(spark: SparkSession, args: argparse.Namespace) -> Path:
+    from abeyance.pipeline import compare_with_kafka, high_watermarks, read_kafka_replication
+    from abeyance.pipeline.replication import summaries
+    from abeyance.pipeline.report.model_page import write_model_report
+    from abeyance.pipeline.result_tables import write_result
+
+    replication = read_kafka_replication(spark, args.logs, timezone=args.timezone).persist()
+    watermarks = high_watermarks(replication, min_insync_replicas=args.min_insync_replicas).persist()
+    predictions = compare_with_kafka(replication, watermarks).persist()
+    small = {
+        "explanations": summaries.explanations(predictions),
+        "errors": summaries.errors(predictions),
+        "agreement": summaries.agreement(predictions),
+        "outliers": summaries.outliers(predictions),
+    }
+    tables = {"high_watermarks": watermarks, "predictions": predictions}
+    about = {"command": shlex.join(["abeyance", *sys.argv[1:]]), "logs": args.logs}
+    try:
+        return write_result(
+            spark,
+            args.out,
+            tables | {name: table.repartition(1) for name, table in small.items()},
+            write_model_report,
+            overwrite=args.overwrite,
+            quiet=args.quiet,
+            about=about,
+        )
+    finally:
+        for table in (predictions, watermarks, replication):
+            table.unpersist()
+
+
+def _summary(out: Path) -> str:
+    import pyarrow.parquet as pq
+
+    rows = sorted(pq.read_table(out / "explanations").to_pylist(), key=lambda row: -row["produces"])
+    total = sum(row["produces"] for row in rows)
+    lines = [f"{total:,} produces with acks=all, predicted less logged, in ms:", ""]
+    lines.append(f"{'':<34}{'produces':>10}{'%':>8}{'least':>10}{'median':>10}{'most':>10}")
+    lines += [
+        f"{row['explanation']:<34}{row['produces']:>10,}{100 * row['produces'] / total:>8.2f}"
+        f"{row['least_ms']:>10.1f}{row['median_ms']:>10.1f}{row['most_ms']:>10.1f}"
+        for row in rows
+    ]
+    return "\n".join(lines)

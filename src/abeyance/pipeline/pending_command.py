@@ -1,0 +1,105 @@
+"""`abeyance pending`: what waits in a stream, read from its checkpoint, while it runs or after."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.command import spark_for, terminate_as_interrupt
+from abeyance.pipeline.table_arguments import add_master
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+__all__ = ["add_arguments", "run"]
+
+_DESCRIPTION: Final = """\
+Show what waits in a stream now: each operation and watch, what it requires of its key, since when it waits
+and until when. Read from the state in the stream's checkpoint as of its last batch; the stream may be running.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  abeyance pending result                  the next 20 deadlines of the stream whose --out is result
+  abeyance pending result --limit 0 --json > waiting.jsonl
+  abeyance pending result --key customer-17
+"""
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the subcommand `pending`; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "pending",
+        help="what waits in a stream now",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stream", metavar="DIR", help="a stream's --out, or its checkpoint")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="the next N deadlines (default: 20); 0: all")
+    parser.add_argument("--key", help="only what waits for this key")
+    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+    add_master(parser)
+    parser.set_defaults(run=run, quiet=True)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what waits; return the exit status. Raises `AbeyanceError` for a checkpoint that is none of ours."""
+    checkpoint = _checkpoint(args.stream)
+    # The first import that needs the extra `spark`: its error says how to install it.
+    from abeyance.pipeline import read_pending
+    from abeyance.pipeline.spark_errors import explained
+
+    with terminate_as_interrupt(), spark_for(args, "abeyance pending", brief=True) as spark, explained():
+        table = read_pending(spark, checkpoint)
+        if args.key is not None:
+            table = table.where(table["key"] == args.key)
+        table = table.orderBy("deadline", "instance", "op_id").persist()
+        shown = table.limit(args.limit) if args.limit else table
+        for line in _json_lines(shown) if args.json else _text_lines(shown):
+            print(line)
+        if not args.json:
+            print(f"{table.count():,} pending")
+    return 0
+
+
+def _checkpoint(given: str) -> str:
+    """Return the checkpoint that a stream's --out, or the checkpoint itself, means."""
+    if "://" in given:
+        return given
+    from abeyance.pipeline.stream_run.description import DESCRIPTION
+
+    described = Path(given) / DESCRIPTION
+    if described.exists():
+        return str(json.loads(described.read_text(encoding="utf-8"))["checkpoint"])
+    if not (Path(given) / "state").is_dir():
+        raise AbeyanceError(f"{given} is neither the --out nor the checkpoint of a stream that has run")
+    return given
+
+
+def _json_lines(table: DataFrame) -> Iterator[str]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    options = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+    for row in table.select(F.to_json(F.struct(*table.columns), options)).toLocalIterator():
+        yield row[0]
+
+
+def _text_lines(table: DataFrame) -> Iterator[str]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    # As texts: Python would show times in the machine's own zone.
+    times = {name: F.date_format(name, "yyyy-MM-dd HH:mm:ss") for name in ("deadline", "start")}
+    form = "{:<19}  {:<19}  {:>10}  {:<24}  {}"
+    yield form.format("until", "since", "required", "key", "operation")
+    for row in table.withColumns(times).toLocalIterator():
+        operation = "/".join(part for part in (row.instance, row.op_id) if part) + (
+            f" ({row.kind})" if row.kind else ""
+        )
+        yield form.format(row.deadline, row.start, row.required, row.key, operation)

@@ -1,0 +1,268 @@
+"""`abeyance replay`: what other ticks, wheels, time-outs and purge intervals would have done."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.command import spark_for, terminate_as_interrupt
+from abeyance.pipeline.durations import duration, duration_or
+from abeyance.pipeline.log_files import find_logs
+from abeyance.pipeline.result_directory import check_target, is_result
+from abeyance.pipeline.table_arguments import add_deadline, add_master, add_tables, check_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from abeyance.pipeline import Configuration
+
+__all__ = ["add_arguments", "run"]
+
+OWN: Final = "own"
+"""For a time-out: each operation has its own."""
+
+# What-if costs no more for some more time-outs, and a curve needs them.
+_LADDER_MS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
+
+_DESCRIPTION: Final = """\
+Take what waited through the real timing wheel again, once for each setting: what would another tick,
+wheel size, time-out or purge interval have done? Parquet tables and one HTML page that opens offline.
+
+LOGS are request logs of Kafka, as for `abeyance analyze`; or the result of an analysis; or, with
+--events, a table of operations (as for `abeyance resolve`, --operation and --event included).
+
+DIR gets the tables
+  replay    a row for each instance and setting: expiries, most pending, lateness, cascades, wake-ups, memory
+  pending   how many were pending, over time, under each time-out
+  what_if   by instance and kind: how many had expired under each time-out, and the waits' percentiles
+
+A log knows of an operation that expired only that it would have taken longer. Under a longer time-out
+than its own such an operation is `unknown`; with --events everything is known.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  abeyance replay examples/data/kafka-request-log --out result
+      ticks of 1, 10 and 100 ms, wheels of 20, 64 and 512 buckets; then open result/report.html
+  abeyance replay logs/ --out result --timeout own,500ms,2s,30s --tick 1ms,5ms --wheel-size 20
+  abeyance replay logs/ --out result --kind PRODUCE --purge-interval 10,100,1000
+      what Kafka's own purgatory would have kept on its watch lists
+  abeyance replay orders.parquet --events payments.parquet --out result --timeout 5m,15m,1h --tick 1s
+"""
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the subcommand `replay`; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "replay",
+        help="tell what other ticks, wheels and time-outs would have done",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories; or one table")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
+    )
+    settings = {
+        "tick": ("DURATIONS", _ms, "1ms,10ms,100ms", "ticks of the wheel"),
+        "wheel-size": ("NUMBERS", _number, "20,64,512", "buckets of a wheel"),
+        "timeout": ("DURATIONS", _ms_or_own, OWN, f"time-outs, `{OWN}` for each operation's own"),
+        "purge-interval": ("NUMBERS", _number, "", "purge intervals to try in Kafka's own design"),
+    }
+    for name, (metavar, read, default, what) in settings.items():
+        parser.add_argument(
+            f"--{name}", type=_several(read), default=default, metavar=metavar,
+            help=f"{what}, separated by commas (default: {default or 'none'})",
+        )  # fmt: skip
+    parser.add_argument("--kind", type=_several(str), default=[], metavar="KINDS", help="these kinds of operation only")
+    parser.add_argument("--events", metavar="PATH", help="when progress was made: file or directory")
+    add_tables(parser)
+    add_deadline(parser)
+    parser.add_argument(
+        "--timezone", default="UTC", metavar="ZONE", help="what the log's times mean (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--instance", metavar="NAME", help="the broker that wrote all the logs (default: each file's folder)"
+    )
+    add_master(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the report's path")
+    parser.set_defaults(run=run)
+    return parser
+
+
+Value = TypeVar("Value")
+
+
+def _several(read: Callable[[str], Value]) -> Callable[[str], list[Value]]:
+    def several(text: str) -> list[Value]:
+        return [read(part.strip()) for part in text.split(",") if part.strip()]
+
+    return several
+
+
+def _ms(text: str) -> float:
+    return duration(text) * 1000
+
+
+def _ms_or_own(text: str) -> int | None:
+    seconds = duration_or(OWN)(text)
+    if seconds is None:
+        return None
+    ms = round(seconds * 1000)
+    if ms != seconds * 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of milliseconds")
+    return ms
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay as told, print a summary and the report's path; return the exit status.
+
+    Raises `AbeyanceError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
+    """
+    check_target(args.out.absolute(), overwrite=args.overwrite)
+    table = _table(args)
+    if table is None:
+        find_logs(args.logs, instance=args.instance)
+    # The first import that needs the extra `spark`: its error says how to install it.
+    from abeyance.pipeline import replay  # noqa: F401
+    from abeyance.pipeline.spark_errors import explained
+
+    settings = _settings(args)
+    try:
+        with terminate_as_interrupt(), spark_for(args, "abeyance replay", brief=table is None) as spark, explained():
+            report = _replay(spark, args, table, settings)
+    except KeyboardInterrupt:
+        print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
+        return 130
+    if not args.quiet:
+        print(_summary(args.out))
+    print(report)
+    return 0
+
+
+def _settings(args: argparse.Namespace) -> list[Configuration]:
+    """Return every wheel with every time-out; and every purge interval with every time-out, on Kafka's wheel."""
+    from abeyance.pipeline import grid
+
+    try:
+        wheels = grid(tick_ms=args.tick, wheel_size=args.wheel_size, timeout_ms=args.timeout)
+        purges = grid(timeout_ms=args.timeout, purge_interval=args.purge_interval)
+    except ValueError as error:
+        raise AbeyanceError(str(error)) from error
+    if not wheels:
+        raise AbeyanceError("nothing to replay: --tick, --wheel-size and --timeout each need a value")
+    return wheels + purges
+
+
+def _table(args: argparse.Namespace) -> str | None:
+    """Return the path of the table of operations, None where request logs are given."""
+    first, *others = list[str](args.logs)
+    if is_result(Path(first)) and (Path(first) / "operations").is_dir():
+        first = str(Path(first) / "operations")
+    elif args.events is None and not Path(first).name.endswith((".parquet", ".json", ".csv")):
+        return None
+    if others:
+        raise AbeyanceError(f"one table of operations is replayed at a time, not {len(args.logs)}")
+    for path in (first, *([args.events] if args.events is not None else [])):
+        check_path(path)
+    return first
+
+
+def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, settings: list[Configuration]) -> Path:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from abeyance.pipeline import replay, replay_pending, what_if
+    from abeyance.pipeline.report.replay_page import write_replay_report
+    from abeyance.pipeline.result_tables import write_result
+
+    timeouts = {setting.timeout_ms for setting in settings if setting.timeout_ms is not None}.union(_LADDER_MS)
+    operations = _operations(spark, args, table, max(timeouts))
+    if args.kind:
+        operations = operations.where(F.col("kind").isin(*args.kind))
+    operations = operations.persist()
+    tables = {
+        "replay": replay(operations, None, settings, deadline=args.deadline),
+        "pending": replay_pending(operations, None, settings, deadline=args.deadline),
+        "what_if": what_if(operations, None, timeouts, deadline=args.deadline),
+    }
+    about = {
+        "command": shlex.join(["abeyance", *sys.argv[1:]]),
+        "logs": args.logs,
+        "events": args.events,
+        "kinds": args.kind or "all",
+        "deadline": args.deadline,
+        "settings": [asdict(setting) for setting in settings],
+    }
+    try:
+        return write_result(
+            spark,
+            args.out,
+            {name: table.repartition(1) for name, table in tables.items()},
+            write_replay_report,
+            overwrite=args.overwrite,
+            quiet=args.quiet,
+            about=about,
+        )
+    finally:
+        operations.unpersist()
+
+
+def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None, longest_ms: int) -> DataFrame:
+    """Return operations of which it is known how they ended; by events, for as long as `longest_ms`."""
+    from abeyance.pipeline.kafka_groups import with_sync_limits
+    from abeyance.pipeline.schemas import OPERATIONS
+
+    if table is None:
+        from abeyance.pipeline import read_kafka_request_log
+
+        return with_sync_limits(
+            read_kafka_request_log(spark, args.logs, timezone=args.timezone, instance=args.instance)
+        )
+    from abeyance.pipeline.replayer.foresight import watched_for
+    from abeyance.pipeline.resolve_tables import events_from, operations_from
+    from abeyance.pipeline.sources.files import file_format, read_files
+
+    operations = read_files(spark, table, file_format(table, args.format))
+    if args.events is None:
+        return with_sync_limits(operations) if set(OPERATIONS.fieldNames()) <= set(operations.columns) else operations
+    events = read_files(spark, args.events, file_format(args.events, args.format))
+    operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
+    # One look for all three tables.
+    return watched_for(operations, events, longest_ms, keys=bool(args.purge_interval))
+
+
+def _summary(out: Path) -> str:
+    """Say of each instance and setting what a person would look for first."""
+    import pyarrow.parquet as pq
+
+    head = f"{'instance':<16}{'tick':>8}{'wheel':>7}{'time-out':>10}{'expired':>10}{'unknown':>10}"
+    lines = [f"{head}{'most pending':>14}{'cascades':>10}{'wake-ups':>10}"]
+    rows = [row for row in pq.read_table(out / "replay").to_pylist() if row["purge_interval"] is None]
+    rows.sort(key=lambda row: (row["instance"], row["timeout_ms"] or 0, row["tick_ms"], row["wheel_size"]))
+    for row in rows[:_MOST_LINES]:
+        timeout = OWN if row["timeout_ms"] is None else f"{row['timeout_ms']:,}"
+        lines.append(
+            f"{row['instance'][:15]:<16}{row['tick_ms']:>8g}{row['wheel_size']:>7}{timeout:>10}{row['expired']:>10,}"
+            f"{row['unknown']:>10,}{row['pending_most']:>14,}{row['cascades']:>10,}{row['wakeups']:>10,}"
+        )
+    if len(rows) > _MOST_LINES:
+        lines.append(f"and {len(rows) - _MOST_LINES:,} more in the table `replay` (tick and time-out in ms)")
+    return "\n".join(lines)
+
+
+_MOST_LINES: Final = 30

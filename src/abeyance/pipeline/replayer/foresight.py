@@ -1,0 +1,41 @@
+"""What becomes of operations if they are watched for longer than their own time-out."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyance.pipeline.resolver import resolve
+from abeyance.pipeline.resolver.validity import valid_operations
+from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
+
+__all__ = ["watched_for"]
+
+
+def watched_for(
+    operations: DataFrame, events: DataFrame, asked_ms: int, *, beyond_ms: int = 0, keys: bool
+) -> DataFrame:
+    """Return the valid operations, with their own `timeout_ms`, and `outcome` and `waited_ms` had it been longer.
+
+    Each is watched for `asked_ms`, or its own time-out where that is longer, and `beyond_ms` more: what any shorter
+    time-out does follows.
+    With `keys` they have their `watches` as well, which takes a join.
+    """
+    check_table(operations, OPERATIONS, "operations")
+    check_table(events, EVENTS, "events")
+    longest = (F.greatest("timeout_ms", F.lit(asked_ms)) + beyond_ms).cast("long")  # of a null and a number: the number
+    # An outcome keeps the kind of its operation, and not the time-out; so that travels with the kind.
+    both = F.concat_ws(":", F.coalesce(F.col("timeout_ms").cast("string"), F.lit("")), F.coalesce("kind", F.lit("")))
+    valid = valid_operations(operations.withColumns({"kind": both, "timeout_ms": longest}), unique_ids=False)
+    outcomes = resolve(valid, events, unique_ids=True)
+    own = F.substring_index("kind", ":", 1)
+    known = outcomes.select(
+        "instance",
+        "op_id",
+        F.expr("substr(kind, locate(':', kind) + 1)").alias("kind"),
+        F.timestamp_micros(F.unix_micros("at") - F.round(F.col("waited_ms") * 1000).cast("long")).alias("start"),
+        own.try_cast("long").alias("timeout_ms"),
+        "outcome",
+        "waited_ms",
+    )
+    return known.join(valid.select("instance", "op_id", "watches"), ["instance", "op_id"]) if keys else known

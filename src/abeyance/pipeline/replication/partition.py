@@ -1,0 +1,83 @@
+"""One partition of Kafka as its leader sees it: where followers are, who is in sync, and so the high watermark.
+
+The high watermark is the least log end of the replicas in sync (Kafka, `Partition.maybeIncrementLeaderHW`): what all of
+them have. A replica that is to come in counts from when the leader asks the controller, one that leaves until the
+controller has answered. With fewer replicas in sync than `min.insync.replicas` it does not move (KIP-966).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+__all__ = ["Moved", "Partition"]
+
+_NOTHING = -1  # a log end before the first
+_UNKNOWN = -1  # a leader's id
+
+
+class Moved(NamedTuple):
+    """A high watermark that has gone up."""
+
+    instance: str
+    progress: int
+    cause: str
+
+
+class Partition:
+    """Facts in, in the order of time; high watermarks out. Each instance that leads it has its own view.
+
+    Memory: an integer for each replica and instance.
+    """
+
+    def __init__(self, followers: Iterable[int], least: int) -> None:
+        """These followers are in sync until something better is known; `least` is `min.insync.replicas`."""
+        self._leader = _UNKNOWN
+        self._in_sync = {_UNKNOWN, *followers}
+        self._coming: set[int] = set()
+        self._least = least
+        self._controller_told = False
+        self._followers: dict[str, dict[int, int]] = {}
+        self._log_end: dict[str, int] = {}
+        self._watermark: dict[str, int] = {}
+
+    def fetched(self, instance: str, replica: int, offset: int) -> Iterator[Moved]:
+        """A follower has everything before this offset."""
+        followers = self._followers.setdefault(instance, {})
+        # The log's clock is coarse: fetches of one millisecond may come in the wrong order.
+        followers[replica] = max(followers.get(replica, _NOTHING), offset)
+        yield from self._moved(instance, "fetch")
+
+    def appended(self, instance: str, end: int) -> Iterator[Moved]:
+        """The leader has everything before this offset."""
+        self._followers.setdefault(instance, {})
+        self._log_end[instance] = max(self._log_end.get(instance, _NOTHING), end)
+        yield from self._moved(instance, "append")
+
+    def asking(self, in_sync: Iterable[int]) -> None:
+        """The leader asks the controller for these replicas in sync."""
+        self._coming = set(in_sync)
+
+    def changed(self, leader: int, in_sync: Iterable[int], *, by_controller: bool) -> Iterator[Moved]:
+        """These replicas are in sync; once a controller has said so, metadata say nothing more."""
+        if self._controller_told and not by_controller:
+            return
+        self._controller_told = by_controller
+        self._leader, self._in_sync, self._coming = leader, set(in_sync), set()
+        for instance in self._followers:
+            yield from self._moved(instance, "isr")
+
+    def _moved(self, instance: str, cause: str) -> Iterator[Moved]:
+        least = self._least_log_end(instance)
+        if least > self._watermark.get(instance, _NOTHING):
+            self._watermark[instance] = least
+            yield Moved(instance, least, cause)
+
+    def _least_log_end(self, instance: str) -> int:
+        if len(self._in_sync) < self._least:
+            return _NOTHING
+        waited_for = (self._in_sync | self._coming) - {self._leader}
+        followers = self._followers[instance]
+        return min(
+            (followers.get(replica, _NOTHING) for replica in waited_for), default=self._log_end.get(instance, _NOTHING)
+        )

@@ -1,0 +1,1 @@
+"""Where a stream's operations and events come from: files, and Kafka topics."""

@@ -1,0 +1,89 @@
+"""Tables in files: Parquet, JSON lines, or CSV with a header; read whole, or as files arrive in a directory."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import StructType
+
+__all__ = ["file_format", "location", "read_files", "schema_of_files", "stream_lines", "stream_table"]
+
+_OPTIONS: Final = {
+    # Columns of CSV stay text: what cannot be read as its column's type is set aside row by row.
+    "csv": {"header": "true"},
+}
+_STREAM_OPTIONS: Final = {
+    # A file whose header differs from the first one's is refused; by default Spark goes by position.
+    "csv": {"header": "true", "enforceSchema": "false"},
+}
+_LETTER: Final = re.compile(r"([A-Za-z0-9])")
+_SPECIAL: Final = re.compile(r"([][{}*?\\])")
+
+
+def file_format(path: str, chosen: str | None = None) -> str:
+    """Return `parquet`, `json` or `csv`: the chosen one, or what the name's ending, or that of a file in it, says."""
+    if chosen is not None:
+        return chosen
+    by_name = _by_ending(path)
+    if by_name is not None:
+        return by_name
+    inside = sorted(Path(path).iterdir()) if "://" not in path and Path(path).is_dir() else []
+    return next((form for file in inside if (form := _by_ending(file.name)) is not None), "parquet")
+
+
+def _by_ending(name: str) -> str | None:
+    ending = Path(name).name.removesuffix(".gz").rpartition(".")[2]
+    return {"parquet": "parquet", "csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"}.get(ending)
+
+
+def location(path: str) -> str:
+    """Return a path as Hadoop takes it: without a scheme it is this machine's, blanks, brackets and all."""
+    return path if "://" in path else f"file://{_escaped(str(Path(path).resolve()))}"
+
+
+def _escaped(name: str) -> str:
+    """Return a name that Hadoop, which takes every name for a pattern, reads as it is."""
+    return _SPECIAL.sub(r"\\\1", name)
+
+
+def read_files(spark: SparkSession, path: str, form: str) -> DataFrame:
+    """Read what is there now."""
+    return spark.read.format(form).options(**_OPTIONS.get(form, {})).load(location(path))
+
+
+def schema_of_files(spark: SparkSession, path: str, form: str) -> StructType | None:
+    """Return the columns of what is there now; None where there is nothing yet."""
+    if "://" not in path and Path(path).is_dir() and not any(_shown(file.name) for file in Path(path).rglob("*")):
+        return None
+    return read_files(spark, path, form).schema
+
+
+def stream_table(spark: SparkSession, path: str, form: str, schema: StructType, files_a_batch: int) -> DataFrame:
+    """Read the Parquet or CSV files of a directory, and those that arrive in it; or one file."""
+    reader = spark.readStream.format(form).schema(schema).options(**_STREAM_OPTIONS.get(form, {}))
+    return _loaded(reader, path, files_a_batch)
+
+
+def stream_lines(spark: SparkSession, path: str, files_a_batch: int) -> DataFrame:
+    """Read the lines of a directory's files, or of one, as records: `value`, and in `record` the file they stand in."""
+    lines = _loaded(spark.readStream.format("text"), path, files_a_batch)
+    return lines.select("value", F.struct(F.col("_metadata.file_path").alias("file")).alias("record"))
+
+
+def _loaded(reader: DataStreamReader, path: str, files_a_batch: int) -> DataFrame:
+    where = location(path)
+    if "://" not in path and Path(path).is_file():
+        # Spark streams what is in a directory, or what a pattern matches: one that matches this file only.
+        folder, slash, name = where.rpartition("/")
+        where = folder + slash + _LETTER.sub(r"[\1]", name, count=1)
+    return reader.option("maxFilesPerTrigger", files_a_batch).load(where)
+
+
+def _shown(name: str) -> bool:
+    """Whether Spark looks at a file of this name."""
+    return not name.startswith(("_", "."))

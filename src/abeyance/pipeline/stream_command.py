@@ -1,0 +1,285 @@
+"""`abeyance stream`: complete-or-expire while data arrives, from files or Kafka. Imports Spark only when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.command import spark_for, terminate_as_interrupt
+from abeyance.pipeline.durations import duration, duration_or
+from abeyance.pipeline.table_arguments import add_deadline, add_master, add_tables, check_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from abeyance.pipeline.stream_run.inputs import Input, Kafka
+    from abeyance.pipeline.stream_run.lines import Lines
+    from abeyance.pipeline.stream_run.run import Plan
+
+__all__ = ["add_arguments", "run"]
+
+_NAME: Final = "abeyance stream"
+
+_DESCRIPTION: Final = """\
+Tell which operations got their answer in time, and which did not, while both arrive: each operation
+ends once, completed or expired, also when nothing arrives any more, and also over a kill -9.
+
+OPERATIONS and EVENTS are directories into which files are put (Parquet, JSON lines, CSV with a header),
+or single files, or, with --kafka, topics whose records are JSON objects. Columns are those of
+`abeyance resolve`, and --operation and --event say in the same way where one comes from. Of a record
+there are also record.topic, record.partition, record.offset, record.key and record.timestamp.
+
+DIR gets outcomes and, set aside with the reason, rows that came too late or cannot be read: Parquet, a
+directory a batch. The same command goes on where it was stopped or killed.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  abeyance stream orders/ payments/ --out result --lateness 10m
+      until stopped (Ctrl-C or SIGTERM end it after the batch that runs); rows may come ten minutes late
+  abeyance stream orders.csv payments.csv --out result --drain
+      what is there now, to its end; then all that still waits is resolved
+  abeyance stream orders payments --kafka localhost:9092 --out result --to-topic outcomes \\
+      --operation op_id=order_id --operation key=order_id --operation start=ordered_at \\
+      --operation timeout_ms=15*60*1000 --event key=order_id --event at=record.timestamp
+      from two topics to a third; what cannot be read is in result/aside, with partition and offset
+  abeyance stream logins/ clicks/ --out result --time processing
+      without times in the data: what arrives happens now
+  abeyance pending result
+      what waits now, for what, since when and until when
+"""
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the subcommand `stream`; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "stream",
+        help="the same while the data arrives, from files or Kafka",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("operations", metavar="OPERATIONS", help="directory, file, or topic (with --kafka; no slash)")
+    parser.add_argument("events", metavar="EVENTS", help="the same")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
+    parser.add_argument(
+        "--checkpoint", metavar="DIR", help="where the state is kept, on a cluster shared (default: DIR/checkpoint)"
+    )
+    _add_tables(parser)
+    _add_time(parser)
+    _add_kafka(parser)
+    add_master(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the result's path")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_tables(parser: argparse.ArgumentParser) -> None:
+    add_tables(parser)
+    for table in ("operation", "event"):
+        parser.add_argument(
+            f"--{table}-schema",
+            metavar="DDL",
+            help=f"fields of the {table}s, as 'order_id STRING, paid STRUCT<at: STRING>' (default: those of the files "
+            "that are there; of JSON, those that are named, as text)",
+        )
+    parser.add_argument(
+        "--files-per-batch",
+        type=_positive,
+        default=100,
+        metavar="N",
+        help="of each table, at most (default: %(default)s)",
+    )
+
+
+def _add_time(parser: argparse.ArgumentParser) -> None:
+    add_deadline(parser)
+    parser.add_argument(
+        "--time",
+        choices=["event", "processing"],
+        default="event",
+        help="when things happen: as the rows say, or as they arrive (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--lateness",
+        type=duration,
+        default=60.0,
+        metavar="DURATION",
+        help="how much out of order rows may come, as 30s or 10m (default: 1m); later ones are set aside",
+    )
+    parser.add_argument(
+        "--tick",
+        type=duration_or("off"),
+        default=1.0,
+        metavar="DURATION",
+        help="how often time-outs are looked for when nothing arrives (default and at most: 1s); off: only rows count",
+    )
+    parser.add_argument(
+        "--forget-after",
+        type=duration,
+        metavar="DURATION",
+        help="forget keys on which nothing happened for so long and for which nothing waits (default: never)",
+    )
+    parser.add_argument(
+        "--trigger",
+        type=duration_or("now"),
+        default=2.0,
+        metavar="DURATION",
+        help="how often a batch begins (default: 2s); now: what is there now, and no more; what waits stays",
+    )
+    parser.add_argument(
+        "--drain", action="store_true", help="what is there now, then resolve all that still waits; ends the stream"
+    )
+
+
+def _add_kafka(parser: argparse.ArgumentParser) -> None:
+    kafka = parser.add_argument_group("Kafka")
+    kafka.add_argument("--kafka", metavar="HOST:PORT,...", help="brokers; OPERATIONS and EVENTS are topics then")
+    kafka.add_argument("--to-topic", metavar="TOPIC", help="where outcomes go, in place of DIR/outcomes")
+    kafka.add_argument("--aside-topic", metavar="TOPIC", help="where rows set aside go, in place of DIR/aside")
+    kafka.add_argument(
+        "--from",
+        dest="start",
+        choices=["earliest", "latest"],
+        default="earliest",
+        help="where a new stream begins to read (default: %(default)s)",
+    )
+    kafka.add_argument(
+        "--records-per-batch", type=_positive, default=200_000, metavar="N", help="of each topic (default: %(default)s)"
+    )
+    kafka.add_argument(
+        "--kafka-config",
+        metavar="FILE",
+        help="further settings of the client, as security.protocol=SASL_SSL, a line each",
+    )
+    kafka.add_argument(
+        "--connector",
+        metavar="JARS",
+        help="Spark's Kafka connector: jars, a folder of jars, or a Maven coordinate (default: fetched with Maven)",
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the stream as told; return the exit status: 0 when it was drained, or stopped between two batches.
+
+    Raises `AbeyanceError` with one line for what the user can mend. Interrupted before its end is reached (a second
+    Ctrl-C, or one while Spark starts) it is 130, and the same command goes on.
+    """
+    _check(args)
+    # The first import that needs the extra `spark`: its error says how to install it.
+    from abeyance.pipeline import resolve  # noqa: F401
+    from abeyance.pipeline.spark_errors import explained
+    from abeyance.pipeline.stream_run.lines import Lines
+    from abeyance.pipeline.stream_run.run import run as run_stream
+    from abeyance.pipeline.stream_run.watch import stop_when_asked
+
+    plan, lines = _plan(args), Lines(quiet=args.quiet)
+    try:
+        with terminate_as_interrupt(), _spark(args) as spark, explained(), stop_when_asked() as asked:
+            run_stream(spark, plan, lines, asked)
+            stopped = asked.is_set()
+    except KeyboardInterrupt:
+        print("abeyance: interrupted: the same command goes on", file=sys.stderr)
+        return 130
+    _tell(args, lines, stopped=stopped)
+    return 130 if stopped and (plan.drain or plan.trigger is None) else 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what can be refused before Spark takes its seconds to start."""
+    for path in (args.operations, args.events):
+        if args.kafka is None or "/" in path:
+            check_path(path)
+    if args.tick is not None and not 0 < args.tick <= 1:
+        raise AbeyanceError(f"--tick is more than nothing and at most 1s, or off, not {args.tick:g}s")
+    if args.kafka is None:
+        for option in ("to_topic", "aside_topic", "kafka_config", "connector"):
+            if getattr(args, option) is not None:
+                raise AbeyanceError(f"--{option.replace('_', '-')} needs --kafka HOST:PORT")
+    elif args.aside_topic is not None and args.to_topic is None:
+        raise AbeyanceError("--aside-topic needs --to-topic")
+
+
+def _spark(args: argparse.Namespace) -> AbstractContextManager[SparkSession]:
+    if args.kafka is None:
+        return spark_for(args, _NAME)
+    from abeyance.pipeline.sources.connector import start_with_connector
+    from abeyance.pipeline.sources.kafka import check_brokers
+
+    check_brokers(args.kafka)
+    return spark_for(args, _NAME, start=partial(start_with_connector, given=args.connector))
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    from abeyance.pipeline.stream_run.run import Plan
+
+    operations, events = (_input(args, table) for table in ("operation", "event"))
+    return Plan(
+        operations=operations,
+        events=events,
+        out=args.out.absolute(),
+        checkpoint=_checkpoint(args),
+        deadline=args.deadline,
+        time=args.time,
+        lateness=args.lateness,
+        tick=args.tick,
+        forget_after=args.forget_after,
+        trigger=args.trigger,
+        drain=args.drain,
+        kafka=_kafka(args),
+        to_topic=args.to_topic,
+        aside_topic=args.aside_topic,
+    )
+
+
+def _checkpoint(args: argparse.Namespace) -> str:
+    given = args.checkpoint or str(args.out / "checkpoint")
+    return given if "://" in given else str(Path(given).absolute())
+
+
+def _input(args: argparse.Namespace, table: Literal["operation", "event"]) -> Input:
+    from abeyance.pipeline.stream_run.inputs import Input
+
+    columns = dict(getattr(args, table))
+    if args.time == "processing":
+        columns |= {"start" if table == "operation" else "at": "current_timestamp()"}
+    return Input(
+        table="operations" if table == "operation" else "events",
+        name=args.operations if table == "operation" else args.events,
+        columns=columns,
+        schema=getattr(args, f"{table}_schema"),
+        format=args.format,
+        files_a_batch=args.files_per_batch,
+    )
+
+
+def _kafka(args: argparse.Namespace) -> Kafka | None:
+    if args.kafka is None:
+        return None
+    from abeyance.pipeline.sources.kafka import read_properties
+    from abeyance.pipeline.stream_run.inputs import Kafka
+
+    properties = read_properties(args.kafka_config) if args.kafka_config else {}
+    return Kafka(args.kafka, properties, args.start, args.records_per_batch)
+
+
+def _tell(args: argparse.Namespace, lines: Lines, *, stopped: bool) -> None:
+    if not args.quiet:
+        for what, count in lines.totals.items():
+            print(f"{what:<44}{count:>14,}")
+        if lines.pending is not None:
+            print(f"{'pending':<44}{lines.pending:>14,}")
+        if stopped:
+            print("stopped between two batches: the same command goes on", file=sys.stderr)
+    print(args.out)

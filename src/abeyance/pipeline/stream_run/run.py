@@ -1,0 +1,131 @@
+"""One run of a stream, from its options to its end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.sources.kafka import check_topics
+from abeyance.pipeline.stream_run.description import claim
+from abeyance.pipeline.stream_run.inputs import Input, Kafka, open_input
+from abeyance.pipeline.stream_run.topic_sink import TopicSink
+from abeyance.pipeline.stream_run.watch import follow
+from abeyance.pipeline.streaming import ParquetSink, end_of_input, resolve_stream
+from abeyance.pipeline.streaming.options import DEFAULT_SHARDS
+
+if TYPE_CHECKING:
+    from abeyance.pipeline.stream_run.lines import Lines
+
+__all__ = ["Plan", "run"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run; durations in seconds."""
+
+    operations: Input
+    events: Input
+    out: Path
+    checkpoint: str
+    deadline: Literal["inclusive", "exclusive"]
+    time: Literal["event", "processing"]
+    lateness: float
+    tick: float | None
+    forget_after: float | None
+    trigger: float | None
+    """How often a batch begins; None for what is there now, and then no more."""
+    drain: bool
+    kafka: Kafka | None = None
+    to_topic: str | None = None
+    aside_topic: str | None = None
+
+    @property
+    def ending(self) -> Path:
+        """The directory that tells the stream of the end of its input."""
+        return self.out / "input-ended"
+
+    @property
+    def topics(self) -> list[str]:
+        """All topics that are read or written."""
+        read = [given.name for given in (self.operations, self.events) if given.is_topic(self.kafka)]
+        return list(dict.fromkeys([*read, *(topic for topic in (self.to_topic, self.aside_topic) if topic)]))
+
+    def identity(self) -> dict[str, Any]:
+        """What has to stay the same for as long as a checkpoint is used."""
+        return {
+            "operations": self.operations.name,
+            "events": self.events.name,
+            "operation columns": dict(self.operations.columns),
+            "event columns": dict(self.events.columns),
+            "deadline": self.deadline,
+            "time": self.time,
+            "ticks": self.tick is not None,
+            "to topic": self.to_topic,
+            "aside topic": self.aside_topic,
+        }
+
+
+def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -> None:
+    """Run until the input ends, or until asked to stop. Raises `AbeyanceError` for what the user can mend."""
+    if plan.kafka is not None and plan.topics:
+        check_topics(spark, plan.kafka.servers, plan.topics, plan.kafka.properties)
+    # Inputs first, so that one that is refused leaves nothing behind.
+    operations, events = (open_input(spark, given, plan.kafka) for given in (plan.operations, plan.events))
+    claim(plan.out, plan.checkpoint, plan.identity())
+    ended = plan.ending.exists() and any(plan.ending.iterdir())
+    if ended and not plan.drain:
+        raise AbeyanceError(f"{plan.out} was drained: its input has ended; begin anew with another --out")
+    _no_empty_partitions(spark)
+    answers = _answers(operations, events, plan)
+    if not ended:
+        _run_once(answers, plan, lines, asked)
+    if plan.drain and not asked.is_set():
+        end_of_input(plan.ending)
+        _run_once(answers, plan, lines, asked)
+
+
+def _no_empty_partitions(spark: SparkSession) -> None:
+    """Take no more partitions than there are shards: Spark's 200 would be tasks that do nothing, in each batch."""
+    partitions = "spark.sql.shuffle.partitions"
+    if int(spark.conf.get(partitions) or 200) > DEFAULT_SHARDS:
+        spark.conf.set(partitions, str(DEFAULT_SHARDS))
+
+
+def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
+    try:
+        return resolve_stream(
+            operations,
+            events,
+            deadline=plan.deadline,
+            lateness=plan.lateness,
+            time=plan.time,
+            tick=plan.tick,
+            end_of_input=plan.ending,
+            forget_after=plan.forget_after,
+        )
+    except ValueError as error:
+        raise AbeyanceError(str(error)) from error
+
+
+def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Event) -> None:
+    # Without a scheme it is this machine's, whatever file system the cluster takes for granted.
+    checkpoint = plan.checkpoint if "://" in plan.checkpoint else f"file://{plan.checkpoint}"
+    writer = answers.writeStream.foreachBatch(_sink(plan)).option("checkpointLocation", checkpoint)
+    if plan.trigger is None or plan.drain:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{round(plan.trigger * 1000)} milliseconds")
+    follow(writer.start(), lines, asked)
+
+
+def _sink(plan: Plan) -> Callable[[DataFrame, int], None]:
+    files = ParquetSink(plan.out)
+    if plan.kafka is None or plan.to_topic is None:
+        return files
+    return TopicSink(plan.kafka.servers, plan.to_topic, files, plan.aside_topic, plan.kafka.properties)

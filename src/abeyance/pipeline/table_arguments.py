@@ -1,0 +1,73 @@
+"""What `abeyance resolve` and `abeyance stream` are told about their tables and about Spark, in the same words."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from abeyance.errors import AbeyanceError
+
+__all__ = ["FORMATS", "add_deadline", "add_master", "add_tables", "check_path"]
+
+FORMATS: Final = ("parquet", "json", "csv")
+
+
+def add_tables(parser: argparse.ArgumentParser) -> None:
+    """Add --format, and where each column comes from."""
+    parser.add_argument(
+        "--format", choices=FORMATS, help="of the files (default: by their names' ending, else parquet)"
+    )
+    for table in ("operation", "event"):
+        parser.add_argument(
+            f"--{table}",
+            action="append",
+            default=[],
+            type=_assignment("COLUMN=SQL"),
+            metavar="COLUMN=SQL",
+            help=f"where a column of the {table}s comes from; may be given for each column",
+        )
+
+
+def add_deadline(parser: argparse.ArgumentParser) -> None:
+    """Add --deadline."""
+    parser.add_argument(
+        "--deadline",
+        choices=["inclusive", "exclusive"],
+        default="inclusive",
+        help="whether progress at the very end of the time counts (default: %(default)s)",
+    )
+
+
+def add_master(parser: argparse.ArgumentParser) -> None:
+    """Add --master and --conf."""
+    parser.add_argument(
+        "--master", default="local[*]", help="the Spark master (default: %(default)s, all cores of this machine)"
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        type=_assignment("NAME=VALUE"),
+        metavar="NAME=VALUE",
+        help="a setting of Spark's, as spark-submit takes it; may be given several times",
+    )
+
+
+def check_path(path: str) -> None:
+    """Raise `AbeyanceError` for a path of this machine at which there is nothing."""
+    if "://" not in path and not Path(path).exists():
+        raise AbeyanceError(f"no such file or directory: {path}")
+
+
+class _assignment:  # noqa: N801 - argparse shows the name of a type
+    """Reads NAME=VALUE."""
+
+    def __init__(self, form: str) -> None:
+        self._form = form
+
+    def __call__(self, text: str) -> tuple[str, str]:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {self._form}")
+        return name.strip(), value.strip()

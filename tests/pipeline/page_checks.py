@@ -1,0 +1,28 @@
+"""Whether a page, opened in a real browser with no network, draws its figures and complains of nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.report_browser import browse, installed
+
+_DRAWN = """[...document.querySelectorAll('.plot')].map(plot => [
+  plot.id, plot.checkVisibility(), plot.querySelectorAll('.scatterlayer .point, .js-line, .barlayer .point, .hm').length
+])"""
+
+
+def check_page(report: Path, plots: list[str]) -> None:
+    """Nothing is asked of a browser where there is none: the page itself is there in any case."""
+    assert report.stat().st_size > 1_000_000  # plotly's script is inside
+    browser = installed()
+    if browser is None:
+        return
+    with browse(browser) as page:
+        page.show()
+        page.open(report)
+        drawn = page.run(_DRAWN)
+        assert [(name, shown) for name, shown, _ in drawn] == [(plot, True) for plot in plots]
+        assert all(marks > 0 for _, _, marks in drawn), drawn
+        # A heat map is an image that the page itself has made.
+        assert [address for address in page.requests if not address.startswith("data:")] == [report.as_uri()]
+        assert page.complaints == []

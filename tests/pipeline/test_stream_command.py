@@ -1,0 +1,215 @@
+"""`abeyance stream` over files, and `abeyance pending`: stopped, gone on with, drained; refusals in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from abeyance.cli import main
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.stream_run.description import DESCRIPTION, claim
+from pipeline.orders import MAPPING, write_orders
+
+
+def outcomes(out: Path) -> dict[str, str]:
+    rows = pq.read_table(out / "outcomes").to_pylist() if (out / "outcomes").exists() else []
+    assert len({row["op_id"] for row in rows}) == len(rows)
+    return {row["op_id"]: row["outcome"] for row in rows}
+
+
+def aside(out: Path) -> list[tuple[str, str]]:
+    return sorted((row["table"], row["reason"]) for row in pq.read_table(out / "aside").to_pylist())
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    return write_orders(tmp_path)
+
+
+@contextmanager
+def meanwhile(work: Callable[[], None]) -> Iterator[None]:
+    """Do work in a thread while the block runs."""
+    failed: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - told below
+            failed.append(error)
+            if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:  # the stream still runs
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=guarded)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+        assert not failed, failed
+
+
+def until(true: Callable[[], bool], seconds: float = 240.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_two_files_drained_end_as_resolve_says(
+    spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "the out [1]"
+    assert main(["stream", *files, "--out", str(out), *MAPPING, "--drain"]) == 0
+    told = capsys.readouterr()
+    for line in ("completed 1", "expired 2", "duplicates 1", "invalid 2", "pending 0"):
+        assert line in " ".join(told.out.split())
+    assert told.out.splitlines()[-1] == str(out)
+    assert "batch 0: " in told.err
+    assert outcomes(out) == {"1": "completed", "2": "expired", "3": "expired"}
+    assert aside(out) == [("events", "no at"), ("operations", "duplicate op_id"), ("operations", "no start")]
+    # Drained is drained, and another query has no business here.
+    assert main(["stream", *files, "--out", str(out), *MAPPING]) == 2
+    assert "was drained" in capsys.readouterr().err
+    assert main(["stream", *files, "--out", str(out), *MAPPING, "--deadline", "exclusive"]) == 2
+    assert 'is of another stream: deadline was "inclusive", is "exclusive"' in capsys.readouterr().err
+
+
+def test_the_command_in_the_readme_runs_as_it_stands(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(__file__).parents[2]
+    readme = (root / "README.md").read_text()
+    [line] = [line for line in readme.splitlines() if line.startswith("abeyance stream examples/")]
+    (tmp_path / "examples").symlink_to(root / "examples")
+    monkeypatch.chdir(tmp_path)
+    assert main(line.split()[1:]) == 0
+    assert Counter(outcomes(tmp_path / "result").values()) == {"completed": 30, "expired": 10}
+
+
+def test_json_lines_that_are_none_are_set_aside_with_their_file(spark: SparkSession, tmp_path: Path) -> None:
+    """A time-out fires though nothing arrives any more, until SIGTERM; then the same command goes on."""
+    folder, out = tmp_path / "in", tmp_path / "out"
+    for name in ("operations", "events"):
+        (folder / name).mkdir(parents=True)
+
+    def put(table: str, name: str, *lines: str) -> None:
+        aside = folder / f".{name}"
+        aside.write_text("".join(f"{line}\n" for line in lines))
+        aside.rename(folder / table / name)
+
+    def operation(op_id: str, timeout_ms: int) -> str:
+        return json.dumps({"op_id": op_id, "key": f"key of {op_id}", "timeout_ms": timeout_ms})
+
+    command = ["stream", str(folder / "operations"), str(folder / "events"), "--out", str(out), "--format", "json"]
+    command += ["--time", "processing", "--trigger", "500ms", "--quiet"]
+
+    def first() -> None:
+        put(
+            "operations",
+            "1.json",
+            operation("short", 1),
+            operation("long", 3_600_000),
+            "{",
+            operation("met", 3_600_000),
+        )
+        until(lambda: outcomes(out) == {"short": "expired"})
+        put("events", "1.json", '{"key": "key of met"}')
+        until(lambda: len(outcomes(out)) == 2)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with meanwhile(first):
+        assert main(command) == 0
+    assert outcomes(out) == {"short": "expired", "met": "completed"}
+    [bad] = pq.read_table(out / "aside").to_pylist()
+    assert (bad["table"], bad["reason"]) == ("operations", "not a JSON object")
+    assert json.loads(bad["row"])["value"] == "{"
+    assert json.loads(bad["row"])["file"].endswith("/operations/1.json")
+    put("events", "2.json", '{"key": "key of long"}')
+    assert main([*command, "--drain"]) == 0
+    assert outcomes(out) == {"short": "expired", "met": "completed", "long": "completed"}
+
+
+def test_what_waits_is_shown(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    orders, payments, out = tmp_path / "orders", tmp_path / "payments", tmp_path / "out"
+    starts = pa.array([0, 1], pa.timestamp("us", "UTC"))
+    pq.write_table(
+        pa.table({"op_id": ["a", "b"], "key": ["k", "l"], "start": starts, "timeout_ms": [5000, 1000]}),
+        orders.with_suffix(".parquet"),
+    )
+    orders, payments = orders.with_suffix(".parquet"), payments.with_suffix(".parquet")
+    pq.write_table(pa.table({"key": ["z"], "at": starts[:1]}), payments)
+    assert main(["stream", str(orders), str(payments), "--out", str(out), "--trigger", "now", "--tick", "off"]) == 0
+    capsys.readouterr()
+    assert main(["pending", str(out)]) == 0
+    head, first, second, count = capsys.readouterr().out.splitlines()
+    assert head.split() == ["until", "since", "required", "key", "operation"]
+    assert first.split() == ["1970-01-01", "00:00:01", "1970-01-01", "00:00:00", "1", "l", "b"]
+    assert second.split() == ["1970-01-01", "00:00:05", "1970-01-01", "00:00:00", "1", "k", "a"]
+    assert count == "2 pending"
+    assert main(["pending", str(out / "checkpoint"), "--json", "--key", "k"]) == 0
+    assert json.loads(capsys.readouterr().out)["deadline"] == "1970-01-01T00:00:05.000000Z"
+
+
+def test_what_is_refused_is_one_line(
+    spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["--out", str(tmp_path / "out"), "--quiet"]
+
+    def refusal(*arguments: str) -> str:
+        assert main([*arguments]) == 2
+        assert not (tmp_path / "out").exists()
+        line = capsys.readouterr().err
+        assert line.count("\n") == 1, line
+        return line
+
+    assert "no such file or directory: nowhere" in refusal("stream", "nowhere", files[1], *out)
+    assert "operations: no column 'op_id', expected string (columns: order_id, ordered" in refusal(
+        "stream", *files, *out
+    )
+    assert "events: there is no column 'id' to be mapped" in refusal(
+        "stream", *files, *out, *MAPPING, "--event", "id=1"
+    )
+    assert "--operation-schema 'a b c': " in refusal("stream", *files, *out, "--operation-schema", "a b c")
+    assert "--tick is more than nothing and at most 1s, or off, not 5s" in refusal(
+        "stream", *files, *out, "--tick", "5s"
+    )
+    assert "--to-topic needs --kafka HOST:PORT" in refusal("stream", *files, *out, "--to-topic", "t")
+    refused = refusal("stream", "orders", "payments", *out, "--kafka", "127.0.0.1:1")
+    assert "no Kafka broker can be reached: 127.0.0.1:1: Connection refused" in refused
+    assert "'broker' is not HOST:PORT" in refusal("stream", "orders", "payments", *out, "--kafka", "broker")
+    (tmp_path / "empty").mkdir()
+    empty = refusal("stream", str(tmp_path / "empty"), files[1], *out)
+    assert f"operations: nothing is in {tmp_path / 'empty'} yet: name the columns with --operation-schema" in empty
+    assert "is neither the --out nor the checkpoint of a stream" in refusal("pending", str(tmp_path))
+    with pytest.raises(SystemExit):
+        main(["stream", *files, *out, "--lateness", "soon"])
+    assert "'soon' is not a duration such as 500ms, 10s, 5m, 2h or 1d" in capsys.readouterr().err
+
+
+def test_a_checkpoint_belongs_to_one_result(tmp_path: Path) -> None:
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    claim(out, str(checkpoint), {"deadline": "inclusive"})
+    claim(out, str(checkpoint), {"deadline": "inclusive"})
+    assert json.loads((out / DESCRIPTION).read_text())["checkpoint"] == str(checkpoint)
+    with pytest.raises(AbeyanceError, match=r'checkpoint was ".*", is "elsewhere"'):
+        claim(out, "elsewhere", {"deadline": "inclusive"})
+    checkpoint.mkdir()
+    (checkpoint / "metadata").touch()
+    with pytest.raises(AbeyanceError, match="is the checkpoint of another stream: its result is not in"):
+        claim(tmp_path / "other", str(checkpoint), {"deadline": "inclusive"})
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "something").touch()
+    with pytest.raises(AbeyanceError, match="is not a result of abeyance stream: it is left alone"):
+        claim(tmp_path / "full", str(tmp_path / "new"), {})

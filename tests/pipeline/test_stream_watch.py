@@ -1,0 +1,105 @@
+"""A query that is watched: its failure in one line, and what is told of its batches."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.durations import duration, duration_or
+from abeyance.pipeline.stream_run.lines import Lines
+from abeyance.pipeline.stream_run.watch import follow
+from abeyance.pipeline.streaming import BatchCounts, StateError
+
+REFUSED = "the checkpoint's state has layout version 7, expected 1"
+COUNTS = BatchCounts(
+    batch=0,
+    rows=2500,
+    rows_per_second=1000.4,
+    completed=12,
+    expired=3,
+    late=0,
+    duplicates=0,
+    invalid=1,
+    pending=7,
+    watermark=datetime(2026, 1, 1, 10, tzinfo=UTC),
+    state_bytes=100,
+)
+
+
+def in_a_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        raise StateError(REFUSED)
+    yield from ()
+
+
+def in_the_driver(table: DataFrame, batch: int) -> None:
+    raise AbeyanceError(f"batch {batch} is too much")
+
+
+def by_itself(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        raise ZeroDivisionError("a mistake")
+    yield from ()
+
+
+@pytest.mark.parametrize("where", ["worker", "driver", "elsewhere"])
+def test_a_failure_is_one_line(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "one.txt").write_text("one\n")
+    table = spark.readStream.text(f"file://{tmp_path / 'lines'}")
+    if where != "driver":
+        table = table.mapInArrow(in_a_worker if where == "worker" else by_itself, "value string")
+    write = in_the_driver if where == "driver" else partial(_collect)
+    query = table.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    with pytest.raises(AbeyanceError) as error:
+        follow(query, Lines(quiet=True), threading.Event())
+    said = {
+        "worker": f"the stream ended: {REFUSED}",
+        "driver": "the stream ended: batch 0 is too much",
+        "elsewhere": "ZeroDivisionError: a mistake",
+    }
+    assert said[where] in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def _collect(table: DataFrame, batch: int) -> None:
+    table.collect()
+
+
+def test_idle_batches_are_told_of_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    lines = Lines(clock=lambda: now)
+    lines.add(COUNTS)
+    assert capsys.readouterr().err == (
+        "batch 0: 2,500 rows (1,000/s), 12 completed, 3 expired, 1 invalid, 7 pending, watermark 2026-01-01 10:00:00\n"
+    )
+    idle = replace(COUNTS, batch=1, completed=0, expired=0, invalid=0, watermark=None)
+    lines.add(idle)
+    assert capsys.readouterr().err == ""
+    now = 61.0
+    lines.add(idle)
+    assert capsys.readouterr().err.endswith(", 0 completed, 0 expired, 7 pending, watermark -\n")
+    lines.add(idle)
+    assert capsys.readouterr().err == ""
+    lines.add(replace(idle, late=2))
+    assert ", 2 late, 7 pending" in capsys.readouterr().err
+    assert lines.totals == {"completed": 12, "expired": 3, "late": 2, "duplicates": 0, "invalid": 1}
+
+
+def test_durations() -> None:
+    assert [duration(text) for text in ("500ms", "1.5s", "10m", "2 h", "1d")] == [0.5, 1.5, 600, 7200, 86_400]
+    assert duration_or("off")("off") is None
+    assert duration_or("off")("2s") == 2
+    for text in ("", "10", "-1s", "s", "1w"):
+        with pytest.raises(argparse.ArgumentTypeError, match="is not a duration"):
+            duration(text)

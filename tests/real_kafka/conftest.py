@@ -1,0 +1,34 @@
+"""Genuine Apache Kafka for these tests: three brokers on loopback, or a reason why there are none here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+# The cluster is a program at the root of the repository, not part of the package.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+if TYPE_CHECKING:
+    from scripts.kafka_cluster import Cluster
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    from scripts.kafka_cluster import Cluster, ClusterError, fetch, free_ports
+
+    from abeyance.pipeline.sources.connector import ConnectorError, maven_jars
+
+    try:
+        kafka = fetch()
+        maven_jars()
+    except (ClusterError, ConnectorError) as error:
+        pytest.skip(f"no genuine Kafka here: {' '.join(str(error).split())}")
+    # A killed broker is missed after three seconds, not nine.
+    settings = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    brokers = Cluster(kafka, tmp_path_factory.mktemp("kafka"), free_ports(), settings=settings, heap_mb=400)
+    with brokers.running():
+        yield brokers
