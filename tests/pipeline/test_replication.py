@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from abeyance.pipeline.schemas import (
 )
 from pipeline.kafka_lines import fetch, line, produce
 
+OLD = Path(__file__).parent / "samples" / "kafka-2.6.3.log"
 SENT_US = 1_795_255_201_000_000  # of the made lines: 2026-11-21 10:00:01
 
 
@@ -104,6 +106,14 @@ def test_a_body_that_kafka_does_not_write_is_named() -> None:
     ):
         with pytest.raises(BadLineError):
             told(line(api, {"acks": -1, "timeoutMs": 1}, answer))
+
+
+def test_genuine_lines_of_the_old_form_tell_as_much() -> None:
+    """Apache Kafka 2.6.3: brackets in place of JSON."""
+    parser = LineParser()
+    told = [fact for one in OLD.read_bytes().splitlines() for fact in facts(parser.parse(one), {})]
+    assert {fact.what for fact in told} == {"appended", "fetched", "watermark"}
+    assert {(fact.key, fact.replica) for fact in told if fact.what == "fetched"} >= {("orders-0", 2), ("orders-1", 2)}
 
 
 # -- one partition's high watermark

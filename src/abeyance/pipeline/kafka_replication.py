@@ -111,7 +111,13 @@ def _metadata(
             yield Fact(key, "metadata", request.sent_us, None, leader, in_sync)
 
 
-_TELLING: Final = {"PRODUCE": _produce, "FETCH": _fetch, "ALTER_PARTITION": _alter_partition, "METADATA": _metadata}
+_TELLING: Final = {
+    "PRODUCE": _produce,
+    "FETCH": _fetch,
+    "ALTER_PARTITION": _alter_partition,
+    "ALTER_ISR": _alter_partition,  # its name from Kafka 2.7 to 3.1
+    "METADATA": _metadata,
+}
 
 
 def _partitions(

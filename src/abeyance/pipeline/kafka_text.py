@@ -172,6 +172,8 @@ def _adapt_fetch(request: dict[str, Any], response: dict[str, Any]) -> None:
         request["maxWaitMs"] = request.pop("maxWaitTime")
     for topic in response.get("responses", []):
         topic["partitions"] = [partition["partitionHeader"] for partition in topic.pop("partitionResponses")]
+        for partition in topic["partitions"]:
+            partition["partitionIndex"] = partition.pop("partition")
 
 
 _ADAPTED: Final = {"PRODUCE": _adapt_produce, "FETCH": _adapt_fetch}
