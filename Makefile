@@ -8,6 +8,7 @@
 # make bench   measure beside asyncio, uvloop, Kafka on the JVM and others, a quarter of an hour; BENCH=--quick for a
 #              short run, BENCH=--resume to go on with one that was interrupted
 # make bench-spark  resolve whole tables beside hand-written Spark plans, DuckDB and Polars; BENCH="--scale 0.1"
+# make bench-stream  resolve streams beside the floor, reading and writing alone
 # make lab     compare designs of timers and purgatories as the literature does; LAB=--quick for a short one
 # make clean   remove what the above made
 #
@@ -20,7 +21,7 @@ COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd src/abeyance/*/*/
 COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
-.PHONY: demo demo-flights test test-compiled test-interpreted test-kafka test-asyncio check sanitize bench bench-spark lab clean
+.PHONY: demo demo-flights test test-compiled test-interpreted test-kafka test-asyncio check sanitize bench bench-spark bench-stream lab clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.run: $(SET_UP)
@@ -71,6 +72,9 @@ bench: $(VENV)/.bench
 
 bench-spark: $(VENV)/.bench
 	@$(BIN)/python -m benchmarks.spark $(BENCH)
+
+bench-stream: $(VENV)/.bench
+	@$(BIN)/python -m benchmarks.spark.stream $(BENCH)
 
 lab: $(VENV)/.run
 	@$(BIN)/abeyance lab run all $(LAB) --log examples/data/kafka-request-log --dir build/lab

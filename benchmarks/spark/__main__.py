@@ -11,14 +11,15 @@ import os
 import shutil
 import statistics
 import sys
-import time
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from abeyance.pipeline import spark_session
+from benchmarks.machine import load
 from benchmarks.spark import data
+from benchmarks.spark.processes import Cost
 from benchmarks.spark.rivals import METHODS
 
 
@@ -49,7 +50,7 @@ def main(given: list[str] | None = None) -> int:
     config = {"spark.driver.memory": options.memory, "spark.sql.shuffle.partitions": str(options.partitions)}
     spark = spark_session(options.master, "abeyance bench-spark", config=config)
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
-    times: dict[tuple[str, str], list[float]] = {}
+    costs: dict[tuple[str, str], list[Cost]] = {}
     found: dict[str, dict[str, tuple[int, ...]]] = {}
     for case in options.cases:
         tables = data.make(spark, options.folder, options.scale, hot=case == "hot")
@@ -59,16 +60,19 @@ def main(given: list[str] | None = None) -> int:
                     continue
                 out = options.folder / "out"
                 _remove(out)
-                began = time.perf_counter()
-                METHODS[name].run(spark, tables, out)
-                seconds = time.perf_counter() - began
-                times.setdefault((case, name), []).append(seconds)
-                print(f"{case} {round_ + 1}/{options.rounds}  {METHODS[name].label:<40} {seconds:7.1f} s", flush=True)
+                with Cost() as cost:
+                    METHODS[name].run(spark, tables, out)
+                costs.setdefault((case, name), []).append(cost)
+                print(
+                    f"{case} {round_ + 1}/{options.rounds}  {METHODS[name].label:<40} {cost.wall:7.1f} s "
+                    f"{cost.cpu:7.1f} s of processor {cost.memory / 1e9:6.1f} GB (load {load():.1f})",
+                    flush=True,
+                )
                 if round_ == 0:
                     found.setdefault(case, {})[name] = _digest(out)
                 _remove(out)
     spark.stop()
-    _print(options, times)
+    _print(options, costs)
     return _disagreements(found)
 
 
@@ -89,24 +93,27 @@ def _digest(out: Path) -> tuple[int, ...]:
     return rows, completed, at_sum, completed_at_sum
 
 
-def _print(options: argparse.Namespace, times: dict[tuple[str, str], list[float]]) -> None:
-    medians = {which: statistics.median(measured) for which, measured in times.items()}
-    ours = {case: medians.get((case, "abeyance")) for case in options.cases}
+def _print(options: argparse.Namespace, costs: dict[tuple[str, str], list[Cost]]) -> None:
     print(
         f"\n{data.OPERATIONS * options.scale:,.0f} operations, {data.EVENTS * options.scale:,.0f} events, "
-        f"{data.KEYS * options.scale:,.0f} keys, {options.master}, median of {options.rounds}\n"
+        f"{data.KEYS * options.scale:,.0f} keys, {options.master}; medians of {options.rounds}"
     )
-    print(f"| {'method':<40} | even, s | of ours | hot key, s | of ours |")
-    print(f"|{'-' * 42}|--------:|--------:|-----------:|--------:|")
-    for name in options.methods:
-        cells = []
-        for case, width in (("even", 7), ("hot", 10)):
-            seconds, base = medians.get((case, name)), ours.get(case)
-            cells.append(f"{'-' if seconds is None else f'{seconds:.1f}':>{width}}")
-            cells.append(f"{'-' if seconds is None or not base else f'{seconds / base:.2f}x':>7}")
-        print(f"| {METHODS[name].label:<40} | {' | '.join(cells)} |")
-    if (even := ours.get("even")) and (hot := ours.get("hot")):
-        print(f"\nhot over even, ours: {hot / even:.2f}x")
+    seconds = {which: statistics.median(cost.wall for cost in measured) for which, measured in costs.items()}
+    effort = {which: statistics.median(cost.cpu for cost in measured) for which, measured in costs.items()}
+    for case in options.cases:
+        ours = (case, "abeyance")
+        print(f"\n| {case:<40} | seconds | of ours | processor, s | of ours |")
+        print(f"|{'-' * 42}|--------:|--------:|-------------:|--------:|")
+        for which in ((case, name) for name in options.methods if (case, name) in costs):
+            cells = [f"{seconds[which]:7.1f}", _ratio(seconds, which, ours), f"{effort[which]:12.1f}"]
+            print(f"| {METHODS[which[1]].label:<40} | {' | '.join(cells)} | {_ratio(effort, which, ours)} |")
+    even, hot = ("even", "abeyance"), ("hot", "abeyance")
+    if even in costs and hot in costs:
+        print(f"\nhot over even, ours:{_ratio(seconds, hot, even)}, processor{_ratio(effort, hot, even)}")
+
+
+def _ratio(figures: dict[tuple[str, str], float], which: tuple[str, str], base: tuple[str, str]) -> str:
+    return f"{figures[which] / figures[base]:6.2f}x" if base in figures else f"{'-':>7}"
 
 
 def _disagreements(found: dict[str, dict[str, tuple[int, ...]]]) -> int:

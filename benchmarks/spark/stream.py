@@ -183,7 +183,7 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--master", default="local[2]", help="(default: %(default)s)")
     parser.add_argument("--partitions", type=int, default=2, help="of Spark's shuffles (default: %(default)s)")
-    parser.add_argument("--shards", type=int, default=8, help="(default: %(default)s)")
+    parser.add_argument("--shards", type=int, default=16, help="(default: %(default)s)")
     parser.add_argument(
         "--folder", type=Path, default=Path("build/bench-stream"), help="for the tables (default: %(default)s)"
     )

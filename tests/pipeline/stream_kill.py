@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from pipeline.resolve_traces import Outcomes, Trace, by_brute_force, some_traces
 from pipeline.stream_cuts import Batch, cut
-from pipeline.stream_tables import ARROW_EVENTS, ARROW_OPERATIONS, EPOCH_US, event_row, operation_row
+from pipeline.trace_tables import ARROW_EVENTS, ARROW_OPERATIONS, EPOCH_US, event_row, operation_row
 
 DISORDER_US = 4000
 

@@ -18,7 +18,7 @@ from abeyance.pipeline.replayer.purges import purges
 from abeyance.pipeline.schemas import OBSERVED, REPLAYED, REPLAYED_PENDING, SchemaError, check_table
 from pipeline.long_known import NEVER, Known, ends, traces, with_timeout
 from pipeline.resolve_traces import MS, Deadline, Op, Trace, Watch, by_brute_force
-from pipeline.test_resolve import EPOCH_US, operation_row, operations_table
+from pipeline.trace_tables import EPOCH_US, operation_row, operations_table
 
 TIMEOUTS = (None, 0, 3, 50)
 GRID = pipeline.grid(tick_ms=[0.001, 1.5], wheel_size=[2, 20], timeout_ms=TIMEOUTS)

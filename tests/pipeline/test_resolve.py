@@ -7,7 +7,7 @@ import random
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -36,43 +36,10 @@ from pipeline.resolve_traces import (
     some_traces,
     variety,
 )
-
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-EPOCH_US = int(EPOCH.timestamp()) * 1_000_000
+from pipeline.trace_tables import ARROW_EVENTS, ARROW_OPERATIONS, EPOCH, EPOCH_US, event_row, operation_row
 
 # Every key with two rows or more is hot, and is cut at each of them; many cuts then coincide.
 ALL_HOT = Sample(fraction=1.0, piece=1)
-
-TIME = pa.timestamp("us", "UTC")
-WATCHES = pa.list_(pa.struct([("key", pa.string()), ("required", pa.int64())]))
-ARROW_OPERATIONS = pa.schema(
-    [
-        ("instance", pa.string()),
-        ("op_id", pa.string()),
-        ("kind", pa.string()),
-        ("start", TIME),
-        ("timeout_ms", pa.int64()),
-        ("watches", WATCHES),
-        ("condition", pa.string()),
-    ]
-)
-ARROW_EVENTS = pa.schema([("instance", pa.string()), ("key", pa.string()), ("at", TIME), ("progress", pa.int64())])
-
-
-def operation_row(op: Op, instance: str = "i") -> dict[str, Any]:
-    return {
-        "instance": instance,
-        "op_id": op.op_id,
-        "kind": "TEST",
-        "start": EPOCH_US + op.start,
-        "timeout_ms": op.timeout_ms,
-        "watches": [watch._asdict() for watch in op.watches],
-        "condition": op.condition,
-    }
-
-
-def event_row(event: Event, instance: str = "i") -> dict[str, Any]:
-    return {"instance": instance, "key": event.key, "at": EPOCH_US + event.at, "progress": event.progress}
 
 
 def table(spark: SparkSession, rows: Sequence[dict[str, Any]], schema: pa.Schema, parts: int = 3) -> DataFrame:

@@ -23,7 +23,7 @@ from abeyance.pipeline.streaming.stages import shards_turn
 from pipeline.resolve_traces import Deadline, Event, Op, Watch, by_brute_force, some_traces
 from pipeline.stream_cuts import Batch
 from pipeline.stream_kill import DISORDER_US, compare, found, write_batches, write_file, write_input
-from pipeline.stream_tables import ARROW_EVENTS, ARROW_OPERATIONS, event_row, operation_row
+from pipeline.trace_tables import ARROW_EVENTS, ARROW_OPERATIONS, event_row, operation_row
 
 MS = 1000
 OP = Op("op", 10 * MS, 5, (Watch("k", 1),), "all")

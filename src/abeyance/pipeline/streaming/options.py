@@ -14,7 +14,7 @@ Time = Literal["event", "processing"]
 Seconds = float | timedelta
 
 DEFAULT_LATENESS: Final = 60.0
-DEFAULT_SHARDS: Final = 8
+DEFAULT_SHARDS: Final = 16
 
 _MOST_SHARDS: Final = 4096
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.errors import AbeyanceError
@@ -45,22 +45,22 @@ class ParquetSink:
         files = _Files(answers.sparkSession, self.out)
         files.claim(query_of(answers))
         files.remove(_UNFINISHED)
-        answers.persist()
+        answers.persist()  # for the rows set aside: seldom there, and then not worth a second turn of every shard
         try:
-            outcomes, aside = answers.agg(F.count("outcome"), F.count("reason")).collect()[0]
-            if outcomes:
-                self._write(files, outcomes_of(answers), "outcomes", batch)
-            if aside:
-                self._write(files, aside_of(answers), "aside", batch)
+            # Always, since a batch that nobody reads to its end leaves no state behind. Counted on the way.
+            seen = Observation()
+            counted = answers.observe(seen, *(F.count(column).alias(column) for column in ("outcome", "reason")))
+            self._write(outcomes_of(counted), "outcomes", batch)
+            if seen.get["reason"]:
+                self._write(aside_of(answers), "aside", batch)
+                files.put_in_place(f"aside/batch={batch}")
+            if seen.get["outcome"]:
+                files.put_in_place(f"outcomes/batch={batch}")
         finally:
             answers.unpersist()
 
-    def _write(self, files: _Files, rows: DataFrame, table: str, batch: int) -> None:
-        place = f"{table}/batch={batch}"
-        if files.exists(place):
-            return
-        rows.write.parquet(f"{self.out}/{_UNFINISHED}/{place}")
-        files.rename(f"{_UNFINISHED}/{place}", place)
+    def _write(self, rows: DataFrame, table: str, batch: int) -> None:
+        rows.write.parquet(f"{self.out}/{_UNFINISHED}/{table}/batch={batch}")
 
 
 class _Files:
@@ -78,10 +78,14 @@ class _Files:
     def remove(self, name: str) -> None:
         self._fs.delete(self._path(name), True)
 
-    def rename(self, name: str, to: str) -> None:
-        self._fs.mkdirs(self._path(to).getParent())
-        if not self._fs.rename(self._path(name), self._path(to)):
-            raise AbeyanceError(f"cannot rename {self._path(name)} to {self._path(to)}")
+    def put_in_place(self, name: str) -> None:
+        """Rename what was written, unless it is there from when the batch was done before."""
+        written, place = self._path(f"{_UNFINISHED}/{name}"), self._path(name)
+        if self.exists(name):
+            return
+        self._fs.mkdirs(place.getParent())
+        if not self._fs.rename(written, place):
+            raise AbeyanceError(f"cannot rename {written} to {place}")
 
     def claim(self, query: str) -> None:
         """Note whose `out` this is, if nobody's, else check that it is this query's."""

@@ -1,0 +1,81 @@
+"""What a piece of work costs this process and all below it: Spark's JVM, its Python workers, an engine in-process.
+
+Processor time tells two methods apart on a machine that has other work to do as well; seconds on the wall do not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, Self
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAUSE = 1.0  # seconds between two looks at the memory
+
+
+class _Process(NamedTuple):
+    parent: int
+    cpu: float  # seconds, its ended children included
+
+
+class Cost:
+    """A context: afterwards `wall` and `cpu` are seconds, `memory` the most bytes that were resident at once."""
+
+    def __enter__(self) -> Self:
+        self.memory = 0
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._look, daemon=True)
+        self._watch.start()
+        self._cpu, self._wall = _cpu(), time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wall, self.cpu = time.perf_counter() - self._wall, _cpu() - self._cpu
+        self._over.set()
+        self._watch.join()
+
+    def _look(self) -> None:
+        while True:
+            self.memory = max(self.memory, sum(_resident(pid) for pid in _family()))
+            if self._over.wait(_PAUSE):
+                return
+
+
+def _cpu() -> float:
+    return sum(process.cpu for process in _family().values())
+
+
+def _family() -> dict[int, _Process]:
+    """Return this process and its descendants."""
+    everyone = dict(_everyone())
+    children: dict[int, list[int]] = {}
+    for pid, process in everyone.items():
+        children.setdefault(process.parent, []).append(pid)
+    found, look_at = {}, [os.getpid()]
+    while look_at:
+        pid = look_at.pop()
+        if pid in everyone:
+            found[pid] = everyone[pid]
+        look_at += children.get(pid, [])
+    return found
+
+
+def _everyone() -> Iterator[tuple[int, _Process]]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                yield int(entry.name), _Process(int(fields[1]), sum(map(int, fields[11:15])) / _TICKS)
+
+
+def _resident(pid: int) -> int:
+    """Return a process's share of the memory that is there, what is shared being divided."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
