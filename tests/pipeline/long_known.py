@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyance import pipeline
 from abeyance.engine.replay import NEVER
 from pipeline.resolve_traces import Trace, by_brute_force, some_traces
-from pipeline.test_resolve import tables
+from pipeline.trace_tables import tables
 
 __all__ = ["NEVER", "Known", "ends", "known_tables", "traces", "with_timeout"]
 

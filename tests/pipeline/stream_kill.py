@@ -63,8 +63,12 @@ class Life(NamedTuple):
     batches: int
 
 
-def kill_at_random_moments(folder: Path, sink: str, kills: int, seed: int, within: float) -> list[Life]:
-    """Let the stream run and kill it, so often, each time at a random moment from when it is ready; then let it end."""
+def kill_at_random_moments(folder: Path, sink: str, kills: int, seed: int) -> list[Life]:
+    """Let the stream run and kill it, so often; then let it end.
+
+    A life ends at a random moment of the batch after the first, second or third that it has done, or, one in four, of
+    its very first: since a driver takes long to warm up, one killed at a moment chosen beforehand may never do any.
+    """
     dice = random.Random(seed)
     lives = []
     for life in range(kills + 1):
@@ -79,13 +83,23 @@ def kill_at_random_moments(folder: Path, sink: str, kills: int, seed: int, withi
             said, _ = process.communicate()
             assert said.splitlines()[-1] == "done", "the last life ends by itself"
         else:
-            time.sleep(dice.uniform(0.5, within))
+            _wait_for(folder, process, batches_done(folder) + dice.randint(0, 3))
+            time.sleep(dice.uniform(0.0, 2.0))
+            assert process.poll() is None, "a life that ended before it was killed: give it more files"
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-        batches = len(list((folder / "checkpoint" / "commits").glob("[0-9]*")))
-        lives.append(Life(time.monotonic() - began, batches))
+        lives.append(Life(time.monotonic() - began, batches_done(folder)))
         found(folder, sink)  # nothing torn, nothing doubled, at any time
     return lives
+
+
+def batches_done(folder: Path) -> int:
+    return len(list((folder / "checkpoint" / "commits").glob("[0-9]*")))
+
+
+def _wait_for(folder: Path, process: subprocess.Popen[str], batches: int) -> None:
+    while batches_done(folder) < batches and process.poll() is None:
+        time.sleep(0.01)
 
 
 def _environment() -> dict[str, str]:
@@ -137,13 +151,12 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--sink", choices=["parquet", "table"], default="parquet")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--within", type=float, default=16.0, help="seconds of a life, at most (default: %(default)s)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="abeyance-kill-") as home:
         folder = Path(home)
         traces = some_traces(4000, args.seed)
-        write_input(folder, traces, 3 * args.kills, args.seed)
-        lives = kill_at_random_moments(folder, args.sink, args.kills, args.seed, args.within)
+        write_input(folder, traces, 4 * args.kills, args.seed)
+        lives = kill_at_random_moments(folder, args.sink, args.kills, args.seed)
         outcomes, lost, wrong = compare(folder, args.sink, traces)
     done = f"{outcomes:,} outcomes in {lives[-1].batches} batches"
     print(f"{args.kills} kills, {done}: {lost} lost, {wrong} wrong, 0 doubled")

@@ -6,7 +6,6 @@ import json
 import random
 from array import array
 from collections import Counter
-from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
 from typing import Any, NamedTuple
@@ -36,30 +35,10 @@ from pipeline.resolve_traces import (
     some_traces,
     variety,
 )
-from pipeline.trace_tables import ARROW_EVENTS, ARROW_OPERATIONS, EPOCH, EPOCH_US, event_row, operation_row
+from pipeline.trace_tables import EPOCH, EPOCH_US, event_row, events_table, operation_row, operations_table, tables
 
 # Every key with two rows or more is hot, and is cut at each of them; many cuts then coincide.
 ALL_HOT = Sample(fraction=1.0, piece=1)
-
-
-def table(spark: SparkSession, rows: Sequence[dict[str, Any]], schema: pa.Schema, parts: int = 3) -> DataFrame:
-    return spark.createDataFrame(pa.Table.from_pylist(list(rows), schema)).repartition(parts)
-
-
-def operations_table(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> DataFrame:
-    return table(spark, rows, ARROW_OPERATIONS)
-
-
-def events_table(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> DataFrame:
-    return table(spark, rows, ARROW_EVENTS)
-
-
-def tables(spark: SparkSession, traces: Sequence[Trace]) -> tuple[DataFrame, DataFrame]:
-    """All traces in one pair of tables, each an instance of its own; the events of all are mixed."""
-    operations = [operation_row(op, f"t{n}") for n, trace in enumerate(traces) for op in trace.operations]
-    events = [event_row(event, f"t{n}") for n, trace in enumerate(traces) for event in trace.events]
-    random.Random(5).shuffle(events)
-    return operations_table(spark, operations), events_table(spark, events)
 
 
 def by_spark(outcomes: DataFrame) -> dict[str, Outcomes]:
