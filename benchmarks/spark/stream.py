@@ -14,7 +14,6 @@ import os
 import shutil
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from abeyance import pipeline
+from benchmarks.spark.processes import Cost
 
 OPERATIONS, EVENTS, KEYS, BATCHES = 200_000, 800_000, 5_000, 10
 _HOUR_US = 3_600_000_000
@@ -129,23 +129,23 @@ def main(given: list[str] | None = None) -> int:
     spark = pipeline.spark_session(options.master, "abeyance stream benchmark", config=config)
     bench = Bench(spark, options.folder, options.shards)
     bench.make()
-    seconds: dict[str, list[float]] = {name: [] for name in options.methods}
+    costs: dict[str, list[Cost]] = {name: [] for name in options.methods}
     wrong = 0
     for round_ in range(options.rounds + 1):
         for name in options.methods:
             for left in (bench.out, bench.folder / "checkpoint", bench.folder / "end"):
                 shutil.rmtree(left, ignore_errors=True)
-            began = time.perf_counter()
-            query = METHODS[name][1](bench)
-            query.awaitTermination()
-            took = time.perf_counter() - began
+            with Cost() as cost:
+                query = METHODS[name][1](bench)
+                query.awaitTermination()
             batches = " ".join(str(progress.durationMs["triggerExecution"]) for progress in query.recentProgress)
-            print(f"{round_ or 'warm-up'}  {METHODS[name][0]:<32} {took:6.1f} s   ms a batch: {batches}", flush=True)
+            told = f"{cost.wall:6.1f} s {cost.cpu:6.1f} s of a processor   ms a batch: {batches}"
+            print(f"{round_ or 'warm-up':<8} {METHODS[name][0]:<32} {told}", flush=True)
             if round_:
-                seconds[name].append(took)
+                costs[name].append(cost)
             if round_ == options.rounds and name != "floor":
                 wrong += _wrong(bench, METHODS[name][1])
-    _print(seconds)
+    _print(costs)
     print("outcomes: as of resolve over the whole tables" if not wrong else f"outcomes: {wrong:,} WRONG")
     spark.stop()
     return 1 if wrong else 0
@@ -161,14 +161,15 @@ def _wrong(bench: Bench, again: Callable[[Bench], StreamingQuery]) -> int:
     return found.exceptAll(expected).count() + expected.exceptAll(found).count()
 
 
-def _print(seconds: dict[str, list[float]]) -> None:
+def _print(costs: dict[str, list[Cost]]) -> None:
     rows = OPERATIONS + EVENTS
     print(f"\n{rows:,} rows in {BATCHES} batches; load of the machine {os.getloadavg()[0]:.1f}")
-    print(f"{'method':<32} {'median s':>9} {'rows/s':>10} {'best s':>8} {'rows/s':>10}")
-    for name, took in seconds.items():
-        median, best = statistics.median(took), min(took)
+    print(f"{'method':<32} {'median s':>9} {'rows/s':>10} {'best s':>8} {'rows/s':>10} {'processor s':>12}")
+    for name, some in costs.items():
+        median, best = statistics.median(cost.wall for cost in some), min(cost.wall for cost in some)
+        cpu = statistics.median(cost.cpu for cost in some)
         label = METHODS[name][0]
-        print(f"{label:<32} {median:9.1f} {rows / median:10,.0f} {best:8.1f} {rows / best:10,.0f}")
+        print(f"{label:<32} {median:9.1f} {rows / median:10,.0f} {best:8.1f} {rows / best:10,.0f} {cpu:12.1f}")
 
 
 def _arguments(given: list[str] | None) -> argparse.Namespace:
