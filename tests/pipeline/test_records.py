@@ -129,6 +129,10 @@ def test_fields_may_have_types_and_parts(spark: SparkSession) -> None:
     )
     assert reasons(events)[0] is None
     assert all(reason is not None and reason.startswith("no ") for reason in reasons(events)[1:])
+    capitals = read_events(
+        records(spark, ['{"Key":"k","At":"2026-01-01T10:00:00Z"}']), {}, struct("Key string, At string")
+    )
+    assert [row.key for row in capitals.collect()] == ["k"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance import pipeline
 from abeyance.engine.resolve import Staircases
-from abeyance.pipeline.resolver.hot_keys import DEFAULT_SAMPLE, HotKeys, Sample, cuts_once_a_partition
+from abeyance.pipeline.resolver.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample, cuts_once_a_partition
 from abeyance.pipeline.resolver.packing import KINDS, SHARDS, chunks, pack_events
 from abeyance.pipeline.resolver.reaching import first_reached
 from abeyance.pipeline.resolver.repeated import GROUP, groups_of_repeated
@@ -133,13 +133,13 @@ def test_the_pieces_of_a_hot_key_are_of_one_size() -> None:
     made = hot_traces()
     for shape, trace in made.items():
         required = [op.watches[0].required for op in trace.operations]
-        hot = HotKeys({7: sorted([event.progress for event in trace.events] + required)[40::40]})
+        hot = HotKeys([HotKey(7, 8, sorted([event.progress for event in trace.events] + required)[40::40])])
         rows = np.array([(7, 8, event.progress, event.at) for event in trace.events])
         sent = hot.cut_events(rows)
         assert len(sent) <= len(trace.events) + 20
         packed = Staircases(sent.ravel().data)
         places = np.full(len(trace.operations), 7)
-        hot.cut_operations(places, np.array(required))
+        hot.cut_operations(places, np.full(len(places), 8), np.array(required))
         steps = np.frombuffer(packed.steps, np.int64)[::4]
         sizes = Counter(steps.tolist()) + Counter(places.tolist())
         assert max(sizes.values()) <= 85, f"{shape}: {sorted(sizes.values())}"
@@ -367,8 +367,7 @@ def test_a_task_without_the_cuts_or_with_others_is_refused() -> None:
     _, batches = keyed_events(100, 2)
     with pytest.raises(RuntimeError, match="the first row of a partition has no cuts"):
         list(pack_events(batches[1:]))
-    place = batches[0].column("place")[0].as_py()
-    some = json.dumps([{"place": place, "cuts": [1]}])
+    some = json.dumps([{"place": 1, "identity": 2, "cuts": [1]}])
     other = pa.array([some] + [None] * (batches[1].num_rows - 1))
     cut_otherwise = list(pack_events([batches[1].set_column(4, "cuts", other)]))
     with pytest.raises(RuntimeError, match="the sample of hot keys was read twice and differs"):

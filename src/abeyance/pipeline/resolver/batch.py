@@ -70,7 +70,7 @@ def resolve(
     condition holds at the start). Keys belong to their instance. Events may come in any order, twice, and long before
     or after; progress may go back.
 
-    Lazy: nothing runs before an action, and nothing is collected to the driver. The inputs are read more than once;
+    Lazy: nothing runs before an action, and no row is collected to the driver. The inputs are read more than once;
     where that is dear, persist them first. Rows that cannot be resolved have no outcome: see `invalid_operations` and
     `invalid_events`. `unique_ids` promises that no (instance, op_id) is there twice and saves the search for such.
     `sample` says how hot keys are found and how finely they are cut; it changes no outcome.
@@ -79,9 +79,8 @@ def resolve(
     """
     if deadline not in ("inclusive", "exclusive"):
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
-    watches = (
-        valid_operations(operations, unique_ids=unique_ids).selectExpr(*_SPAN, "inline(watches)").selectExpr(*_WATCH)
-    )
+    waiting = valid_operations(operations, unique_ids=unique_ids)
+    watches = waiting.selectExpr(*_SPAN, "inline(watches)").selectExpr(*_WATCH)
     happened = valid_events(events).selectExpr(*_EVENT)
     cuts = cuts_once_a_partition(operations, events, sample).alias("cuts")
     by_shard = _by_shard(

@@ -11,7 +11,8 @@ of its key: the cuts of a key grow with it, and all of them together are one in 
 
 A progress that is as frequent as several pieces makes cuts coincide: operations that require just that are spread over
 the pieces between, which hold nothing but what they are told; its events are a few steps, since chunks are reduced.
-Cutting changes no outcome, so a sample is good enough; a hot key that it missed would only make one task longer.
+Cutting changes no outcome, so a sample is good enough; a hot key that it missed would only make one task longer. All
+tasks must cut alike, though: what they pack says by which cuts, and `reaching` refuses to mix.
 
 A key is known by two 64-bit hashes with different seeds, *place* and *identity*. Two keys of one table with both the
 same would be mixed up; the chance of that is below 10**-19 for a billion keys.
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -31,7 +32,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-__all__ = ["DEFAULT_SAMPLE", "IDENTITY", "PLACE", "HotKeys", "Integers", "Sample", "cuts_once_a_partition"]
+__all__ = ["DEFAULT_SAMPLE", "IDENTITY", "PLACE", "HotKey", "HotKeys", "Integers", "Sample", "cuts_once_a_partition"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -63,17 +64,18 @@ def cuts_once_a_partition(operations: DataFrame, events: DataFrame, sample: Samp
     """
     # Sampled before anything is computed of a row: most are only skipped.
     few = (table.sample(fraction=sample.fraction, seed=1) for table in (operations, events))
-    watched = next(few).selectExpr("instance", "inline(watches)").selectExpr(f"{PLACE} AS place", "required AS value")
-    happened = next(few).selectExpr(f"{PLACE} AS place", "progress AS value")
+    key = (f"{PLACE} AS place", f"{IDENTITY} AS identity")
+    watched = next(few).selectExpr("instance", "inline(watches)").selectExpr(*key, "required AS value")
+    happened = next(few).selectExpr(*key, "progress AS value")
     cuts = f"transform(sequence(1, int((size(row) - 1) div {sample.piece})), n -> row[n * {sample.piece}]) AS cuts"
     found = (
         watched.union(happened)
         .where("value IS NOT NULL")
-        .groupBy("place")
+        .groupBy("place", "identity")
         .agg(F.expr("sort_array(collect_list(value)) AS row"))
         .where(f"size(row) > {sample.piece}")
-        .selectExpr("place", cuts)
-        .agg(F.expr("to_json(collect_list(struct(place, cuts)))"))
+        .selectExpr("place", "identity", cuts)
+        .agg(F.expr("to_json(collect_list(struct(place, identity, cuts)))"))
     )
     return F.when(F.expr("(monotonically_increasing_id() & ((1L << 33) - 1)) = 0"), found.scalar())
 
@@ -81,20 +83,22 @@ def cuts_once_a_partition(operations: DataFrame, events: DataFrame, sample: Samp
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
-class _Rows(NamedTuple):
-    """The rows of one hot key among some."""
+class HotKey(NamedTuple):
+    """One of them; the cuts in their order."""
 
-    place: np.int64
-    cuts: Integers
-    rows: Integers
+    place: int
+    identity: int
+    cuts: Sequence[int]
 
 
 class HotKeys:
     """The hot keys of the tables and where they are cut."""
 
-    def __init__(self, cuts: dict[int, list[int]]) -> None:
-        self._places: Integers = np.array(sorted(cuts), np.int64)
-        self._cuts: list[Integers] = [np.array(cuts[place], np.int64) for place in sorted(cuts)]
+    def __init__(self, keys: Iterable[HotKey]) -> None:
+        known = sorted(keys)
+        self._places = np.array([key.place for key in known], np.int64)
+        self._identities = np.array([key.identity for key in known], np.int64)
+        self._cuts = [np.array(key.cuts, np.int64) for key in known]
 
     @classmethod
     def read(cls, column: pa.Array) -> HotKeys:
@@ -102,11 +106,11 @@ class HotKeys:
         text = column[0].as_py()
         if text is None:
             raise RuntimeError("the first row of a partition has no cuts: its rows were filtered or moved by the plan")
-        return cls({key["place"]: key["cuts"] for key in json.loads(text)})
+        return cls(HotKey(**key) for key in json.loads(text))
 
     def fingerprint(self) -> int:
         """Return a number by which to see that two tasks cut alike."""
-        return zlib.crc32(np.concatenate([self._places, *self._cuts]).tobytes())
+        return zlib.crc32(np.concatenate([self._places, self._identities, *self._cuts]).tobytes())
 
     def cut_events(self, events: Integers) -> Integers:
         """Move the rows (place, identity, progress, at) of hot keys to their pieces; return all, and what is told.
@@ -114,34 +118,37 @@ class HotKeys:
         O(log c) an event of a key with c cuts, and a row a piece that has one below it.
         """
         told = []
-        for place, cuts, rows in self._among(events[:, 0]):
-            some = events[rows]
+        for key, rows in self._among(events[:, 0], events[:, 1]):
+            place, cuts, some = self._places[key], self._cuts[key], events[rows]
             piece = np.searchsorted(cuts, some[:, 2], side="right")
             events[rows, 0] = _place(place, piece)
             first = np.full(len(cuts) + 1, np.iinfo(np.int64).max)
             np.minimum.at(first, piece, some[:, 3])
             below = np.arange(piece.max())
             above = np.minimum.accumulate(first[::-1])[::-1][1 : len(below) + 1]
-            told.append(np.column_stack((_place(place, below), np.full(len(below), some[0, 1]), cuts[below], above)))
+            identity = np.full(len(below), self._identities[key])
+            told.append(np.column_stack((_place(place, below), identity, cuts[below], above)))
         return np.concatenate((events, *told)) if told else events
 
-    def cut_operations(self, places: Integers, required: Integers) -> None:
+    def cut_operations(self, places: Integers, identities: Integers, required: Integers) -> None:
         """Move the places of operations on hot keys to those of their pieces. O(log c) an operation."""
-        for place, cuts, rows in self._among(places):
-            lowest = np.searchsorted(cuts, required[rows], side="left")
-            highest = np.searchsorted(cuts, required[rows], side="right")
-            places[rows] = _place(place, lowest + np.arange(len(rows)) % (highest - lowest + 1))
+        for key, rows in self._among(places, identities):
+            lowest = np.searchsorted(self._cuts[key], required[rows], side="left")
+            highest = np.searchsorted(self._cuts[key], required[rows], side="right")
+            piece = lowest + np.arange(len(rows)) % (highest - lowest + 1)
+            places[rows] = _place(self._places[key], piece)
 
-    def _among(self, places: Integers) -> Iterator[_Rows]:
-        """Yield the hot keys that are there, with their rows."""
+    def _among(self, places: Integers, identities: Integers) -> Iterator[tuple[int, Integers]]:
+        """Yield which hot keys are there, and the rows of each."""
         if not len(self._places):
             return
         nearest = np.searchsorted(self._places, places).clip(max=len(self._places) - 1)
-        hot = np.flatnonzero(self._places[nearest] == places)
+        hot = np.flatnonzero((self._places[nearest] == places) & (self._identities[nearest] == identities))
+        if not len(hot):
+            return
         hot = hot[np.argsort(nearest[hot], kind="stable")]
         keys, firsts = np.unique(nearest[hot], return_index=True)
-        for key, rows in zip(keys.tolist(), np.split(hot, firsts[1:]), strict=True):
-            yield _Rows(self._places[key], self._cuts[key], rows)
+        yield from zip(keys.tolist(), np.split(hot, firsts[1:]), strict=True)
 
 
 def _place(place: np.int64, piece: npt.NDArray[np.intp]) -> Integers:

@@ -59,9 +59,8 @@ OPERATION: Final = pa.schema(
 _CHUNK_ROWS: Final = 1 << 18
 _CHUNK_BYTES: Final = 1 << 26
 _SHARD_BITS: Final = 10
-_FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (
-    64 - _SHARD_BITS
-)  # the least place of each shard but the first
+# The least place of each shard but the first: a shard is the uppermost bits of a place, which is signed.
+_FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS)
 
 
 def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -83,7 +82,7 @@ def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     for chunk in chunks(batches):
         hot = hot or HotKeys.read(chunk.column("cuts"))
         place = chunk.column("place").to_numpy().copy()
-        hot.cut_operations(place, chunk.column("required").to_numpy())
+        hot.cut_operations(place, chunk.column("identity").to_numpy(), chunk.column("required").to_numpy())
         kind = np.where(chunk.column("combine").to_numpy() == 0, SINGLE, SEVERAL)
         order = ((place >> (64 - _SHARD_BITS)) + SHARDS // 2) * KINDS + kind
         sorting = np.argsort(order.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort

@@ -2,7 +2,7 @@
 
 Partitioned by shard and sorted by `order`, a task sees shard after shard, the events of each before its operations.
 
-Memory: the steps of one shard, and some operations at a time.
+Memory: the steps of one shard, twice while its staircases are built, and a chunk of operations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from abeyance.engine.resolve import NEVER, Staircases
-from abeyance.pipeline.resolver.packing import EVENTS, KINDS, OPERATION
+from abeyance.pipeline.resolver.packing import EVENTS, KINDS, OPERATION, chunks
 
 __all__ = ["REACHED", "first_reached"]
 
@@ -25,7 +25,6 @@ REACHED: Final = (
 
 _KEPT: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "combine")
 _ASKED: Final = ("place", "identity", "required", "start_us", "deadline_us")
-_SOME: Final = 1 << 17
 
 
 def first_reached(
@@ -33,22 +32,14 @@ def first_reached(
 ) -> Iterator[pa.RecordBatch]:
     """PACKED, sorted by `order` -> the operations, and when they were `reached` in their time, or null."""
     for _, rows in groupby(_unpacked(batches), key=lambda row: row[0] // KINDS):
-        events = bytearray()
-        staircases: Staircases | None = None
-        operations: list[pa.RecordBatch] = []
-        for order, packed in rows:
-            if order % KINDS == EVENTS:
-                events += packed
+        events = b""
+        for are_events, values in groupby(rows, key=lambda row: row[0] % KINDS == EVENTS):
+            if are_events:
+                events = b"".join(packed for _, packed in values)
                 continue
-            if staircases is None:
-                staircases = Staircases(events)
-                events = bytearray()
-            operations.append(pa.ipc.read_record_batch(packed, OPERATION))
-            if sum(batch.num_rows for batch in operations) >= _SOME:
-                yield _answered(staircases, pa.concat_batches(operations), deadline)
-                operations = []
-        if staircases is not None and operations:
-            yield _answered(staircases, pa.concat_batches(operations), deadline)
+            staircases = Staircases(events)
+            for operations in chunks(pa.ipc.read_record_batch(packed, OPERATION) for _, packed in values):
+                yield _answered(staircases, operations, deadline)
 
 
 def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Buffer]]:

@@ -86,11 +86,12 @@ class _Opened:
                 raise AbeyanceError(
                     f"{table}: there is no column {column!r} to be mapped; there are {', '.join(sorted(names))}"
                 )
-        given = {field.name: field for field in fields.fields} if fields is not None else {}
-        given |= {name: StructField(name, _TEXT) for name in names if name not in self._mapped and name not in given}
-        known = StructType([*given.values(), records.schema["record"]])
+        given = list(fields.fields) if fields is not None else []
+        there = {field.name.lower() for field in given}  # Spark's names are the same in capitals
+        given += [StructField(name, _TEXT) for name in names if name not in self._mapped and name not in there]
+        known = StructType([*given, records.schema["record"]])
         found = fields_named(records.sparkSession, self._mapped, known, table)
-        fields_there = _fields(records, StructType([*given.values(), *found.fields]))
+        fields_there = _fields(records, StructType([*given, *found.fields]))
         spark = records.sparkSession
         values = {
             name: forgiving(spark, F.expr(self._mapped[name])) if name in self._mapped else F.col(f"`{name}`")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import threading
 import time
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["follow", "stop_when_asked"]
 
 _LOOK_SECONDS: Final = 0.25
-_OURS: Final = re.compile(r"\babeyance\.[\w.]*Error: (.+)")
-_PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
-"""The last line of a traceback, of Python's own exceptions."""
 _KNOWN: Final = (
     ("kafka.common.errors.UnknownTopicOrPartitionException", "Kafka no longer has one of the topics"),
     ("OffsetOutOfRangeException", "Kafka has deleted records before they were read"),
@@ -83,12 +79,6 @@ def _stop_between_batches(query: StreamingQuery) -> None:
 
 
 def _failure(error: StreamingQueryException) -> str:
-    text = str(error)
-    if ours := _OURS.findall(text):
-        return f"the stream ended: {ours[-1]}"
-    for sign, said in _KNOWN:
-        if sign in text:
-            return f"the stream ended: {said}: {in_one_line(error).rpartition('exception: ')[2]}"
-    if raised := _PYTHON.findall(text):
-        return f"the stream ended: {raised[-1]}"
-    return f"the stream ended: {in_one_line(error).rpartition('terminated with exception: ')[2]}"
+    said = in_one_line(error).rpartition("terminated with exception: ")[2]
+    known = next((what for sign, what in _KNOWN if sign in str(error)), None)
+    return f"the stream ended: {known}: {said}" if known else f"the stream ended: {said}"
