@@ -2,6 +2,8 @@
 
 python -m benchmarks.spark                        5 M operations, 20 M events, 500 k keys; even and hot; 3 rounds
 python -m benchmarks.spark --scale 0.1 --rounds 1 a tenth of it
+
+The first round warms Spark's JVM up, and is shown but not counted; of the others, medians.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks.spark", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--scale", type=float, default=1.0, help="of the tables' size (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="each method's time is the median (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="after one that warms Spark up (default: %(default)s)")
     parser.add_argument(
         "--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD", help=", ".join(METHODS)
     )
@@ -54,7 +56,7 @@ def main(given: list[str] | None = None) -> int:
     found: dict[str, dict[str, tuple[int, ...]]] = {}
     for case in options.cases:
         tables = data.make(spark, options.folder, options.scale, hot=case == "hot")
-        for round_ in range(options.rounds):
+        for round_ in range(options.rounds + 1):
             for name in options.methods:
                 if case == "hot" and not METHODS[name].stands_skew:
                     continue
@@ -62,9 +64,11 @@ def main(given: list[str] | None = None) -> int:
                 _remove(out)
                 with Cost() as cost:
                     METHODS[name].run(spark, tables, out)
-                costs.setdefault((case, name), []).append(cost)
+                if round_:
+                    costs.setdefault((case, name), []).append(cost)
+                which = f"{round_}/{options.rounds}" if round_ else "warm-up"
                 print(
-                    f"{case} {round_ + 1}/{options.rounds}  {METHODS[name].label:<40} {cost.wall:7.1f} s "
+                    f"{case} {which:<8} {METHODS[name].label:<40} {cost.wall:7.1f} s "
                     f"{cost.cpu:7.1f} s of processor {cost.memory / 1e9:6.1f} GB (load {load():.1f})",
                     flush=True,
                 )
