@@ -8,12 +8,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from abeyance.pipeline.log_files import chunks, find_logs
 from abeyance.pipeline.result_directory import check_target
-from abeyance.pipeline.table_arguments import add_master
+from abeyance.pipeline.table_arguments import add_master, add_result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,10 +52,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories")
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
-    )
+    add_result(parser)
     add_master(parser)
     parser.add_argument(
         "--timezone", default="UTC", metavar="ZONE", help="what the log's times mean (default: %(default)s)"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyance.pipeline.command import spark_for, terminate_as_interrupt
 from abeyance.pipeline.log_files import find_logs
 from abeyance.pipeline.result_directory import check_target
-from abeyance.pipeline.table_arguments import add_master
+from abeyance.pipeline.table_arguments import add_master, add_result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,10 +48,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories")
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
-    )
+    add_result(parser)
     parser.add_argument(
         "--min-insync-replicas", type=_positive, metavar="N", help="of all topics (default: what refused produces tell)"
     )

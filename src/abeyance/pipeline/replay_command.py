@@ -15,7 +15,7 @@ from abeyance.pipeline.command import spark_for, terminate_as_interrupt
 from abeyance.pipeline.durations import duration, duration_or
 from abeyance.pipeline.log_files import find_logs
 from abeyance.pipeline.result_directory import check_target, is_result
-from abeyance.pipeline.table_arguments import add_deadline, add_master, add_tables, check_path
+from abeyance.pipeline.table_arguments import add_deadline, add_master, add_result, add_tables, check_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,10 +67,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories; or one table")
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
-    )
+    add_result(parser)
     settings = {
         "tick": ("DURATIONS", _ms, "1ms,10ms,100ms", "ticks of the wheel"),
         "wheel-size": ("NUMBERS", _number, "20,64,512", "buckets of a wheel"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.pipeline.command import spark_for, terminate_as_interrupt
 from abeyance.pipeline.result_directory import check_target, new_result, write_marker
-from abeyance.pipeline.table_arguments import add_deadline, add_master, add_tables, check_path
+from abeyance.pipeline.table_arguments import add_deadline, add_master, add_result, add_tables, check_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,10 +57,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("operations", metavar="OPERATIONS", help="file or directory")
     parser.add_argument("events", metavar="EVENTS", help="file or directory")
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
-    )
+    add_result(parser)
     add_tables(parser)
     add_deadline(parser)
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""What `abeyance resolve` and `abeyance stream` are told about their tables and about Spark, in the same words."""
+"""What the commands of the pipeline are told about tables, results and Spark, in the same words."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from typing import Final
 
 from abeyance.errors import AbeyanceError
 
-__all__ = ["FORMATS", "add_deadline", "add_master", "add_tables", "check_path"]
+__all__ = ["FORMATS", "add_deadline", "add_master", "add_result", "add_tables", "check_path"]
 
 FORMATS: Final = ("parquet", "json", "csv")
+
+
+def add_result(parser: argparse.ArgumentParser) -> None:
+    """Add --out and --overwrite."""
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
+    )
 
 
 def add_tables(parser: argparse.ArgumentParser) -> None:
