@@ -211,7 +211,12 @@ def _check(args: argparse.Namespace) -> None:
         raise AbeyanceError("--aside-topic needs --to-topic")
 
 
+# Whole records go to Python, and a record may be megabytes: so many of them that 2 GB are passed end the stream.
+_MEASURED: Final = ("spark.sql.execution.arrow.maxBytesPerBatch", "64m")
+
+
 def _spark(args: argparse.Namespace) -> AbstractContextManager[SparkSession]:
+    args.conf = [_MEASURED, *args.conf]
     if args.kafka is None:
         return spark_for(args, _NAME)
     from abeyance.pipeline.sources.connector import start_with_connector

@@ -89,7 +89,7 @@ def resolve(
     )
     single = _reached(by_shard, SINGLE, deadline)
     # Where no operation has several watches, Spark finds one side of this join empty, and does nothing for the other.
-    any_several = operations.where("size(watches) > 1").limit(1).selectExpr("1 AS one")
+    any_several = operations.where("size(watches.required) > 1").limit(1).selectExpr("1 AS one")
     several = _reached(by_shard.crossJoin(F.broadcast(any_several)), SEVERAL, deadline)
     combined = several.groupBy("instance", "op_id").agg(*map(F.expr, _COMBINED))
     return single.selectExpr(*_OUTCOME).union(combined.selectExpr(*_OUTCOME))
