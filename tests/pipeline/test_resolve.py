@@ -18,8 +18,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance import pipeline
 from abeyance.engine.resolve import Staircases
+from abeyance.pipeline.chunks import chunks
 from abeyance.pipeline.resolver.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample, cuts_once_a_partition
-from abeyance.pipeline.resolver.packing import KINDS, SHARDS, chunks, pack_events
+from abeyance.pipeline.resolver.packing import KINDS, SHARDS, pack_events
 from abeyance.pipeline.resolver.reaching import first_reached
 from abeyance.pipeline.resolver.repeated import GROUP, groups_of_repeated
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, SchemaError, check_table

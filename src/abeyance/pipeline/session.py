@@ -16,7 +16,9 @@ from abeyance.pipeline.java import find_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["spark_session"]
+__all__ = ["SHUFFLE_PARTITIONS", "shuffle_partitions", "spark_session"]
+
+SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 _LOG_SETTINGS = Path(__file__).with_name("spark-log4j2.properties")
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
@@ -87,6 +89,11 @@ def _submitted() -> SparkSession:
     return spark
 
 
+def shuffle_partitions(spark: SparkSession) -> int:
+    """Return how many partitions a shuffle of this session has."""
+    return int(spark.conf.get(SHUFFLE_PARTITIONS) or 200)
+
+
 def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
     java_options = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     settings = {
@@ -123,7 +130,7 @@ def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": f"{_local_memory_mb()}m",
-        "spark.sql.shuffle.partitions": str(partitions),
+        SHUFFLE_PARTITIONS: str(partitions),
     }
 
 

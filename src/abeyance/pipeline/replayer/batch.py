@@ -20,6 +20,7 @@ from abeyance.pipeline.replayer.kernel import pending_series, replayed
 from abeyance.pipeline.replayer.packing import PACKED, pack
 from abeyance.pipeline.replayer.traces import traces
 from abeyance.pipeline.schemas import REPLAYED, REPLAYED_PENDING
+from abeyance.pipeline.session import shuffle_partitions
 
 __all__ = ["replay", "replay_pending"]
 
@@ -106,7 +107,7 @@ def _shared(
     settings = list(settings)
     keys = any(configuration.purge_interval is not None for configuration in settings)
     packed = traces(operations, ends, settings, keys=keys).mapInArrow(pack, PACKED)
-    partitions = int(packed.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    partitions = shuffle_partitions(packed.sparkSession)
     shares = min(work, partitions)
     copies = packed.withColumn("share", F.explode(F.sequence(F.lit(0), F.lit(shares - 1))))
     # Shares of one instance go to different partitions, and so to different cores.

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from abeyance.pipeline.chunks import chunks
+
 __all__ = ["PACKED", "Trace", "pack", "unpack"]
 
 PACKED: Final = (
@@ -41,20 +43,11 @@ class Trace(NamedTuple):
 
 def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of `traces` -> a row for each instance in a chunk of rows."""
-    waiting: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= _CHUNK:
-            yield _packed(waiting)
-            waiting, rows = [], 0
-    if rows:
-        yield _packed(waiting)
+    return map(_packed, chunks(batches, _CHUNK))
 
 
-def _packed(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    table = pa.Table.from_batches(batches)
+def _packed(chunk: pa.RecordBatch) -> pa.RecordBatch:
+    table = pa.Table.from_batches([chunk])
     names = table["instance"].combine_chunks().dictionary_encode()
     places = names.indices.to_numpy()
     made = []

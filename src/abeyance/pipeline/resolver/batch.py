@@ -20,6 +20,7 @@ from abeyance.pipeline.resolver.hot_keys import DEFAULT_SAMPLE, IDENTITY, PLACE,
 from abeyance.pipeline.resolver.packing import EVENTS, KINDS, PACKED, SEVERAL, SINGLE, pack_events, pack_operations
 from abeyance.pipeline.resolver.reaching import REACHED, first_reached
 from abeyance.pipeline.resolver.validity import DEADLINE_US, valid_events, valid_operations
+from abeyance.pipeline.session import shuffle_partitions
 
 __all__ = ["resolve"]
 
@@ -97,7 +98,7 @@ def resolve(
 
 def _by_shard(events: DataFrame, operations: DataFrame) -> DataFrame:
     """Bring together what is packed of a shard."""
-    partitions = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    partitions = shuffle_partitions(events.sparkSession)
     return events.union(operations).repartitionById(partitions, F.expr(f"int(`order` div {KINDS} % {partitions})"))
 
 

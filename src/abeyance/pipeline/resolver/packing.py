@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from abeyance.engine.resolve import Staircases
+from abeyance.pipeline.chunks import chunks
 from abeyance.pipeline.resolver.hot_keys import HotKeys, Integers
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "SHARDS",
     "SINGLE",
     "binary",
-    "chunks",
     "pack_events",
     "pack_operations",
 ]
@@ -56,8 +56,6 @@ OPERATION: Final = pa.schema(
 )
 """A row a watch of an operation. `place` and `identity` are its key: see hot_keys."""
 
-_CHUNK_ROWS: Final = 1 << 18
-_CHUNK_BYTES: Final = 1 << 26
 _SHARD_BITS: Final = 10
 # The least place of each shard but the first: a shard is the uppermost bits of a place, which is signed.
 _FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS)
@@ -92,21 +90,6 @@ def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         lengths = np.diff(firsts, append=len(order))
         values = [some.serialize() for some in map(rows.slice, firsts.tolist(), lengths.tolist())]
         yield _packed(orders, binary([value.size for value in values], b"".join(values)), hot)
-
-
-def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join batches to such as are worth packing."""
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES:
-            yield pa.concat_batches(waiting)
-            waiting, rows, size = [], 0, 0
-    if rows:
-        yield pa.concat_batches(waiting)
 
 
 def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from abeyance.engine.resolve import NEVER, Staircases
-from abeyance.pipeline.resolver.packing import EVENTS, KINDS, OPERATION, chunks
+from abeyance.pipeline.chunks import chunks
+from abeyance.pipeline.resolver.packing import EVENTS, KINDS, OPERATION
 
 __all__ = ["REACHED", "first_reached"]
 

@@ -16,7 +16,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance.pipeline.resolver.packing import binary, chunks
+from abeyance.pipeline.chunks import chunks
+from abeyance.pipeline.resolver.packing import binary
+from abeyance.pipeline.session import shuffle_partitions
 
 __all__ = ["GROUP", "groups_of_repeated"]
 
@@ -29,7 +31,7 @@ _FIRST_HASHES: Final = np.arange(1, 1 << _PART_BITS, dtype=np.uint64) << np.uint
 
 def groups_of_repeated(operations: DataFrame) -> DataFrame:
     """Return the groups of ids (column `_group`) in which some id's hash is there twice."""
-    partitions = int(operations.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    partitions = shuffle_partitions(operations.sparkSession)
     packed = operations.selectExpr("xxhash64(instance, op_id) AS hash").mapInArrow(_pack, "part int, packed binary")
     parts = packed.repartitionById(partitions, F.expr(f"part % {partitions}")).sortWithinPartitions("part")
     return parts.mapInArrow(_groups, "_group long")

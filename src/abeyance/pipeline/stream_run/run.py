@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.session import SHUFFLE_PARTITIONS, shuffle_partitions
 from abeyance.pipeline.sources.kafka import check_topics
 from abeyance.pipeline.stream_run.description import claim
 from abeyance.pipeline.stream_run.inputs import Input, Kafka, open_input
@@ -92,9 +93,8 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
 
 def _no_empty_partitions(spark: SparkSession) -> None:
     """Take no more partitions than there are shards: Spark's 200 would be tasks that do nothing, in each batch."""
-    partitions = "spark.sql.shuffle.partitions"
-    if int(spark.conf.get(partitions) or 200) > DEFAULT_SHARDS:
-        spark.conf.set(partitions, str(DEFAULT_SHARDS))
+    if shuffle_partitions(spark) > DEFAULT_SHARDS:
+        spark.conf.set(SHUFFLE_PARTITIONS, str(DEFAULT_SHARDS))
 
 
 def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:

@@ -16,10 +16,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.pipeline.schemas import OUTCOMES
+from abeyance.pipeline.streaming.aside import TIME_FORMAT
 
 __all__ = ["TopicSink", "outcome_records"]
 
-_FORM: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+_FORM: Final = {"timestampFormat": TIME_FORMAT, "ignoreNullFields": "false"}
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ LATE: Final = "late: "
 """How the reasons of rows that come too late begin."""
 
 TIME_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
-"""How Spark is to write a time in the rows that it sets aside, so that all look the same."""
+"""How Spark is to write a time in JSON, so that all look the same."""
 
 
 def late_operations_aside(watches: pa.RecordBatch, clock: Clock) -> pa.RecordBatch:

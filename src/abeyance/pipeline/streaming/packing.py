@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from abeyance.pipeline.chunks import chunks
 from abeyance.pipeline.streaming.clock import Mark
 from abeyance.pipeline.streaming.columns import column
-from abeyance.pipeline.streaming.layout import EVENTS, SET_ASIDE, WATCHES, What, joined, mark_to, packed_rows, rows_to
+from abeyance.pipeline.streaming.layout import EVENTS, SET_ASIDE, WATCHES, What, mark_to, packed_rows, rows_to
 
 __all__ = ["pack", "pack_marks"]
 
@@ -31,7 +32,7 @@ def pack(
     """
     what, schema, time = _TABLES[table]
     least, greatest, rows = [], [], 0
-    for chunk in _chunks(batches):
+    for chunk in chunks(batches, _CHUNK):
         valid = chunk.filter(pc.is_null(chunk.column("reason")))
         if valid.num_rows:
             times = column(valid, time)
@@ -51,17 +52,6 @@ def pack_marks(
     """Rows of the clock or of the end of input -> one mark for each shard, if there is a row."""
     if sum(batch.num_rows for batch in batches):  # a sum, since what Spark sends has to be read to its end
         yield from _to_all(Mark(source, 0, 0), shards)
-
-
-def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(some.num_rows for some in waiting) >= _CHUNK:
-            yield joined(waiting, batch.schema)
-            waiting = []
-    if waiting:
-        yield joined(waiting, waiting[0].schema)
 
 
 def _by_shard(rows: pa.RecordBatch, what: What, shards: int) -> Iterator[tuple[int, What, pa.Buffer]]:
