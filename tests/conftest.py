@@ -1,11 +1,20 @@
-"""Settings that all tests share: how hard the property tests look.
+"""What all tests share: how hard the property tests look, and one Spark session.
 
 HYPOTHESIS_PROFILE=thorough looks some ten times as long as the default does.
 """
 
-import os
+from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # The same examples at every run of CI, so that a change is judged and not its luck; others at every run by hand.
 # No deadline for an example: the machine is shared, and interpreted the engine is some thirty times as slow.
@@ -24,3 +33,21 @@ settings.register_profile(
     stateful_step_count=80,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from abeyance.pipeline import spark_session
+
+    # Three partitions, so that what is meant to be distributed crosses from one to another.
+    session = spark_session("local[2]", "abeyance tests", brief=True, config={"spark.sql.shuffle.partitions": "3"})
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    java = gateway.proc
+    yield session
+    if java.poll() is None:
+        session.stop()
+        return
+    # Every later test that uses the session fails on a refused connection, which tells nothing of the cause.
+    said = "".join(log.read_text(errors="replace")[:5000] for log in sorted(Path().glob(f"hs_err_pid{java.pid}*")))
+    pytest.fail(f"Spark's JVM ended by itself, with exit code {java.returncode} {said}", pytrace=False)

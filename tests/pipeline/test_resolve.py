@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+import tempfile
 from array import array
 from collections import Counter
+from collections.abc import Iterator
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +22,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyance import pipeline
 from abeyance.engine.resolve import Staircases
 from abeyance.pipeline.chunks import chunks
+from abeyance.pipeline.resolver.first_look import GROUP, look_at, repeated_groups, sampled_watches
 from abeyance.pipeline.resolver.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample, cuts_once_a_partition
 from abeyance.pipeline.resolver.packing import KINDS, SHARDS, pack_events
 from abeyance.pipeline.resolver.reaching import first_reached
-from abeyance.pipeline.resolver.repeated import GROUP, groups_of_repeated
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, SchemaError, check_table
 from pipeline.resolve_traces import (
     Deadline,
@@ -151,7 +154,8 @@ def test_the_cuts_are_every_so_many_rows_of_a_hot_key(spark: SparkSession) -> No
     rows = [operation_row(Op(f"{n}", 0, 1, (Watch("k", n),), "all")) for n in range(250)]
     happened = [event_row(Event("k", 0, n)) for n in range(250, 500)] + [event_row(Event("cold", 0, 1))] * 100
     operations, events = operations_table(spark, rows), events_table(spark, happened)
-    column = cuts_once_a_partition(operations, events, Sample(fraction=1.0, piece=100)).alias("cuts")
+    watches = sampled_watches(look_at(operations, fraction=1.0))
+    column = cuts_once_a_partition(watches, events, Sample(fraction=1.0, piece=100)).alias("cuts")
     found = [row.cuts for row in spark.range(0, 100, 1, 3).select(column).collect()]
     assert len(found) - found.count(None) == 3
     assert [sorted(cut["cuts"]) for cut in json.loads(found[0])] == [[100, 200, 300, 400]]
@@ -316,18 +320,42 @@ def test_both_steps_read_one_shuffle_and_one_sample(spark: SparkSession) -> None
     assert plan.count("collect_list") <= 6, "the sample is read more than once"
 
 
+@pytest.fixture
+def adaptive(spark: SparkSession) -> Iterator[None]:
+    """Let Spark plan again once it knows sizes: its default, which a brief session is without."""
+    before = str(spark.conf.get("spark.sql.adaptive.enabled"))
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    yield
+    spark.conf.set("spark.sql.adaptive.enabled", before)
+
+
+@pytest.mark.usefixtures("adaptive")
 def test_no_second_step_where_no_operation_has_several_watches(spark: SparkSession) -> None:
     single = Trace([Op("op", 0, 10, (Watch("k", 1),), "all")], [Event("k", 3, 1)])
     several = single._replace(operations=[Op("op", 0, 10, (Watch("k", 1), Watch("k", 0)), "all")])
-    adaptive = str(spark.conf.get("spark.sql.adaptive.enabled"))
-    spark.conf.set("spark.sql.adaptive.enabled", "true")
-    try:
-        for trace, skipped in ((single, True), (several, False)):
-            outcomes = pipeline.resolve(*tables(spark, [trace]), unique_ids=True)
-            assert [(row.op_id, row.outcome) for row in outcomes.collect()] == [("op", "completed")]
-            assert ("LocalTableScan <empty>, [order" in executed_plan(outcomes)) == skipped
-    finally:
-        spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    for trace, skipped in ((single, True), (several, False)):
+        outcomes = pipeline.resolve(*tables(spark, [trace]), unique_ids=True)
+        assert [(row.op_id, row.outcome) for row in outcomes.collect()] == [("op", "completed")]
+        assert ("EmptyRelation Filter ((order" in executed_plan(outcomes)) == skipped
+
+
+@pytest.mark.usefixtures("adaptive")
+@pytest.mark.parametrize("unique_ids", [False, True])
+def test_each_table_is_read_twice(spark: SparkSession, tmp_path: Path, unique_ids: bool) -> None:
+    """Once before the job, for all that has to be known beforehand, and once for the job."""
+
+    def reading(table: DataFrame, name: str) -> DataFrame:
+        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from batches
+            tempfile.mkstemp(prefix=name, dir=tmp_path)
+
+        return table.mapInArrow(read, table.schema)
+
+    operations, events = tables(spark, traces()[:50])
+    outcomes = pipeline.resolve(reading(operations, "operations"), reading(events, "events"), unique_ids=unique_ids)
+    assert len(outcomes.collect()) == operations.count()
+    tasks = Counter(path.name[:6] for path in tmp_path.iterdir())
+    assert tasks == {"operat": 2 * 3, "events": 2 * 3}
 
 
 # -- what runs in the workers, without Spark -----------------------------------------------------------------------
@@ -378,8 +406,11 @@ def test_a_task_without_the_cuts_or_with_others_is_refused() -> None:
 @pytest.mark.parametrize("repeated", [0, 1, 300])
 def test_ids_that_are_there_twice_are_found(spark: SparkSession, repeated: int) -> None:
     """All of them and no other, over chunks and tasks, each group once."""
-    rows = spark.range(0, 3000, 1, 4).selectExpr("'i' AS instance", f"concat('op-', id % {3000 - repeated}) AS op_id")
+    watches = "array(named_struct('key', 'k', 'required', id), named_struct('key', 'k', 'required', 0L)) AS watches"
+    op_id = f"concat('op-', id % {3000 - repeated}) AS op_id"
+    rows = spark.range(0, 3000, 1, 4).selectExpr("'i' AS instance", op_id, watches)
     again = spark.range(repeated).selectExpr("'i' AS instance", "concat('op-', id) AS op_id")
     expected = {row[0] for row in again.selectExpr(GROUP).collect()}
-    found = [row[0] for row in groups_of_repeated(rows).collect()]
+    # That all watches are in the sample, two an operation, makes no id repeated.
+    found = [row[0] for row in repeated_groups(look_at(rows, fraction=1.0)).collect()]
     assert sorted(found) == sorted(expected)

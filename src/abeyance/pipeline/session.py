@@ -23,6 +23,8 @@ SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _LOG_SETTINGS = Path(__file__).with_name("spark-log4j2.properties")
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
 
+# Nobody waits for a local JVM's answer while it collects, so it need not be the collector with the short pauses.
+_LOCAL_JAVA: Final = "-XX:+UseParallelGC"
 _BRIEF_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # What a timestamp without a zone means, and how columns reach Python.
@@ -121,11 +123,9 @@ def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
     if brief:
         # Over a few megabytes, half of Spark's time goes into compiling itself well and planning again.
         partitions = cores
-        settings |= {
-            "spark.driver.extraJavaOptions": f"{java_options} {_BRIEF_JAVA}",
-            "spark.sql.adaptive.enabled": "false",
-        }
+        settings["spark.sql.adaptive.enabled"] = "false"
     return settings | {
+        "spark.driver.extraJavaOptions": f"{java_options} {_BRIEF_JAVA if brief else _LOCAL_JAVA}",
         # Loopback only: nothing of a local run is offered to the network, and no host name has to resolve.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -16,10 +16,12 @@ from typing import Final, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from abeyance.pipeline.resolver.first_look import any_several, look_at, repeated_groups, sampled_watches
 from abeyance.pipeline.resolver.hot_keys import DEFAULT_SAMPLE, IDENTITY, PLACE, Sample, cuts_once_a_partition
 from abeyance.pipeline.resolver.packing import EVENTS, KINDS, PACKED, SEVERAL, SINGLE, pack_events, pack_operations
 from abeyance.pipeline.resolver.reaching import REACHED, first_reached
 from abeyance.pipeline.resolver.validity import DEADLINE_US, valid_events, valid_operations
+from abeyance.pipeline.schemas import OPERATIONS, check_table
 from abeyance.pipeline.session import shuffle_partitions
 
 __all__ = ["resolve"]
@@ -80,18 +82,19 @@ def resolve(
     """
     if deadline not in ("inclusive", "exclusive"):
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
-    waiting = valid_operations(operations, unique_ids=unique_ids)
+    check_table(operations, OPERATIONS, "operations")
+    seen = look_at(operations, fraction=sample.fraction, ids=not unique_ids)
+    waiting = valid_operations(operations, None if unique_ids else repeated_groups(seen))
     watches = waiting.selectExpr(*_SPAN, "inline(watches)").selectExpr(*_WATCH)
     happened = valid_events(events).selectExpr(*_EVENT)
-    cuts = cuts_once_a_partition(operations, events, sample).alias("cuts")
+    cuts = cuts_once_a_partition(sampled_watches(seen), events, sample).alias("cuts")
     by_shard = _by_shard(
         happened.select("*", cuts).mapInArrow(pack_events, PACKED),
         watches.select("*", cuts).mapInArrow(pack_operations, PACKED),
     )
     single = _reached(by_shard, SINGLE, deadline)
     # Where no operation has several watches, Spark finds one side of this join empty, and does nothing for the other.
-    any_several = operations.where("size(watches.required) > 1").limit(1).selectExpr("1 AS one")
-    several = _reached(by_shard.crossJoin(F.broadcast(any_several)), SEVERAL, deadline)
+    several = _reached(by_shard.crossJoin(F.broadcast(any_several(seen))), SEVERAL, deadline)
     combined = several.groupBy("instance", "op_id").agg(*map(F.expr, _COMBINED))
     return single.selectExpr(*_OUTCOME).union(combined.selectExpr(*_OUTCOME))
 

@@ -56,20 +56,19 @@ DEFAULT_SAMPLE: Final = Sample(1 / 1024, 128)
 # -- in the plan ---------------------------------------------------------------------------------------------------
 
 
-def cuts_once_a_partition(operations: DataFrame, events: DataFrame, sample: Sample = DEFAULT_SAMPLE) -> Column:
+def cuts_once_a_partition(watches: DataFrame, events: DataFrame, sample: Sample = DEFAULT_SAMPLE) -> Column:
     """Return a column that has all hot keys and their cuts in the first row of each partition, and else null.
 
+    `watches` are those of a sample of operations (place, identity, value): see `first_look`.
     The cuts are a scalar subquery: Spark runs it once, before the job. (A join would carry them along in every row.)
     They are text, since Spark may take a time that grows with the square of its rows to hand over a nested column.
     """
     # Sampled before anything is computed of a row: most are only skipped.
-    few = (table.sample(fraction=sample.fraction, seed=1) for table in (operations, events))
-    key = (f"{PLACE} AS place", f"{IDENTITY} AS identity")
-    watched = next(few).selectExpr("instance", "inline(watches)").selectExpr(*key, "required AS value")
-    happened = next(few).selectExpr(*key, "progress AS value")
+    few = events.sample(fraction=sample.fraction, seed=1)
+    happened = few.selectExpr(f"{PLACE} AS place", f"{IDENTITY} AS identity", "progress AS value")
     cuts = f"transform(sequence(1, int((size(row) - 1) div {sample.piece})), n -> row[n * {sample.piece}]) AS cuts"
     found = (
-        watched.union(happened)
+        watches.union(happened)
         .where("value IS NOT NULL")
         .groupBy("place", "identity")
         .agg(F.expr("sort_array(collect_list(value)) AS row"))

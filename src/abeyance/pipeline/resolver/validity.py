@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance.pipeline.resolver.repeated import GROUP, groups_of_repeated
+from abeyance.pipeline.resolver.first_look import GROUP, look_at, repeated_groups
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
 
 __all__ = [
@@ -70,7 +70,8 @@ def invalid_operations(operations: DataFrame) -> DataFrame:
     check_table(operations, OPERATIONS, "operations")
     broken = operations.withColumn("reason", F.expr(OPERATION_REASON)).where("reason IS NOT NULL")
     fine = operations.where(f"({OPERATION_REASON}) IS NULL")
-    suspects = _joined_to_repeated(fine, groups_of_repeated(operations), "left_semi")
+    repeated = repeated_groups(look_at(operations, fraction=0.0))
+    suspects = _joined_to_repeated(fine, repeated, "left_semi")
     duplicates = _ranked(suspects).where("_rank > 1").drop("_rank")
     return broken.unionByName(duplicates.withColumn("reason", F.lit(DUPLICATE)))
 
@@ -81,13 +82,14 @@ def invalid_events(events: DataFrame) -> DataFrame:
     return events.withColumn("reason", F.expr(EVENT_REASON)).where("reason IS NOT NULL")
 
 
-def valid_operations(operations: DataFrame, *, unique_ids: bool) -> DataFrame:
-    """Return the columns of `OPERATIONS` of each row that can be resolved, duplicates removed unless `unique_ids`."""
-    check_table(operations, OPERATIONS, "operations")
+def valid_operations(operations: DataFrame, repeated: DataFrame | None) -> DataFrame:
+    """Return the columns of `OPERATIONS` of each row that can be resolved, without duplicates.
+
+    `repeated` names the groups of ids in which such are: see `first_look`; None promises that there are none.
+    """
     fine = operations.select(*OPERATIONS.fieldNames()).where(f"({OPERATION_REASON}) IS NULL")
-    if unique_ids:
+    if repeated is None:
         return fine
-    repeated = groups_of_repeated(operations)
     first = _ranked(_joined_to_repeated(fine, repeated, "left_semi")).where("_rank = 1").drop("_rank")
     return _joined_to_repeated(fine, repeated, "left_anti").union(first)
 

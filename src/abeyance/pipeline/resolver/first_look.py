@@ -1,0 +1,121 @@
+"""One look at all operations, before the job: what has to be known of them beforehand, from one scan.
+
+    operations ── look ── by part ──┬── the groups of ids that may be there twice
+                                    ├── the watches of a sample: see hot_keys
+                                    └── whether any operation has several watches
+
+All three read one small shuffle. *Ids* are looked for without sorting or shuffling the operations, by 8 bytes a row: a
+task packs the hashes of its ids by *part*, their uppermost bits, into one binary value a part and chunk. Named are the
+groups, a finer division by 20 of the uppermost bits, in which one hash was seen twice. So at most 2**20 integers come
+out, whatever the size of the table; who wants to be sure looks at the ids of these groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyance.pipeline.chunks import chunks
+from abeyance.pipeline.resolver.hot_keys import IDENTITY, PLACE
+from abeyance.pipeline.resolver.packing import binary
+from abeyance.pipeline.session import shuffle_partitions
+
+__all__ = ["GROUP", "any_several", "look_at", "repeated_groups", "sampled_watches"]
+
+GROUP: Final = "shiftrightunsigned(xxhash64(instance, op_id), 44)"
+"""The group of an operation's id: 20 bits of its hash."""
+
+_PART_BITS: Final = 8
+_FIRST_HASHES: Final = np.arange(1, 1 << _PART_BITS, dtype=np.uint64) << np.uint64(64 - _PART_BITS)
+_SAMPLED: Final = 1 << _PART_BITS
+_SEVERAL: Final = _SAMPLED + 1
+
+_SEEN: Final = "part int, packed binary"
+
+
+def look_at(operations: DataFrame, *, fraction: float, ids: bool = True) -> DataFrame:
+    """Return what is seen of the operations, for the three below; of the ids nothing unless `ids`."""
+    rows = operations.selectExpr(
+        *("instance", "op_id", "watches", "coalesce(size(watches.required) > 1, false) AS several"),
+        f"rand(1) < {fraction!r} AS sampled",
+    ).selectExpr("instance", "op_id", "several", "posexplode_outer(if(sampled, watches, NULL)) AS (number, watch)")
+    watches = rows.selectExpr("*", "watch.key AS key", "watch.required AS value")
+    hashed = "if(number > 0, NULL, xxhash64(instance, op_id))" if ids else "CAST(NULL AS bigint)"
+    looked = watches.selectExpr(
+        f"{hashed} AS hash",
+        "several",
+        f"if(value IS NULL, NULL, {PLACE}) AS place",
+        f"if(value IS NULL, NULL, {IDENTITY}) AS identity",
+        "value",
+    ).where("hash IS NOT NULL OR several OR value IS NOT NULL")
+    partitions = shuffle_partitions(operations.sparkSession)
+    return looked.mapInArrow(_look, _SEEN).repartitionById(partitions, F.expr(f"part % {partitions}"))
+
+
+def repeated_groups(seen: DataFrame) -> DataFrame:
+    """Return the groups of ids (column `_group`) in which some id's hash is there twice."""
+    return _only(seen, f"part < {_SAMPLED}").sortWithinPartitions("part").mapInArrow(_groups, "_group long")
+
+
+def sampled_watches(seen: DataFrame) -> DataFrame:
+    """Return `place`, `identity` and `value` (what is required) of each watch in the sample."""
+    return _only(seen, f"part = {_SAMPLED}").mapInArrow(_watches, "place long, identity long, value long")
+
+
+def any_several(seen: DataFrame) -> DataFrame:
+    """Return one row, or none where no operation has several watches."""
+    # Asks for both columns, lest Spark drop one before the shuffle, and no longer find it the same.
+    return _only(seen, f"part = {_SEVERAL}").limit(1).where("part > 0 AND length(packed) = 0").selectExpr("1 AS one")
+
+
+def _only(seen: DataFrame, parts: str) -> DataFrame:
+    # A filter that Spark takes for random stays where it is: all readers must find the one shuffle the same.
+    return seen.where(f"{parts} OR monotonically_increasing_id() < 0")
+
+
+# -- in the workers ------------------------------------------------------------------------------------------------
+
+
+def _look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """(hash, several, place, identity, value) -> (part, packed)."""
+    several = False
+    for chunk in chunks(batches):
+        hashes = np.sort(chunk.column("hash").drop_null().to_numpy().view(np.uint64))
+        counts = np.diff(np.searchsorted(hashes, _FIRST_HASHES), prepend=0, append=len(hashes))
+        parts = np.flatnonzero(counts)
+        yield _parts(parts, counts[parts] * 8, hashes)
+        watches = chunk.filter(chunk.column("value").is_valid())
+        if watches.num_rows:
+            rows = np.column_stack([watches.column(name).to_numpy() for name in ("place", "identity", "value")])
+            yield _parts([_SAMPLED], [rows.nbytes], rows)
+        if not several and pc.any(chunk.column("several")).as_py():
+            several = True
+            yield _parts([_SEVERAL], [0], b"")
+
+
+def _parts(parts: npt.ArrayLike, lengths: npt.ArrayLike, values: object) -> pa.RecordBatch:
+    return pa.record_batch({"part": pa.array(parts, pa.int32()), "packed": binary(lengths, values)})
+
+
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    columns = ((batch.column("part").to_pylist(), batch.column("packed")) for batch in batches)
+    rows = (row for parts, packed in columns for row in zip(parts, packed, strict=True))
+    for _, values in groupby(rows, key=lambda row: row[0]):
+        hashes = np.sort(np.frombuffer(b"".join(packed.as_buffer() for _, packed in values), np.uint64))
+        twice = hashes[1:][hashes[1:] == hashes[:-1]]
+        yield pa.record_batch({"_group": pa.array(np.unique(twice >> np.uint64(44)).astype(np.int64))})
+
+
+def _watches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        packed = b"".join(value.as_buffer() for value in batch.column("packed"))
+        place, identity, value = np.frombuffer(packed, np.int64).reshape(-1, 3).T
+        yield pa.record_batch({"place": pa.array(place), "identity": pa.array(identity), "value": pa.array(value)})
