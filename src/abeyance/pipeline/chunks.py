@@ -7,13 +7,20 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["chunks"]
+__all__ = ["LEAST_ROWS", "chunks", "gathered"]
+
+LEAST_ROWS: Final = 1 << 18
 
 _BYTES: Final = 1 << 26
 
 
-def chunks(batches: Iterable[pa.RecordBatch], least_rows: int = 1 << 18) -> Iterator[pa.RecordBatch]:
+def chunks(batches: Iterable[pa.RecordBatch], least_rows: int = LEAST_ROWS) -> Iterator[pa.RecordBatch]:
     """Join batches until they have so many rows, or 64 MB; no chunk is empty. Memory: a chunk, twice."""
+    return map(pa.concat_batches, gathered(batches, least_rows))
+
+
+def gathered(batches: Iterable[pa.RecordBatch], least_rows: int = LEAST_ROWS) -> Iterator[list[pa.RecordBatch]]:
+    """Gather the batches of a chunk, for one who joins them himself."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -21,7 +28,7 @@ def chunks(batches: Iterable[pa.RecordBatch], least_rows: int = 1 << 18) -> Iter
         rows += batch.num_rows
         size += batch.nbytes
         if rows >= least_rows or size >= _BYTES:
-            yield pa.concat_batches(waiting)
+            yield waiting
             waiting, rows, size = [], 0, 0
     if rows:
-        yield pa.concat_batches(waiting)
+        yield waiting

@@ -112,6 +112,8 @@ def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
         # To remember the line of Python of every column costs a call of the JVM each.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.parquet.compression.codec": "zstd",
+        # The default is a form of 96 bits that Parquet has deprecated, and that is dear to write and to read.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
     local = _LOCAL.match(master)
     if local is None:

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.pipeline.resolver import resolve
+from abeyance.pipeline.resolver.first_look import look_at, repeated_groups
 from abeyance.pipeline.resolver.validity import valid_operations
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
 
@@ -26,7 +27,8 @@ def watched_for(
     longest = (F.greatest("timeout_ms", F.lit(asked_ms)) + beyond_ms).cast("long")  # of a null and a number: the number
     # An outcome keeps the kind of its operation, and not the time-out; so that travels with the kind.
     both = F.concat_ws(":", F.coalesce(F.col("timeout_ms").cast("string"), F.lit("")), F.coalesce("kind", F.lit("")))
-    valid = valid_operations(operations.withColumns({"kind": both, "timeout_ms": longest}), unique_ids=False)
+    longer = operations.withColumns({"kind": both, "timeout_ms": longest})
+    valid = valid_operations(longer, repeated_groups(look_at(operations, fraction=0.0)))
     outcomes = resolve(valid, events, unique_ids=True)
     own = F.substring_index("kind", ":", 1)
     known = outcomes.select(

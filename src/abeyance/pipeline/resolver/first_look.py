@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.pipeline.chunks import chunks
-from abeyance.pipeline.resolver.hot_keys import IDENTITY, PLACE
+from abeyance.pipeline.resolver.hot_keys import IDENTITY, PLACE, in_sample
 from abeyance.pipeline.resolver.packing import binary
 from abeyance.pipeline.session import shuffle_partitions
 
@@ -45,7 +45,7 @@ def look_at(operations: DataFrame, *, fraction: float, ids: bool = True) -> Data
     """Return what is seen of the operations, for the three below; of the ids nothing unless `ids`."""
     rows = operations.selectExpr(
         *("instance", "op_id", "watches", "coalesce(size(watches.required) > 1, false) AS several"),
-        f"rand(1) < {fraction!r} AS sampled",
+        f"{in_sample(fraction)} AS sampled",
     ).selectExpr("instance", "op_id", "several", "posexplode_outer(if(sampled, watches, NULL)) AS (number, watch)")
     watches = rows.selectExpr("*", "watch.key AS key", "watch.required AS value")
     hashed = "if(number > 0, NULL, xxhash64(instance, op_id))" if ids else "CAST(NULL AS bigint)"

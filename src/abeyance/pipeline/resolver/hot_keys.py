@@ -32,7 +32,17 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-__all__ = ["DEFAULT_SAMPLE", "IDENTITY", "PLACE", "HotKey", "HotKeys", "Integers", "Sample", "cuts_once_a_partition"]
+__all__ = [
+    "DEFAULT_SAMPLE",
+    "IDENTITY",
+    "PLACE",
+    "HotKey",
+    "HotKeys",
+    "Integers",
+    "Sample",
+    "cuts_once_a_partition",
+    "in_sample",
+]
 
 Integers = npt.NDArray[np.int64]
 
@@ -56,6 +66,15 @@ DEFAULT_SAMPLE: Final = Sample(1 / 1024, 128)
 # -- in the plan ---------------------------------------------------------------------------------------------------
 
 
+def in_sample(fraction: float) -> str:
+    """Return the condition that a row is in the sample: a hash of its number is among the least.
+
+    The same rows at every run where the partitions are the same. (DataFrame.sample draws a random number a row, which
+    takes several times as long.)
+    """
+    return f"xxhash64(monotonically_increasing_id()) <= {min(int(fraction * 2**64), 2**64 - 1) - 2**63}L"
+
+
 def cuts_once_a_partition(watches: DataFrame, events: DataFrame, sample: Sample = DEFAULT_SAMPLE) -> Column:
     """Return a column that has all hot keys and their cuts in the first row of each partition, and else null.
 
@@ -64,7 +83,7 @@ def cuts_once_a_partition(watches: DataFrame, events: DataFrame, sample: Sample 
     They are text, since Spark may take a time that grows with the square of its rows to hand over a nested column.
     """
     # Sampled before anything is computed of a row: most are only skipped.
-    few = events.sample(fraction=sample.fraction, seed=1)
+    few = events.where(in_sample(sample.fraction))
     happened = few.selectExpr(f"{PLACE} AS place", f"{IDENTITY} AS identity", "progress AS value")
     cuts = f"transform(sequence(1, int((size(row) - 1) div {sample.piece})), n -> row[n * {sample.piece}]) AS cuts"
     found = (

@@ -9,7 +9,7 @@ Memory: a chunk, three times while it is packed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from abeyance.engine.resolve import Staircases
-from abeyance.pipeline.chunks import chunks
+from abeyance.pipeline.chunks import chunks, gathered
 from abeyance.pipeline.resolver.hot_keys import HotKeys, Integers
 
 __all__ = [
@@ -64,10 +64,9 @@ _FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS
 def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """(place, identity, progress, at_us, cuts) -> PACKED."""
     hot: HotKeys | None = None
-    for chunk in chunks(batches):
-        hot = hot or HotKeys.read(chunk.column("cuts"))
-        rows = np.column_stack([chunk.column(n).to_numpy() for n in range(4)])
-        steps = Staircases(hot.cut_events(rows).ravel().data).steps
+    for some in gathered(batches):
+        hot = hot or HotKeys.read(some[0].column("cuts"))
+        steps = Staircases(hot.cut_events(_rows(some)).ravel().data).steps
         firsts = np.searchsorted(np.frombuffer(steps, np.int64)[::4], _FIRST_PLACES)
         lengths = np.diff(firsts, prepend=0, append=len(steps) // 4)
         shards = np.flatnonzero(lengths)
@@ -90,6 +89,17 @@ def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         lengths = np.diff(firsts, append=len(order))
         values = [some.serialize() for some in map(rows.slice, firsts.tolist(), lengths.tolist())]
         yield _packed(orders, binary([value.size for value in values], b"".join(values)), hot)
+
+
+def _rows(batches: Sequence[pa.RecordBatch]) -> Integers:
+    """Join the first four columns of the batches as rows, each value copied once."""
+    rows = np.empty((sum(batch.num_rows for batch in batches), 4), np.int64)
+    end = 0
+    for batch in batches:
+        begin, end = end, end + batch.num_rows
+        for n in range(4):
+            rows[begin:end, n] = batch.column(n).to_numpy()
+    return rows
 
 
 def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:
