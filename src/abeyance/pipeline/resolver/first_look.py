@@ -21,12 +21,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.pipeline.chunks import chunks
 from abeyance.pipeline.resolver.hot_keys import IDENTITY, PLACE, in_sample
 from abeyance.pipeline.resolver.packing import binary
-from abeyance.pipeline.session import shuffle_partitions
 
 __all__ = ["GROUP", "any_several", "look_at", "repeated_groups", "sampled_watches"]
 
@@ -56,8 +54,7 @@ def look_at(operations: DataFrame, *, fraction: float, ids: bool = True) -> Data
         f"if(value IS NULL, NULL, {IDENTITY}) AS identity",
         "value",
     ).where("hash IS NOT NULL OR several OR value IS NOT NULL")
-    partitions = shuffle_partitions(operations.sparkSession)
-    return looked.mapInArrow(_look, _SEEN).repartitionById(partitions, F.expr(f"part % {partitions}"))
+    return looked.mapInArrow(_look, _SEEN).repartition("part")
 
 
 def repeated_groups(seen: DataFrame) -> DataFrame:
