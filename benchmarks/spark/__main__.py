@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from abeyance.pipeline import spark_session
+from abeyance.pipeline.session import SHUFFLE_PARTITIONS
 from benchmarks.machine import load
 from benchmarks.spark import data
 from benchmarks.spark.processes import Cost
@@ -39,7 +40,9 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--master", default="local[2]", help="(default: %(default)s)")
     parser.add_argument("--memory", default="4g", help="of Spark's driver (default: %(default)s)")
-    parser.add_argument("--partitions", type=int, default=16, help="of Spark's shuffles (default: %(default)s)")
+    parser.add_argument(
+        "--partitions", type=int, help="of Spark's shuffles (default: two a core, as any session of ours)"
+    )
     parser.add_argument(
         "--folder", type=Path, default=Path("build/bench-spark"), help="for the tables (default: %(default)s)"
     )
@@ -49,7 +52,9 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
 def main(given: list[str] | None = None) -> int:
     """Do as the command line says; return 1 when methods disagree."""
     options = _arguments(given)
-    config = {"spark.driver.memory": options.memory, "spark.sql.shuffle.partitions": str(options.partitions)}
+    config = {"spark.driver.memory": options.memory}
+    if options.partitions:
+        config[SHUFFLE_PARTITIONS] = str(options.partitions)
     spark = spark_session(options.master, "abeyance bench-spark", config=config)
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
     costs: dict[tuple[str, str], list[Cost]] = {}

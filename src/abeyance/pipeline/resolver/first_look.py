@@ -41,19 +41,16 @@ _SEEN: Final = "part int, packed binary"
 
 def look_at(operations: DataFrame, *, fraction: float, ids: bool = True) -> DataFrame:
     """Return what is seen of the operations, for the three below; of the ids nothing unless `ids`."""
-    rows = operations.selectExpr(
-        *("instance", "op_id", "watches", "coalesce(size(watches.required) > 1, false) AS several"),
+    seen = operations.selectExpr(
+        "xxhash64(instance, op_id) AS hash" if ids else "CAST(NULL AS bigint) AS hash",
+        "coalesce(size(watches.required) > 1, false) AS several",
+        "instance",
+        "watches",
         f"{in_sample(fraction)} AS sampled",
-    ).selectExpr("instance", "op_id", "several", "posexplode_outer(if(sampled, watches, NULL)) AS (number, watch)")
-    watches = rows.selectExpr("*", "watch.key AS key", "watch.required AS value")
-    hashed = "if(number > 0, NULL, xxhash64(instance, op_id))" if ids else "CAST(NULL AS bigint)"
-    looked = watches.selectExpr(
-        f"{hashed} AS hash",
-        "several",
-        f"if(value IS NULL, NULL, {PLACE}) AS place",
-        f"if(value IS NULL, NULL, {IDENTITY}) AS identity",
-        "value",
-    ).where("hash IS NOT NULL OR several OR value IS NOT NULL")
+    )
+    looked = seen.selectExpr(
+        *("hash", "several", "if(sampled, instance, NULL) AS instance", "if(sampled, watches, NULL) AS watches")
+    ).where("hash IS NOT NULL OR several OR watches IS NOT NULL")
     return looked.mapInArrow(_look, _SEEN).repartition("part")
 
 
@@ -64,7 +61,8 @@ def repeated_groups(seen: DataFrame) -> DataFrame:
 
 def sampled_watches(seen: DataFrame) -> DataFrame:
     """Return `place`, `identity` and `value` (what is required) of each watch in the sample."""
-    return _only(seen, f"part = {_SAMPLED}").mapInArrow(_watches, "place long, identity long, value long")
+    watches = _only(seen, f"part = {_SAMPLED}").mapInArrow(_watches, "instance string, key string, value long")
+    return watches.selectExpr(f"{PLACE} AS place", f"{IDENTITY} AS identity", "value")
 
 
 def any_several(seen: DataFrame) -> DataFrame:
@@ -82,17 +80,20 @@ def _only(seen: DataFrame, parts: str) -> DataFrame:
 
 
 def _look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(hash, several, place, identity, value) -> (part, packed)."""
+    """(hash, several, instance, watches) -> (part, packed)."""
     several = False
     for chunk in chunks(batches):
         hashes = np.sort(chunk.column("hash").drop_null().to_numpy().view(np.uint64))
         counts = np.diff(np.searchsorted(hashes, _FIRST_HASHES), prepend=0, append=len(hashes))
         parts = np.flatnonzero(counts)
         yield _parts(parts, counts[parts] * 8, hashes)
-        watches = chunk.filter(chunk.column("value").is_valid())
-        if watches.num_rows:
-            rows = np.column_stack([watches.column(name).to_numpy() for name in ("place", "identity", "value")])
-            yield _parts([_SAMPLED], [rows.nbytes], rows)
+        sampled = chunk.select(["instance", "watches"]).filter(chunk.column("watches").is_valid())
+        if sampled.num_rows:
+            stream = pa.BufferOutputStream()
+            with pa.ipc.new_stream(stream, sampled.schema) as writer:
+                writer.write_batch(sampled)
+            packed = stream.getvalue()
+            yield _parts([_SAMPLED], [packed.size], packed)
         if not several and pc.any(chunk.column("several")).as_py():
             several = True
             yield _parts([_SEVERAL], [0], b"")
@@ -112,7 +113,10 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _watches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        packed = b"".join(value.as_buffer() for value in batch.column("packed"))
-        place, identity, value = np.frombuffer(packed, np.int64).reshape(-1, 3).T
-        yield pa.record_batch({"place": pa.array(place), "identity": pa.array(identity), "value": pa.array(value)})
+    """(part, packed) -> (instance, key, value), a row a watch."""
+    for packed in (value for batch in batches for value in batch.column("packed")):
+        for sampled in pa.ipc.open_stream(packed.as_buffer()):
+            lists = sampled.column("watches")
+            key, value = lists.flatten().flatten()
+            instance = sampled.column("instance").take(pc.list_parent_indices(lists))
+            yield pa.record_batch({"instance": instance, "key": key, "value": value})
