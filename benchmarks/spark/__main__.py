@@ -40,9 +40,7 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--master", default="local[2]", help="(default: %(default)s)")
     parser.add_argument("--memory", default="4g", help="of Spark's driver (default: %(default)s)")
-    parser.add_argument(
-        "--partitions", type=int, help="of shuffles (default: two a core, as any session of ours)"
-    )
+    parser.add_argument("--partitions", type=int, help="of shuffles (default: two a core, as any session of ours)")
     parser.add_argument(
         "--folder", type=Path, default=Path("build/bench-spark"), help="for the tables (default: %(default)s)"
     )
