@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +37,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from abeyance.pipeline import spark_session
+    from abeyance.pipeline.jvm import how_it_ended
 
     # Three partitions, so that what is meant to be distributed crosses from one to another.
     session = spark_session("local[2]", "abeyance tests", brief=True, config={"spark.sql.shuffle.partitions": "3"})
@@ -49,5 +49,4 @@ def spark() -> Iterator[SparkSession]:
         session.stop()
         return
     # Every later test that uses the session fails on a refused connection, which tells nothing of the cause.
-    said = "".join(log.read_text(errors="replace")[:5000] for log in sorted(Path().glob(f"hs_err_pid{java.pid}*")))
-    pytest.fail(f"Spark's JVM ended by itself, with exit code {java.returncode} {said}", pytrace=False)
+    pytest.fail(f"Spark failed: {how_it_ended()}", pytrace=False)

@@ -24,6 +24,7 @@ from abeyance.pipeline import analyze
 from abeyance.pipeline.result_directory import MARKER, is_result, new_result
 from abeyance.pipeline.schemas import ALL_INSTANCES, TABLES, check_table
 from pipeline.conftest import SHIPPED
+from pipeline.jvm import kill_jvm
 from pipeline.kafka_lines import fetch, line, produce
 
 Counts = Counter[tuple[str, str]]
@@ -293,6 +294,19 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, step: str, number: si
         assert process.wait(60) == 130
     assert told[-1] == f"abeyance: interrupted: {out} was not written"
     assert not [text for text in told if "Traceback" in text or "Exception" in text]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_jvm_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with running(out, "analyzing") as process:
+        kill_jvm(process.pid)
+        assert process.stderr is not None
+        told = process.stderr.read().splitlines()
+        assert process.wait(60) == 2
+    assert told == [
+        "abeyance: error: Spark failed: its JVM was killed by signal 9, as when the machine runs out of memory"
+    ]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -20,6 +22,7 @@ from pyspark.sql import SparkSession
 from abeyance.cli import main
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.stream_run.description import DESCRIPTION, claim
+from pipeline.jvm import kill_jvm
 from pipeline.orders import MAPPING, write_orders
 
 
@@ -96,6 +99,24 @@ def test_the_command_in_the_readme_runs_as_it_stands(
     monkeypatch.chdir(tmp_path)
     assert main(line.split()[1:]) == 0
     assert Counter(outcomes(tmp_path / "result").values()) == {"completed": 30, "expired": 10}
+
+
+def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
+    spark: SparkSession, files: tuple[str, str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = ["stream", *files, "--out", str(out), *MAPPING, "--quiet"]
+    call = [sys.executable, "-m", "abeyance", *arguments]
+    with subprocess.Popen(call, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        until(lambda: process.poll() is not None or len(outcomes(out)) > 0)
+        kill_jvm(process.pid)
+        assert process.stderr is not None
+        assert process.stderr.read().splitlines() == [
+            "abeyance: error: Spark failed: its JVM was killed by signal 9, as when the machine runs out of memory"
+        ]
+    assert process.returncode == 2
+    assert main([*arguments, "--drain"]) == 0
+    assert outcomes(out) == {"1": "completed", "2": "expired", "3": "expired"}
 
 
 def test_json_lines_that_are_none_are_set_aside_with_their_file(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.analysis import (
@@ -34,6 +32,7 @@ from abeyance.pipeline.kafka_log import KafkaRequestLog
 from abeyance.pipeline.progress import Steps
 from abeyance.pipeline.result_directory import check_target, new_result, write_marker
 from abeyance.pipeline.schemas import TABLES
+from abeyance.pipeline.spark_errors import FAILURES, in_one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -168,8 +167,8 @@ class _Run:
                 raise AbeyanceError(
                     f"the disk is full, of {out.parent} or of Spark's temporary files: {out} was not written"
                 ) from error
-            if isinstance(error, Py4JError | PySparkException):
-                raise AbeyanceError(f"Spark failed: {_cause(error)}") from error
+            if isinstance(error, FAILURES):
+                raise AbeyanceError(f"Spark failed: {in_one_line(error)}") from error
             raise
 
     @contextmanager
@@ -260,13 +259,6 @@ def _marker(
         "inputs": [{"instance": f.instance, "file": f.path, "bytes": f.size} for f in log.files],
         "tables": list(TABLES),
     }
-
-
-def _cause(error: BaseException) -> str:
-    """Return the line of a Spark failure that says most: the last cause, or the message's first line."""
-    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes or lines or [type(error).__name__])[-1 if causes else 0]
 
 
 def _files(count: int) -> str:

@@ -86,6 +86,8 @@ def new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
             try:
                 yield aside
                 _put_in_place(aside, out, overwrite=overwrite)
+            except ConnectionError:
+                raise  # Spark's JVM is gone: that is not about `out`
             except OSError as error:
                 if error.errno in (errno.ENOSPC, errno.EDQUOT):
                     raise AbeyanceError(f"the disk is full: {out} was not written") from error

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.java import find_java
+from abeyance.pipeline.jvm import gateway_to_jvm, last_words, without_tracebacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,9 @@ _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
 
 # Nobody waits for a local JVM's answer while it collects, so it need not be the collector with the short pauses.
 _LOCAL_JAVA: Final = "-XX:+UseParallelGC"
-_BRIEF_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# A JVM with the first compiler alone would keep 48 MB for compiled code: Spark's fill that within minutes, and without
+# any space left a task fails so badly that Spark ends the JVM. It is only reserved, not used.
+_BRIEF_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 # What a timestamp without a zone means, and how columns reach Python.
 _MEANING: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.execution.arrow.pyspark.enabled": "true"}
@@ -45,13 +47,13 @@ def spark_session(
 
     Finds a Java (`NoJavaError` when there is none), makes the workers run this interpreter, sets the session's
     time zone to UTC, and keeps Spark's own log off the terminal. `brief` is for work of seconds: on a local
-    master, Spark then spends little on making itself fast. `config` adds to these settings or overrides them.
+    master, Spark then spends little on making itself fast. `config` adds to these settings or overrides them. Java,
+    its memory and its options are those of the process's first session: PySpark keeps one JVM.
     Started by `spark-submit`, master, Java, Python and settings are what that was told. Raises `AbeyanceError` when
     Spark does not start, with the last thing it said.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
@@ -68,16 +70,12 @@ def spark_session(
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = _settings(master, app_name, brief=brief) | dict(config or {})
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    # The JVM greets with warnings of its own (incubator modules, picked-up options) before any log settings
-    # apply. They go to a file that nobody sees, unless Spark does not start.
-    with tempfile.TemporaryFile() as said:
-        try:
-            gateway = launch_gateway(conf, popen_kwargs={"stderr": said})  # type: ignore[no-untyped-call]
-            SparkContext(conf=conf, gateway=gateway)
-        except (PySparkRuntimeError, OSError) as error:
-            raise AbeyanceError(f"Spark did not start on {java}: {_last_line(said) or error}") from error
-        except Exception as error:
-            raise AbeyanceError(f"Spark did not start with master {master!r}: {_cause(error)}") from error
+    try:
+        without_tracebacks(SparkContext(conf=conf, gateway=gateway_to_jvm(conf)))
+    except (PySparkRuntimeError, OSError) as error:
+        raise AbeyanceError(f"Spark did not start on {java}: {last_words() or error}") from error
+    except Exception as error:
+        raise AbeyanceError(f"Spark did not start with master {master!r}: {_cause(error)}") from error
     return SparkSession.builder.getOrCreate()
 
 
@@ -132,6 +130,9 @@ def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": f"{_local_memory_mb()}m",
+        # After a pause of two minutes (a laptop's sleep, a moved machine) Spark holds its own executor for dead, which
+        # in the same JVM it can neither replace nor take back: minutes later it would end itself, with status 56.
+        "spark.storage.blockManagerHeartbeatTimeoutMs": "365d",
         SHUFFLE_PARTITIONS: str(partitions),
     }
 
@@ -143,13 +144,6 @@ def _local_memory_mb() -> int:
     except (ValueError, OSError):
         return smallest
     return min(max(installed // 4, smallest), largest)
-
-
-def _last_line(said: IO[bytes]) -> str:
-    said.seek(0)
-    lines = said.read().decode(errors="replace").split("\n")
-    told = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("at ")]
-    return told[-1] if told else ""
 
 
 def _cause(error: BaseException) -> str:

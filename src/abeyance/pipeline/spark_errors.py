@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.jvm import OUT_OF_MEMORY, how_it_ended
 
-__all__ = ["explained", "in_one_line"]
+__all__ = ["FAILURES", "explained", "in_one_line"]
+
+FAILURES: Final = (PySparkException, Py4JError, ConnectionError)
+"""What a call of Spark may raise; the last two also when its JVM is gone."""
 
 _OURS: Final = re.compile(r"\babeyance\.[\w.]*Error: (.+)")
 _PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
@@ -27,19 +31,31 @@ def explained() -> Iterator[None]:
     # enough.
     for logger in ("SQLQueryContextLogger", "py4j.clientserver"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_py4js)
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except FAILURES as error:
         raise AbeyanceError(f"Spark failed: {in_one_line(error)}") from error
+
+
+def _not_py4js(record: logging.LogRecord) -> bool:
+    """Tell what others log by the root logger from what Py4J does."""
+    return record.module != "java_gateway"
 
 
 def in_one_line(error: BaseException) -> str:
     """Return what says most of a failure of Spark.
 
-    An error of ours, in a worker or the driver; the end of another's traceback; the first cause that Java names; or the
-    first line.
+    How the JVM ended, where it did, or that it ran out of memory; an error of ours, in a worker or the driver; the end
+    of another's traceback; the first cause that Java names; or the first line.
     """
+    if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
+        ended = how_it_ended()
+        if ended is not None:
+            return ended
     text = str(error)
+    if "java.lang.OutOfMemoryError" in text:
+        return OUT_OF_MEMORY
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     told = _OURS.findall(text)[-1:] or _PYTHON.findall(text)[-1:] or causes or lines or [type(error).__name__]

@@ -1,0 +1,97 @@
+"""The JVM that Spark runs in: one a process, started quietly, and asked how it ended when it answers no more.
+
+PySpark keeps its JVM for as long as the process lives: stop a session, and the next one runs in the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
+    from pyspark import SparkConf, SparkContext
+
+__all__ = ["OUT_OF_MEMORY", "gateway_to_jvm", "how_it_ended", "last_words", "without_tracebacks"]
+
+OUT_OF_MEMORY: Final = (
+    "a JVM ran out of memory: give it more, as by --conf spark.driver.memory=8g, or spark.executor.memory on a cluster"
+)
+
+# The JVM's error stream, a file without a name; set by whoever starts the JVM, before anybody can ask.
+_said: int | None = None
+
+_LOOKED_AT_BYTES: Final = 1 << 16
+_EXIT_SECONDS: Final = 2.0
+_LOG_RECORD: Final = re.compile(r"^\d\d:\d\d:\d\d [A-Z]+ ", re.MULTILINE)
+_OUT_OF_MEMORY_STATUS: Final = 52  # Spark's SparkExitCode.OOM
+_FATAL: Final = "SparkUncaughtExceptionHandler: "
+
+
+def gateway_to_jvm(conf: SparkConf) -> JavaGateway:
+    """Return the gateway to this process's JVM, started with `conf` if there is none yet."""
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return SparkContext._gateway
+    global _said
+    # The JVM greets with warnings of its own (incubator modules, picked-up options) before any log settings
+    # apply. They go to a file that nobody sees, unless the JVM ends.
+    with tempfile.TemporaryFile() as said:
+        _said = os.dup(said.fileno())
+        return launch_gateway(conf, popen_kwargs={"stderr": said})  # type: ignore[no-untyped-call]
+
+
+def how_it_ended() -> str | None:
+    """Say how this process's JVM ended; None while it runs, and where another started it.
+
+    To be asked when it did not answer: waits a moment for the end of a process that is just ending.
+    """
+    from pyspark import SparkContext
+
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        status = process.wait(_EXIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+    if status == _OUT_OF_MEMORY_STATUS:
+        return OUT_OF_MEMORY
+    if status < 0:
+        by = f"its JVM was killed by signal {-status}"
+        return f"{by}, as when the machine runs out of memory" if status == -signal.SIGKILL else by
+    return f"its JVM ended with status {status}: {last_words() or 'it said nothing'}"
+
+
+def last_words() -> str:
+    """Return the line that says why the JVM ended, of what it wrote on its error stream; or its last line."""
+    if _said is None:
+        return ""
+    size = os.fstat(_said).st_size
+    text = os.pread(_said, _LOOKED_AT_BYTES, max(size - _LOOKED_AT_BYTES, 0)).decode(errors="replace")
+    fatal = [record for record in _LOG_RECORD.split(text) if record.startswith(_FATAL)]
+    lines = [line.strip() for line in (fatal[0] if fatal else text).split("\n")]
+    told = [line for line in lines if line and not line.startswith(("at ", "... "))]
+    return told[-1].removeprefix("Caused by: ") if told else ""
+
+
+def without_tracebacks(context: SparkContext) -> None:
+    """Let the thread that collects PySpark's accumulators end in silence when the JVM is gone.
+
+    Whoever calls the JVM next tells of it, in one line.
+    """
+    server: Any = context._accumulatorServer
+    tell = server.handle_error
+
+    def handle_error(request: object, client: object) -> None:
+        if not isinstance(sys.exception(), EOFError):
+            tell(request, client)
+
+    server.handle_error = handle_error

@@ -1,0 +1,118 @@
+"""The session and its JVM: what keeps it alive, and what is told when it ends.
+
+A process has one JVM, so whatever ends it, or needs one of its own, is a program in another process.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from abeyance.pipeline.jvm import how_it_ended
+
+START = """
+import os, signal, time
+from contextlib import contextmanager
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline import spark_session
+from abeyance.pipeline.spark_errors import explained
+
+@contextmanager
+def told():
+    try:
+        with explained():
+            yield
+    except AbeyanceError as error:
+        print(error)
+"""
+
+# Pauses of a machine that sleeps, until too many heartbeats have failed: minutes by default, here seconds.
+PAUSES = """
+spark = spark_session("local[1]", brief=True, config=CONFIG | {
+    "spark.executor.heartbeatInterval": "100ms",
+    "spark.network.timeoutInterval": "50ms",
+    "spark.executor.heartbeat.maxFailures": "20",
+})
+java = spark.sparkContext._gateway.proc
+for _ in range(PAUSES):
+    if java.poll() is None:
+        os.kill(java.pid, signal.SIGSTOP)
+        time.sleep(1.5)
+        os.kill(java.pid, signal.SIGCONT)
+        time.sleep(0.5)
+time.sleep(3)
+with told():
+    print(spark.range(3).count())
+"""
+
+
+def program(text: str) -> list[str]:
+    """Run a program to its end; return the lines of both its streams."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", START + text],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    return done.stdout.splitlines()
+
+
+def test_compiled_code_has_the_space_that_spark_needs(spark: SparkSession) -> None:
+    # A quarter of an hour of these tests takes some 100 MB. Full, the session would end at a random place.
+    java: Any = spark.sparkContext._jvm
+    pools = java.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    code = [pool.getUsage().getMax() for pool in pools if pool.getName().startswith("Code")]
+    assert sum(code) >= 200 << 20
+
+
+def test_a_jvm_that_runs_has_not_ended(spark: SparkSession) -> None:
+    assert spark.range(1).count() == 1
+    assert how_it_ended() is None
+
+
+def test_the_next_session_runs_in_the_same_jvm() -> None:
+    told = program("""
+for cores in 1, 2:
+    spark = spark_session(f"local[{cores}]", brief=True)
+    print(spark.sparkContext._gateway.proc.pid, spark.sparkContext.master, spark.range(3).count())
+    spark.stop()
+""")
+    (first, *_), (second, *_) = one, two = [line.split() for line in told]
+    assert first == second
+    assert (one[1:], two[1:]) == (["local[1]", "3"], ["local[2]", "3"])
+
+
+def test_a_machine_may_sleep() -> None:
+    assert program("CONFIG, PAUSES = {}, 4" + PAUSES) == ["3"]
+
+
+def test_a_machine_may_sleep_by_our_setting_alone() -> None:
+    (told,) = program("CONFIG, PAUSES = {'spark.storage.blockManagerHeartbeatTimeoutMs': '1s'}, 30" + PAUSES)
+    assert told.startswith("Spark failed: its JVM ended with status 56: ")
+
+
+def test_out_of_memory_is_told_in_one_line() -> None:
+    # The failed task is told by Spark, or its JVM has ended before: both are told alike.
+    (told,) = program("""
+spark = spark_session("local[2]", brief=True, config={"spark.driver.memory": "512m"})
+with told():
+    spark.range(2).selectExpr("aggregate(sequence(id, id + 200000000), 0L, (a, b) -> a + b)").collect()
+""")
+    assert told == (
+        "Spark failed: a JVM ran out of memory: "
+        "give it more, as by --conf spark.driver.memory=8g, or spark.executor.memory on a cluster"
+    )
+
+
+def test_another_end_is_told_with_what_the_jvm_said_last() -> None:
+    told = program("""
+spark = spark_session("local[2]", brief=True)
+java = spark.sparkContext._jvm.java.lang
+java.System.err.println("the last word")
+with told():
+    java.Runtime.getRuntime().halt(7)
+with told():
+    spark.range(1).count()
+""")
+    assert told == ["Spark failed: its JVM ended with status 7: the last word"] * 2
