@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -339,10 +339,19 @@ def test_no_second_step_where_no_operation_has_several_watches(spark: SparkSessi
         assert ("EmptyRelation Filter ((order" in executed_plan(outcomes)) == skipped
 
 
-@pytest.mark.usefixtures("adaptive")
-@pytest.mark.parametrize("unique_ids", [False, True])
-def test_each_table_is_read_twice(spark: SparkSession, tmp_path: Path, unique_ids: bool) -> None:
-    """Once before the job, for all that has to be known beforehand, and once for the job."""
+@pytest.mark.parametrize(
+    ("plan", "unique_ids", "reads"),
+    [("adaptive", False, 2), ("adaptive", True, 2), ("fixed", False, 3), ("fixed", True, 2)],
+)
+def test_each_table_is_read_twice(
+    spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, plan: str, unique_ids: bool, reads: int
+) -> None:
+    """Once before the job, for all that has to be known beforehand, and once for the job.
+
+    A plan that is fixed before it is known that no id is there twice reads the operations once more.
+    """
+    if plan == "adaptive":
+        request.getfixturevalue("adaptive")
 
     def reading(table: DataFrame, name: str) -> DataFrame:
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -355,7 +364,7 @@ def test_each_table_is_read_twice(spark: SparkSession, tmp_path: Path, unique_id
     outcomes = pipeline.resolve(reading(operations, "operations"), reading(events, "events"), unique_ids=unique_ids)
     assert len(outcomes.collect()) == operations.count()
     tasks = Counter(path.name[:6] for path in tmp_path.iterdir())
-    assert tasks == {"operat": 2 * 3, "events": 2 * 3}
+    assert tasks == {"operat": reads * 3, "events": 2 * 3}
 
 
 # -- what runs in the workers, without Spark -----------------------------------------------------------------------
@@ -375,7 +384,7 @@ def test_packed_events_are_the_steps_of_their_shards() -> None:
     """The map side: what comes out is the staircases of what goes in, by shard, whatever the batches were."""
     rows, batches = keyed_events(5000, 7)
     steps = array("q")
-    for batch in pack_events(batches):
+    for batch in pack_events([batches[0][:0], *batches]):
         for order, packed in zip(batch["order"].to_pylist(), batch["packed"].to_pylist(), strict=True):
             steps.frombytes(packed)
             shards = {(place >> 54) + SHARDS // 2 for place in memoryview(packed).cast("q")[::4]}
@@ -414,3 +423,30 @@ def test_ids_that_are_there_twice_are_found(spark: SparkSession, repeated: int) 
     # That all watches are in the sample, two an operation, makes no id repeated.
     found = [row[0] for row in repeated_groups(look_at(rows, fraction=1.0)).collect()]
     assert sorted(found) == sorted(expected)
+
+
+def test_rows_without_an_id_are_no_duplicates_of_one_another(spark: SparkSession) -> None:
+    """A log's other rows have no op_id: were they looked at, all of them would meet in one task."""
+    rows = spark.range(3000).selectExpr(
+        "if(id % 3 = 0, NULL, 'i') AS instance", "if(id % 2 = 0, NULL, concat('op-', id)) AS op_id",
+        "array(named_struct('key', 'k', 'required', id)) AS watches",
+    )  # fmt: skip
+    seen = look_at(rows, fraction=None)
+    assert repeated_groups(seen).count() == 0
+    assert seen.selectExpr("sum(length(packed))").first() == (8 * 1000,)
+
+
+def test_one_id_a_million_times_is_found_by_few_hashes(spark: SparkSession) -> None:
+    seen = look_at(
+        spark.range(1_000_000).selectExpr("'i' AS instance", "'a' AS op_id", "NULL AS watches"), fraction=None
+    )
+    assert repeated_groups(seen).count() == 1
+    assert cast("Any", seen.selectExpr("sum(length(packed))").first())[0] < 1000
+
+
+def test_a_sample_that_is_none_is_refused() -> None:
+    for fraction in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match=f"fraction is a share from 0 to 1, not {fraction}"):
+            Sample(fraction, 1)
+    with pytest.raises(ValueError, match="piece is a number of rows, at least 1, not 0"):
+        Sample(0.5, 0)

@@ -92,6 +92,18 @@ def test_a_machine_may_sleep_by_our_setting_alone() -> None:
     assert told.startswith("Spark failed: its JVM ended with status 56: ")
 
 
+def test_a_collector_that_the_environment_names_is_taken() -> None:
+    # Java does not start with two.
+    for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"):
+        told = program(f"""
+os.environ["{name}"] = "-XX:+UseG1GC"
+spark = spark_session("local[1]")
+beans = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
+print(spark.range(3).count(), {{bean.getName().split()[0] for bean in beans}})
+""")
+        assert told[-1] == "3 {'G1'}"
+
+
 def test_out_of_memory_is_told_in_one_line() -> None:
     # The failed task is told by Spark, or its JVM has ended before: both are told alike.
     (told,) = program("""

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyance import pipeline
 from abeyance.pipeline.schemas import WHAT_IF, SchemaError, check_table
 from pipeline.long_known import Known, traces, with_timeout
-from pipeline.resolve_traces import MS, Deadline, by_brute_force
+from pipeline.resolve_traces import MS, Deadline, Event, Op, Watch, by_brute_force
+from pipeline.trace_tables import event_row, events_table, operation_row, operations_table
 
 TIMEOUTS = [0, 1, 2, 5, 8, 30]
 PERCENTILES = {"p50_ms": 50, "p95_ms": 95, "p99_ms": 99, "max_ms": 100}
@@ -121,6 +122,19 @@ def test_kafka_expires_up_to_a_millisecond_early_and_that_is_no_time_out_left_un
     found = rows_of(pipeline.what_if(log, None, [10, 500, 501]))
     ends = {place[1]: (row["expired"], row["unknown"]) for place, row in found.items() if place[0] == "i"}
     assert ends == {10: (2, 0), 500: (1, 1), 501: (0, 2)}
+
+
+def test_what_resolve_sets_aside_is_set_aside_here(spark: SparkSession) -> None:
+    watches = (Watch("k", 1),)
+    rows = [operation_row(Op(name, 0, ms, watches, "all")) for name, ms in (("fine", 5), ("negative", -5))]
+    rows.append(operation_row(Op("unlimited", 0, 0, watches, "all")) | {"timeout_ms": None})
+    rows.append(operation_row(Op("unwatched", 0, 5, (), "all")))
+    operations, events = operations_table(spark, rows), events_table(spark, [event_row(Event("k", 2 * MS, 1))])
+    found = rows_of(pipeline.what_if(operations, events, [1, 9]))
+    assert {place: (row["operations"], row["expired"]) for place, row in found.items() if place[0] == "i"} == {
+        ("i", 1): (2, 2),
+        ("i", 9): (2, 0),
+    }
 
 
 def test_what_is_no_time_out_is_refused(known: Known) -> None:

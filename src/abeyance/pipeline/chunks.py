@@ -7,23 +7,25 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["LEAST_ROWS", "chunks", "gathered"]
+__all__ = ["chunks", "gathered"]
 
-LEAST_ROWS: Final = 1 << 18
+_LEAST_ROWS: Final = 1 << 18
 
 _BYTES: Final = 1 << 26
 
 
-def chunks(batches: Iterable[pa.RecordBatch], least_rows: int = LEAST_ROWS) -> Iterator[pa.RecordBatch]:
+def chunks(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -> Iterator[pa.RecordBatch]:
     """Join batches until they have so many rows, or 64 MB; no chunk is empty. Memory: a chunk, twice."""
     return map(pa.concat_batches, gathered(batches, least_rows))
 
 
-def gathered(batches: Iterable[pa.RecordBatch], least_rows: int = LEAST_ROWS) -> Iterator[list[pa.RecordBatch]]:
-    """Gather the batches of a chunk, for one who joins them himself."""
+def gathered(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -> Iterator[list[pa.RecordBatch]]:
+    """Gather the batches of a chunk, for one who joins them himself; none is empty."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
+        if not batch.num_rows:
+            continue
         waiting.append(batch)
         rows += batch.num_rows
         size += batch.nbytes

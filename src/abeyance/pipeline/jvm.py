@@ -28,6 +28,7 @@ _said: int | None = None
 
 _LOOKED_AT_BYTES: Final = 1 << 16
 _EXIT_SECONDS: Final = 2.0
+_NOTHING: Final = ("at ", "... ", "Picked up ", "WARNING: Using incubator")
 _LOG_RECORD: Final = re.compile(r"^\d\d:\d\d:\d\d [A-Z]+ ", re.MULTILINE)
 _OUT_OF_MEMORY_STATUS: Final = 52  # Spark's SparkExitCode.OOM
 _FATAL: Final = "SparkUncaughtExceptionHandler: "
@@ -78,7 +79,7 @@ def last_words() -> str:
     text = os.pread(_said, _LOOKED_AT_BYTES, max(size - _LOOKED_AT_BYTES, 0)).decode(errors="replace")
     fatal = [record for record in _LOG_RECORD.split(text) if record.startswith(_FATAL)]
     lines = [line.strip() for line in (fatal[0] if fatal else text).split("\n")]
-    told = [line for line in lines if line and not line.startswith(("at ", "... "))]
+    told = [line for line in lines if line and not line.startswith(_NOTHING)]
     return told[-1].removeprefix("Caused by: ") if told else ""
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,17 +21,26 @@ __all__ = ["SHUFFLE_PARTITIONS", "shuffle_partitions", "spark_session"]
 
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
-_LOG_SETTINGS = Path(__file__).with_name("spark-log4j2.properties")
+_LOG_OPTION: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('spark-log4j2.properties').as_uri()}"
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
 
 # Nobody waits for a local JVM's answer while it collects, so it need not be the collector with the short pauses.
-_LOCAL_JAVA: Final = "-XX:+UseParallelGC"
+_LOCAL_COLLECTOR: Final = "-XX:+UseParallelGC"
+_BRIEF_COLLECTOR: Final = "-XX:+UseSerialGC"
 # A JVM with the first compiler alone would keep 48 MB for compiled code: Spark's fill that within minutes, and without
 # any space left a task fails so badly that Spark ends the JVM. It is only reserved, not used.
-_BRIEF_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+_BRIEF_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+
+_NAMES_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
+_JAVA_VARIABLES: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
 
 # What a timestamp without a zone means, and how columns reach Python.
 _MEANING: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.execution.arrow.pyspark.enabled": "true"}
+
+_CONTAINER_LIMITS: Final = (
+    Path("/sys/fs/cgroup/memory.max"),  # cgroup v2
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),  # v1
+)
 
 # Reading, parsing and the analysis of a log need no more; a cluster is sized by whoever runs it.
 _LOCAL_MEMORY_MB: Final = (1024, 4096)
@@ -68,7 +78,7 @@ def spark_session(
     if _LOCAL.match(master) or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    settings = _settings(master, app_name, brief=brief) | dict(config or {})
+    settings = _settings(master, app_name, brief=brief, config=config or {})
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
         without_tracebacks(SparkContext(conf=conf, gateway=gateway_to_jvm(conf)))
@@ -94,14 +104,15 @@ def shuffle_partitions(spark: SparkSession) -> int:
     return int(spark.conf.get(SHUFFLE_PARTITIONS) or 200)
 
 
-def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
-    java_options = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
-    settings = {
+def _settings(master: str, app_name: str, *, brief: bool, config: Mapping[str, str]) -> dict[str, str]:
+    """Return all settings, those of `config` above ours."""
+    local = _LOCAL.match(master)
+    ours = {
         "spark.master": master,
         "spark.app.name": app_name,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": java_options,
+        "spark.driver.extraJavaOptions": " ".join([_LOG_OPTION, *(_local_java(config, brief=brief) if local else [])]),
         **_MEANING,
         # Spark measures a batch for Python after each row unless its bytes are unlimited, which takes as long as
         # writing it. So its rows are limited instead.
@@ -113,19 +124,14 @@ def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
         # The default is a form of 96 bits that Parquet has deprecated, and that is dear to write and to read.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
-    local = _LOCAL.match(master)
-    if local is None:
-        return settings
-    named = local["cores"]
+    return ours | (_local_settings(local["cores"], brief=brief) if local else {}) | dict(config)
+
+
+def _local_settings(named: str | None, *, brief: bool) -> dict[str, str]:
     cores = (os.cpu_count() or 1) if named == "*" else int(named or 1)
-    # 200 partitions, Spark's default, are 200 tasks a shuffle even for a log of one megabyte.
-    partitions = max(2 * cores, 4)
-    if brief:
-        # Over a few megabytes, half of Spark's time goes into compiling itself well and planning again.
-        partitions = cores
-        settings["spark.sql.adaptive.enabled"] = "false"
-    return settings | {
-        "spark.driver.extraJavaOptions": f"{java_options} {_BRIEF_JAVA if brief else _LOCAL_JAVA}",
+    settings = {
+        # 200 partitions, Spark's default, are 200 tasks a shuffle even for a log of one megabyte.
+        SHUFFLE_PARTITIONS: str(max(2 * cores, 4)),
         # Loopback only: nothing of a local run is offered to the network, and no host name has to resolve.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -133,17 +139,31 @@ def _settings(master: str, app_name: str, *, brief: bool) -> dict[str, str]:
         # After a pause of two minutes (a laptop's sleep, a moved machine) Spark holds its own executor for dead, which
         # in the same JVM it can neither replace nor take back: minutes later it would end itself, with status 56.
         "spark.storage.blockManagerHeartbeatTimeoutMs": "365d",
-        SHUFFLE_PARTITIONS: str(partitions),
     }
+    if brief:
+        # Over a few megabytes, half of Spark's time goes into compiling itself well and planning again.
+        settings |= {SHUFFLE_PARTITIONS: str(cores), "spark.sql.adaptive.enabled": "false"}
+    return settings
+
+
+def _local_java(config: Mapping[str, str], *, brief: bool) -> list[str]:
+    """Return the JVM's options: its compiler, and the collector unless another is named. With two it does not start."""
+    named = [os.environ.get(name, "") for name in _JAVA_VARIABLES] + [config.get("spark.driver.defaultJavaOptions", "")]
+    collector = [] if _NAMES_COLLECTOR.search(" ".join(named)) else [_BRIEF_COLLECTOR if brief else _LOCAL_COLLECTOR]
+    return [*_BRIEF_JAVA, *collector] if brief else collector
 
 
 def _local_memory_mb() -> int:
     smallest, largest = _LOCAL_MEMORY_MB
     try:
-        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+        there = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (ValueError, OSError):
         return smallest
-    return min(max(installed // 4, smallest), largest)
+    # A container may have less than the machine.
+    for limit in _CONTAINER_LIMITS:
+        with suppress(ValueError, OSError):  # "max", or no container
+            there.append(int(limit.read_text()))
+    return min(max((min(there) >> 20) // 4, smallest), largest)
 
 
 def _cause(error: BaseException) -> str:

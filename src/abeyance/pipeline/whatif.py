@@ -40,7 +40,7 @@ def what_if(
 ) -> DataFrame:
     """Return what each time-out would have done to the operations of each instance (`*`: all) and kind (`WHAT_IF`).
 
-    With `events` the answer is exact, whatever the operations' own time-outs; they may be null. Without, the
+    With `events` the answer is exact, and the operations' own time-outs do not matter; they may be null. Without, the
     operations have to tell how they ended (`outcome`, `waited_ms`), as those of a request log do: then those that
     nobody watched for so long are `unknown`, `expired_share` and `expired_share_most` are the least and the most that
     may have expired, and percentiles that hang on them are null. Operations without a wait are left out.
@@ -76,7 +76,8 @@ def what_if(
 
 
 def _resolved(operations: DataFrame, events: DataFrame, longest_ms: int) -> DataFrame:
-    patient = operations.withColumn("timeout_ms", F.lit(longest_ms).cast("long"))
+    # A negative one stays, and is set aside.
+    patient = operations.withColumn("timeout_ms", F.expr(f"if(timeout_ms < 0, timeout_ms, {longest_ms}L)"))
     return _waits(resolve(patient, events), F.lit(None).cast("long"))
 
 

@@ -24,12 +24,12 @@ def watched_for(
     """
     check_table(operations, OPERATIONS, "operations")
     check_table(events, EVENTS, "events")
-    longest = (F.greatest("timeout_ms", F.lit(asked_ms)) + beyond_ms).cast("long")  # of a null and a number: the number
+    # The greatest of a null and a number is the number. A negative one stays, and is set aside.
+    longest = F.expr(f"if(timeout_ms < 0, timeout_ms, greatest(timeout_ms, {asked_ms}L) + {beyond_ms}L)")
     # An outcome keeps the kind of its operation, and not the time-out; so that travels with the kind.
     both = F.concat_ws(":", F.coalesce(F.col("timeout_ms").cast("string"), F.lit("")), F.coalesce("kind", F.lit("")))
     longer = operations.withColumns({"kind": both, "timeout_ms": longest})
-    valid = valid_operations(longer, repeated_groups(look_at(operations, fraction=0.0)))
-    outcomes = resolve(valid, events, unique_ids=True)
+    outcomes = resolve(longer, events)
     own = F.substring_index("kind", ":", 1)
     known = outcomes.select(
         "instance",
@@ -40,4 +40,7 @@ def watched_for(
         "outcome",
         "waited_ms",
     )
-    return known.join(valid.select("instance", "op_id", "watches"), ["instance", "op_id"]) if keys else known
+    if not keys:
+        return known
+    valid = valid_operations(longer, repeated_groups(look_at(longer, fraction=None)))
+    return known.join(valid.select("instance", "op_id", "watches"), ["instance", "op_id"])

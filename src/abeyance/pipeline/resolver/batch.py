@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.pipeline.resolver.first_look import any_several, look_at, repeated_groups, sampled_watches
 from abeyance.pipeline.resolver.hot_keys import DEFAULT_SAMPLE, IDENTITY, PLACE, Sample, cuts_once_a_partition
+from abeyance.pipeline.resolver.one_shuffle import part_of
 from abeyance.pipeline.resolver.packing import EVENTS, KINDS, PACKED, SEVERAL, SINGLE, pack_events, pack_operations
 from abeyance.pipeline.resolver.reaching import REACHED, first_reached
 from abeyance.pipeline.resolver.validity import DEADLINE_US, valid_events, valid_operations
@@ -107,7 +108,5 @@ def _by_shard(events: DataFrame, operations: DataFrame) -> DataFrame:
 
 def _reached(by_shard: DataFrame, kind: int, deadline: Deadline) -> DataFrame:
     """Tell of the operations of one kind when each watch was reached."""
-    # A filter that Spark takes for random stays where it is: both readers must find the one shuffle the same.
-    wanted = f"`order` % {KINDS} IN ({EVENTS}, {kind}) OR monotonically_increasing_id() < 0"
-    rows = by_shard.where(wanted).select("order", "cuts", "packed").sortWithinPartitions("order")
-    return rows.mapInArrow(partial(first_reached, deadline=deadline), REACHED)
+    rows = part_of(by_shard, f"`order` % {KINDS} IN ({EVENTS}, {kind})").select("order", "cuts", "packed")
+    return rows.sortWithinPartitions("order").mapInArrow(partial(first_reached, deadline=deadline), REACHED)

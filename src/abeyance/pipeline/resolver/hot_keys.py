@@ -59,6 +59,12 @@ class Sample:
     fraction: float
     piece: int
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.fraction <= 1:
+            raise ValueError(f"fraction is a share from 0 to 1, not {self.fraction}")
+        if self.piece < 1:
+            raise ValueError(f"piece is a number of rows, at least 1, not {self.piece}")
+
 
 DEFAULT_SAMPLE: Final = Sample(1 / 1024, 128)
 

@@ -70,7 +70,7 @@ def invalid_operations(operations: DataFrame) -> DataFrame:
     check_table(operations, OPERATIONS, "operations")
     broken = operations.withColumn("reason", F.expr(OPERATION_REASON)).where("reason IS NOT NULL")
     fine = operations.where(f"({OPERATION_REASON}) IS NULL")
-    repeated = repeated_groups(look_at(operations, fraction=0.0))
+    repeated = repeated_groups(look_at(operations, fraction=None))
     suspects = _joined_to_repeated(fine, repeated, "left_semi")
     duplicates = _ranked(suspects).where("_rank > 1").drop("_rank")
     return broken.unionByName(duplicates.withColumn("reason", F.lit(DUPLICATE)))
