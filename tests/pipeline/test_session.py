@@ -126,5 +126,11 @@ with told():
     java.Runtime.getRuntime().halt(7)
 with told():
     spark.range(1).count()
+with told():
+    spark_session()
 """)
-    assert told == ["Spark failed: its JVM ended with status 7: the last word"] * 2
+    assert told == [
+        "Spark failed: its JVM ended with status 7: the last word",
+        "Spark failed: its JVM ended with status 7: the last word",
+        "this process can have no Spark session any more, start another: its JVM ended with status 7: the last word",
+    ]

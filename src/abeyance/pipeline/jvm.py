@@ -27,7 +27,6 @@ OUT_OF_MEMORY: Final = (
 _said: int | None = None
 
 _LOOKED_AT_BYTES: Final = 1 << 16
-_EXIT_SECONDS: Final = 2.0
 _NOTHING: Final = ("at ", "... ", "Picked up ", "WARNING: Using incubator")
 _LOG_RECORD: Final = re.compile(r"^\d\d:\d\d:\d\d [A-Z]+ ", re.MULTILINE)
 _OUT_OF_MEMORY_STATUS: Final = 52  # Spark's SparkExitCode.OOM
@@ -49,10 +48,10 @@ def gateway_to_jvm(conf: SparkConf) -> JavaGateway:
         return launch_gateway(conf, popen_kwargs={"stderr": said})  # type: ignore[no-untyped-call]
 
 
-def how_it_ended() -> str | None:
+def how_it_ended(seconds: float = 2.0) -> str | None:
     """Say how this process's JVM ended; None while it runs, and where another started it.
 
-    To be asked when it did not answer: waits a moment for the end of a process that is just ending.
+    To be asked when it did not answer: waits so long for the end of a process that is just ending.
     """
     from pyspark import SparkContext
 
@@ -60,7 +59,7 @@ def how_it_ended() -> str | None:
     if process is None:
         return None
     try:
-        status = process.wait(_EXIT_SECONDS)
+        status = process.wait(seconds)
     except subprocess.TimeoutExpired:
         return None
     if status == _OUT_OF_MEMORY_STATUS:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.java import find_java
-from abeyance.pipeline.jvm import gateway_to_jvm, last_words, without_tracebacks
+from abeyance.pipeline.jvm import gateway_to_jvm, how_it_ended, last_words, without_tracebacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,6 +66,9 @@ def spark_session(
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
+    ended = how_it_ended(0)
+    if ended is not None:
+        raise AbeyanceError(f"this process can have no Spark session any more, start another: {ended}")
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
