@@ -32,7 +32,7 @@ from abeyance.pipeline.kafka_log import KafkaRequestLog
 from abeyance.pipeline.progress import Steps
 from abeyance.pipeline.result_directory import check_target, new_result, write_marker
 from abeyance.pipeline.schemas import TABLES
-from abeyance.pipeline.spark_errors import FAILURES, in_one_line
+from abeyance.pipeline.spark_errors import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -161,14 +161,14 @@ class _Run:
     def failures_explained(self, out: Path) -> Iterator[None]:
         """Say in one line what the user can mend."""
         try:
-            yield
+            with explained():
+                yield
         except Exception as error:
-            if any(full in str(error) for full in _FULL):
+            # The cause is all that Spark says of its failure.
+            if any(full in f"{error} {error.__cause__}" for full in _FULL):
                 raise AbeyanceError(
                     f"the disk is full, of {out.parent} or of Spark's temporary files: {out} was not written"
                 ) from error
-            if isinstance(error, FAILURES):
-                raise AbeyanceError(f"Spark failed: {in_one_line(error)}") from error
             raise
 
     @contextmanager

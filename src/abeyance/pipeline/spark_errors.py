@@ -14,11 +14,9 @@ from pyspark.errors import PySparkException
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.jvm import OUT_OF_MEMORY, how_it_ended
 
-__all__ = ["FAILURES", "explained", "in_one_line"]
+__all__ = ["explained", "in_one_line"]
 
-FAILURES: Final = (PySparkException, Py4JError, ConnectionError)
-"""What a call of Spark may raise; the last two also when its JVM is gone."""
-
+_LOGGERS: Final = ("SQLQueryContextLogger", "py4j.clientserver")
 _OURS: Final = re.compile(r"\babeyance\.[\w.]*Error: (.+)")
 _PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 """The last line of a traceback, of an exception of Python's own."""
@@ -27,15 +25,27 @@ _PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 @contextmanager
 def explained() -> Iterator[None]:
     """Turn a failure of Spark into an `AbeyanceError` of one line."""
-    # Spark writes what it found wrong to the error stream as well, as a line of JSON, and Py4J as a traceback: once is
-    # enough.
-    for logger in ("SQLQueryContextLogger", "py4j.clientserver"):
-        logging.getLogger(logger).setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(_not_py4js)
+    with _logged_nowhere_else():
+        try:
+            yield
+        except (PySparkException, Py4JError, ConnectionError) as error:  # the last two also when the JVM is gone
+            raise AbeyanceError(f"Spark failed: {in_one_line(error)}") from error
+
+
+@contextmanager
+def _logged_nowhere_else() -> Iterator[None]:
+    """Silence what Spark writes to the error stream as well, as a line of JSON, and Py4J as a traceback."""
+    root, own = logging.getLogger(), [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in own]
+    for logger in own:
+        logger.setLevel(logging.CRITICAL)
+    root.addFilter(_not_py4js)
     try:
         yield
-    except FAILURES as error:
-        raise AbeyanceError(f"Spark failed: {in_one_line(error)}") from error
+    finally:
+        root.removeFilter(_not_py4js)
+        for logger, level in zip(own, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _not_py4js(record: logging.LogRecord) -> bool:
