@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
+from abeyance.pipeline import session
 from abeyance.pipeline.jvm import how_it_ended
 
 START = """
@@ -102,6 +105,16 @@ beans = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getGarbag
 print(spark.range(3).count(), {{bean.getName().split()[0] for bean in beans}})
 """)
         assert told[-1] == "3 {'G1'}"
+
+
+def test_a_container_may_have_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(session, "_CONTAINER_LIMITS", (tmp_path / "none", limit))
+    given = []
+    for text in ("max\n", f"{6 << 30}\n", f"{1 << 30}\n"):
+        limit.write_text(text)
+        given.append(session._local_memory_mb())
+    assert given[1:] == [min(given[0], 1536), 1024]
 
 
 def test_out_of_memory_is_told_in_one_line() -> None:
