@@ -147,3 +147,15 @@ with told():
         "Spark failed: its JVM ended with status 7: the last word",
         "this process can have no Spark session any more, start another: its JVM ended with status 7: the last word",
     ]
+
+
+def test_spark_logs_as_ever_once_its_failure_is_told() -> None:
+    told = program("""
+import logging
+from pyspark.logger import PySparkLogger
+with told():
+    pass
+logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+print(type(logger).__name__, logger.level, logging.getLogger("py4j.clientserver").level, logging.getLogger().filters)
+""")
+    assert told == ["PySparkLogger 30 0 []"]

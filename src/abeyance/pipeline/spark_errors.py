@@ -10,13 +10,13 @@ from typing import Final
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.jvm import OUT_OF_MEMORY, how_it_ended
 
 __all__ = ["explained", "in_one_line"]
 
-_LOGGERS: Final = ("SQLQueryContextLogger", "py4j.clientserver")
 _OURS: Final = re.compile(r"\babeyance\.[\w.]*Error: (.+)")
 _PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 """The last line of a traceback, of an exception of Python's own."""
@@ -35,7 +35,9 @@ def explained() -> Iterator[None]:
 @contextmanager
 def _logged_nowhere_else() -> Iterator[None]:
     """Silence what Spark writes to the error stream as well, as a line of JSON, and Py4J as a traceback."""
-    root, own = logging.getLogger(), [logging.getLogger(name) for name in _LOGGERS]
+    # Asked for as Spark does: whoever names a logger first decides of which class it is.
+    own = [PySparkLogger.getLogger("SQLQueryContextLogger"), logging.getLogger("py4j.clientserver")]
+    root = logging.getLogger()
     levels = [logger.level for logger in own]
     for logger in own:
         logger.setLevel(logging.CRITICAL)
