@@ -24,6 +24,11 @@ def raising_at(*calls: int, kind: type[BaseException] = ValueError) -> Wait:
     return Wait(on_try=hook)
 
 
+def errors_logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    # Not `caplog.text`: a failure in Spark, in any test before, makes PySpark set its own formatter there.
+    return [repr(record.exc_info[1]) for record in caplog.records if record.exc_info]
+
+
 @pytest.mark.parametrize("calls", [(1,), (2,), (1, 2)])
 def test_the_submitters_own_error_reaches_it_and_the_operation_stays_watched_and_timed_p6(
     timer: ManualTimer, purgatory: Purgatory[Wait], reported: Reported, calls: tuple[int, ...]
@@ -114,9 +119,9 @@ def test_without_on_error_it_is_logged_p6(timer: ManualTimer, caplog: pytest.Log
     purgatory.try_complete_else_watch(raising_at(3), ["k"])
     with caplog.at_level(logging.ERROR, "abeyance.purgatory"):
         purgatory.check_and_complete("k")
-    assert len(caplog.records) == 1
-    assert "ValueError: try 3" in caplog.text
-    assert "Purgatory 'quiet'" in caplog.text
+    (record,) = caplog.records
+    assert "Purgatory 'quiet'" in record.getMessage()
+    assert errors_logged(caplog) == ["ValueError('try 3')"]
 
 
 def test_an_on_error_that_raises_harms_nobody_p6(timer: ManualTimer, caplog: pytest.LogCaptureFixture) -> None:
@@ -130,8 +135,7 @@ def test_an_on_error_that_raises_harms_nobody_p6(timer: ManualTimer, caplog: pyt
         wait.ready = True
     with caplog.at_level(logging.ERROR, "abeyance.purgatory"):
         assert purgatory.check_and_complete("k") == 1
-    assert "RuntimeError: on_error" in caplog.text
-    assert "ValueError: try 3" in caplog.text
+    assert errors_logged(caplog) == ["RuntimeError('on_error')", "ValueError('try 3')"]
 
 
 def test_on_error_runs_with_no_lock_held_p5(timer: ManualTimer) -> None:
