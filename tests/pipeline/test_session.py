@@ -101,7 +101,7 @@ spark = spark_session("local[1]")
 beans = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
 print(spark.range(3).count(), {{bean.getName().split()[0] for bean in beans}})
 """)
-        assert told[-1] == "3 {'G1'}"
+        assert told == ["3 {'G1'}"]
 
 
 def test_a_container_may_have_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

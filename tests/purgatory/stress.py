@@ -29,6 +29,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -213,42 +214,36 @@ class Round:
             except OperationReusedError:
                 self.refusals.append(wait)
 
-    def guarded(self, action: Callable[[int], None], number: int) -> None:
-        self.start.wait()
+    def guarded(self, action: Callable[[], None]) -> None:
         try:
-            action(number)
+            action()
         except Exception as error:  # noqa: BLE001  counted
             self.found[f"raised {error!r:.80}"] += 1
 
-    def run(self) -> None:
-        actions = [self.submit] * SUBMITTERS + [self.advance] * ADVANCERS + [self.meddle] * MEDDLERS
-        actions += [self.contest] * CONTESTANTS
-        threads = [
-            threading.Thread(target=self.guarded, args=[action, number], daemon=True)
-            for number, action in enumerate(actions)
-        ]
+    def at_once(self, action: Callable[[int], None], number: int) -> None:
+        self.start.wait()
+        action(number)
+
+    def all_end(self, actions: list[Callable[[], None]], seconds: float) -> bool:
+        """Run each in a thread of its own; tell whether all ended within so many seconds."""
+        threads = [threading.Thread(target=self.guarded, args=[action], daemon=True) for action in actions]
         for thread in threads:
             thread.start()
-        deadline = time.monotonic() + STUCK
+        deadline = time.monotonic() + seconds
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         if any(thread.is_alive() for thread in threads):
             faulthandler.dump_traceback(sys.stderr)
             self.found["stuck"] += 1
-            return
-        # In a thread too, for what a broken purgatory has left locked is waited for.
-        counter = threading.Thread(target=self.guarded_count, daemon=True)
-        counter.start()
-        counter.join(2 * STUCK)
-        if counter.is_alive():
-            faulthandler.dump_traceback(sys.stderr)
-            self.found["stuck in counting"] += 1
+            return False
+        return True
 
-    def guarded_count(self) -> None:
-        try:
-            self.count()
-        except Exception as error:  # noqa: BLE001  counted
-            self.found[f"raised {error!r:.80} in counting"] += 1
+    def run(self) -> None:
+        actions = [self.submit] * SUBMITTERS + [self.advance] * ADVANCERS + [self.meddle] * MEDDLERS
+        actions += [self.contest] * CONTESTANTS
+        if self.all_end([partial(self.at_once, action, number) for number, action in enumerate(actions)], STUCK):
+            # In a thread too, for what a broken purgatory has left locked is waited for.
+            self.all_end([self.count], 2 * STUCK)
 
     def count(self) -> None:
         for wait in self.contested:
@@ -388,12 +383,12 @@ def stress(seconds: float, without: str = "nothing", seed: int = 0) -> dict[str,
             if not found and len(timer):
                 found["left in the timer"] += len(timer)
         # Where threads are stuck, asking or closing would be stuck with them.
-        if not any(what.startswith("stuck") for what in found) and purgatory.stats().errors:
+        if "stuck" not in found and purgatory.stats().errors:
             found["errors reported"] += purgatory.stats().errors
     finally:
         threading.settrace(tracer)
         sys.setswitchinterval(interval)
-        if not any(what.startswith("stuck") for what in found):
+        if "stuck" not in found:
             timer.close()
     return {
         "without": without,

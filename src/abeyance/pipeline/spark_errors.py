@@ -36,10 +36,11 @@ def explained() -> Iterator[None]:
 def _logged_nowhere_else() -> Iterator[None]:
     """Silence what Spark writes to the error stream as well, as a line of JSON, and Py4J as a traceback."""
     # Asked for as Spark does: whoever names a logger first decides of which class it is.
-    own: list[logging.Logger] = [
-        PySparkLogger.getLogger(f"{context}QueryContextLogger") for context in ("SQL", "DataFrame")
+    own = [
+        PySparkLogger.getLogger("SQLQueryContextLogger"),
+        PySparkLogger.getLogger("DataFrameQueryContextLogger"),
+        logging.getLogger("py4j.clientserver"),
     ]
-    own.append(logging.getLogger("py4j.clientserver"))
     root = logging.getLogger()
     levels = [logger.level for logger in own]
     for logger in own:
