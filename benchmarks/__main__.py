@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import jvm_rivals, notes, plots, rivals, runner, table, wording
+from benchmarks import jvm_rivals, notes, picture, plots, rivals, runner, table, wording
 from benchmarks.arguments import parser
 from benchmarks.machine import load, machine, versions
 from benchmarks.page import page
@@ -128,6 +128,10 @@ def _write_page(results: Results, folder: Path) -> None:
     path = folder / "benchmarks.md"
     path.write_text(page(results, {f"benchmarks/{name}": caption for name, caption in drawn.items()}, notes.read()))
     print(f"page: {path}")
+    try:
+        print(f"picture: {picture.draw(folder)}")
+    except picture.NotThereError as error:  # a run of some rows only
+        print(f"no picture: {error}")
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ def page(results: Results, plots: dict[str, str], notes: dict[str, str]) -> str:
 def _head(results: Results) -> Iterator[str]:
     yield "# Benchmarks"
     yield "<!-- Written by `make bench`; what is written by hand is in benchmarks/notes.md. -->"
-    runs = "in one run, parts of it measured anew later" if results.updated else "all of it in one run"
+    runs = "in one run; parts of it were measured again later" if results.updated else "in one run"
     yield (
-        f"Taken {results.dates()} by `make bench`, {runs}, on one machine: a fresh process for "
-        "every rival, row and size (on the JVM, for every rival and row), rivals side by side. Medians; ratios matter "
-        "more than figures, which are this machine's."
+        f"Taken {results.dates()} by `make bench` on one machine, {runs}. Every rival, row and size has a fresh "
+        "process (on the JVM, every rival and row), and rivals run side by side. All figures are medians. Compare the "
+        "ratios: the figures themselves depend on the machine."
     )
     facts = {**results.machine, **results.versions}
     yield "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())])
@@ -34,7 +34,7 @@ def _head(results: Results) -> Iterator[str]:
     if results.load > cores / 2:
         yield (
             f"**The machine was not quiet:** when the run began, {results.load:.1f} processes wanted its {cores} "
-            "cores. Figures are higher than they need be, stalls above all."
+            "cores. So the figures are too high, above all those of stalls."
         )
     missing = {**{rivals.LABELS[name]: why for name, why in results.left_out.items()}, **results.failed}
     if missing:
@@ -43,7 +43,7 @@ def _head(results: Results) -> Iterator[str]:
 
 def _targets(results: Results) -> Iterator[str]:
     yield "## Targets"
-    yield "What the design asks of `SystemTimer` and `Purgatory`, beside the peers' figures in this run."
+    yield "What the design asks of `SystemTimer` and `Purgatory`, beside the peers' figures of this run."
     heading = "| what | asyncio | uvloop | Kafka (JVM) | to reach | here | |"
     lines = [heading, "|---|---:|---:|---:|---|---:|---|"]
     for target in TARGETS:
@@ -79,8 +79,8 @@ def _plots(plots: dict[str, str]) -> Iterator[str]:
 def _tables(results: Results) -> Iterator[str]:
     yield "## All figures"
     yield (
-        "Medians. A ratio is a rival's figure over the peer's at the largest size that both were measured at: "
-        "below 1x is cheaper."
+        "Medians. A ratio is a rival's figure divided by the peer's, at the largest size at which both were measured. "
+        "Below 1x is cheaper."
     )
     for row in ROWS.values():
         found = table.as_markdown(results, row)
@@ -97,27 +97,29 @@ def _method(results: Results) -> Iterator[str]:
     yield "\n".join(
         [
             f"- Costs are medians of {rounds[0]} rounds or more, after a warm-up, of up to 100,000 operations "
-            "each; the same loop with nothing in it is deducted. The clock that a start reads is included. The "
-            "garbage collector is on. All rounds are in `build/bench/results.json`.",
+            "each. The cost of the same loop with nothing in it is deducted. The clock that a start reads is included. "
+            "The garbage collector is on. All rounds are in `build/bench/results.json`.",
             "- The callback is one function that does nothing, the same for all. Delays are random, 120 to 240 s, "
-            "for those pending and those measured alike, so that a heap pays its average and not its worst. "
-            "Handles are kept, as by somebody who may cancel, unless a row says otherwise.",
-            "- asyncio and uvloop are measured inside the running loop, which gets an iteration every 1,000 "
-            "operations, included in the figure, and deducted when empty. `loop.call_later` is not thread-safe; "
-            "Abeyance's and Kafka's timers are.",
-            "- The heap delay queue is a list-based heap with marks for cancelled entries, rebuilt when more than "
-            "half are marked. `sched` and `threading.Timer` are measured at small sizes only.",
+            "for the pending timers and for those measured. So a heap pays its average cost and not its worst. "
+            "Handles are kept, as by a caller who may cancel, unless a row says otherwise.",
+            "- asyncio and uvloop are measured inside the running loop. The loop gets an iteration every 1,000 "
+            "operations: its cost is included, that of an empty one is deducted. `loop.call_later` is not "
+            "thread-safe; Abeyance's and Kafka's timers are.",
+            "- The heap delay queue is a list-based heap with marks for cancelled entries. It is rebuilt when more "
+            "than half are marked. `sched` and `threading.Timer` are measured at small sizes only.",
             "- Kafka's `SystemTimer` and `DelayedOperationPurgatory` are the published jars "
-            "(kafka-server-common), driven from Java (`benchmarks/jvm`), with 3 s of warm-up for the JIT "
-            "compiler before the first size and 1 s before each other, longer where it still gains, G1 and a heap "
-            "of 4 GB. A Kafka task is its own callback and handle. Kafka leaves a completed operation on its other "
-            "keys until a purge by another thread, which these figures do not count.",
-            "- JVM thread-pool heap: `ScheduledThreadPoolExecutor` with one thread, removing what is cancelled.",
-            "- A stall is the longest gap between two looks at the clock of the thread that uses the timer, the "
-            "median over seven rounds, or fewer (three at least) where they take long. It contains what the "
+            "(kafka-server-common), driven from Java (`benchmarks/jvm`), with the G1 collector and a heap of 4 GB. The "
+            "JIT compiler has 3 s to warm up before the first size and 1 s before each other, longer where it still "
+            "gains. A Kafka task is its own callback and handle. Kafka leaves a completed operation on its other keys "
+            "until another thread purges it; these figures do not count that.",
+            "- The JVM thread-pool heap is `ScheduledThreadPoolExecutor` with one thread, which removes what is "
+            "cancelled.",
+            "- A stall is the longest gap between two looks at the clock by the thread that uses the timer. It is the "
+            "median of seven rounds, or of fewer (at least three) where they take long. It contains what the "
             "operating system and the garbage collectors do.",
-            "- A jump of a year is `ManualTimer.advance`, the three callbacks included, the three starts not; medians "
-            "of rounds of 15 jumps. The columns' calls are single calls on whole arrays, with nothing deducted.",
-            "- Memory is resident memory, and on the JVM live heap, of three fresh processes each.",
+            "- A jump of a year is `ManualTimer.advance`, with the three callbacks but without the three starts. It is "
+            "the median of rounds of 15 jumps. The columns' calls are single calls on whole arrays, with nothing "
+            "deducted.",
+            "- Memory is resident memory, on the JVM live heap: the median of three fresh processes.",
         ]
     )

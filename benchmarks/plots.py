@@ -48,16 +48,16 @@ def draw(results: Results, folder: Path, kind: str = "svg") -> dict[str, str]:
         for name, caption, plot in (
             (
                 "costs",
-                "What an operation costs, against the number of pending timers (log scale; dashed: the target).",
+                "The cost of an operation, against the number of pending timers (log scale; dashed: the target).",
                 _costs,
             ),
             (
                 "stalls",
-                "The longest that the caller's thread stood still: median, from least to most (log scale).",
+                "The longest stall of the caller's thread: the median, and the range from least to most (log scale).",
                 _stalls,
             ),
-            ("memory", "What a pending timer weighs, with its handle and without.", _room),
-            ("lateness", "When timers on the real clock ran, less their deadline: left of zero is early.", _lateness),
+            ("memory", "Memory per pending timer, with its handle and without.", _room),
+            ("lateness", "Lateness of timers on the real clock. Left of zero is early.", _lateness),
             ("replay", "Columnar replay of a trace on one core, against the number pending (log scale).", _replay),
         ):
             figure = plot(results)
@@ -202,7 +202,7 @@ def _room(results: Results) -> Any:
     labels = [_label(one.rival) + (", handle dropped" if name == "memory_forgotten" else "") for name, one in bars]
     _rivals_down(panel, [one for _, one in bars], labels)
     panel.grid(axis="x")
-    panel.set_title(f"memory, {wording.size(bars[0][1].size)} pending: bytes a timer")
+    panel.set_title(f"memory, {wording.size(bars[0][1].size)} pending: bytes per timer")
     figure.tight_layout()
     return figure
 

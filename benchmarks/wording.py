@@ -40,7 +40,8 @@ def median(measurement: Measurement | None) -> str:
 
 
 def ratio(one: Measurement | None, other: Measurement | None) -> str:
-    """One median over another's, as in 0.25x."""
+    """One median over another's, as in 0.25x. Never 0x: what is too small to write is below the smallest ratio."""
     if one is None or other is None or other.median <= 0:
         return NONE
-    return f"{number(one.median / other.median)}x"
+    written = number(one.median / other.median)
+    return f"{written}x" if written != "0" or one.median == 0 else "<0.001x"

@@ -11,7 +11,7 @@ from benchmarks.results import Results, read
 from benchmarks.rows import ROWS
 from benchmarks.targets import TARGETS
 
-from benchmarks import notes, plots, table, wording
+from benchmarks import notes, picture, plots, table, wording
 
 
 def made_up(ours: float, theirs: float) -> Results:
@@ -70,7 +70,7 @@ def test_peers_stand_beside_a_target_in_its_own_terms() -> None:
     cells = {what: [cell.strip() for cell in line] for what, line in lines.items()}
     assert cells["the same, flat"][:3] == ["2.50x", "1.00x", "1.00x"]
     assert cells["never early: 100 k timers on the real clock"][:2] == ["-2.000 ms", "+0.000 ms"]
-    assert cells["the same, processor time a request"][2:5] == ["0.020 µs", "less than the JVM's", "0.010 µs"]
+    assert cells["the same, processor time per request"][2:5] == ["0.020 µs", "less than the JVM's", "0.010 µs"]
     assert cells["the same, to Kafka on the JVM"][:3] == [wording.NONE] * 3
 
 
@@ -100,6 +100,34 @@ def test_the_ratio_is_taken_at_the_largest_common_size() -> None:
     text = table.as_text(made_up(50, 200))
     line = next(line for line in text.splitlines() if line.startswith("abeyance SystemTimer"))
     assert line.split()[2:] == ["0.050", "0.050", "0.050", "0.25x", "0.25x"]
+
+
+def test_a_ratio_is_never_nothing() -> None:
+    small, large = (Measurement("", "pair", 0, [figure], 1, {}, "") for figure in (1.0, 1e6))
+    assert wording.ratio(small, large) == "<0.001x"
+    assert wording.ratio(large, small) == "1,000,000x"
+    assert wording.ratio(small, Measurement("", "pair", 0, [1600.0], 1, {}, "")) == "0.001x"
+    assert "| 0x |" not in (picture.DOCS / "benchmarks.md").read_text()
+
+
+def test_the_picture_is_drawn_from_the_page() -> None:
+    said = page(made_up(6e6, 7.24e8), {}, {})
+    assert set(picture.figures(said).values()) == {"6.00", "724"}
+    assert ">6.00 ms</text>" in picture.svg(picture.figures(said))
+
+
+def test_the_committed_picture_is_that_of_the_committed_page() -> None:
+    drawn = picture.svg(picture.figures((picture.DOCS / "benchmarks.md").read_text()))
+    assert (picture.DOCS / "images" / "stall.svg").read_text() == drawn
+
+
+def test_a_page_without_the_figures_is_refused_by_name() -> None:
+    with pytest.raises(picture.NotThereError, match="no section 'Longest stall: expiries'"):
+        picture.figures("# Benchmarks\n")
+    results = made_up(1, 2)
+    results.measurements = [one for one in results.measurements if one.rival != "uvloop"]
+    with pytest.raises(picture.NotThereError, match=r"no figure of uvloop$"):
+        picture.figures(page(results, {}, {}))
 
 
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
