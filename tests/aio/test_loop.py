@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abeyance import aio
-from aio.loops import virtual_loop
+from aio.loops import JumpingSelector, virtual_loop
 
 
 @pytest.fixture
@@ -198,6 +198,94 @@ def test_a_subclass_may_have_a_clock_of_its_own() -> None:
     turn(loop)
     assert ran == [7.3]
     loop.close()
+
+
+def test_a_subclass_may_build_its_clock_on_ours() -> None:
+    class Ahead(aio.EventLoop):
+        def time(self) -> float:
+            return super().time() + 5000.0
+
+    loop = Ahead()
+    assert time.monotonic() + 5000 <= loop.time() <= time.monotonic() + 5000 + 60
+    ran: list[float] = []
+    deadline = loop.call_later(0.001, lambda: ran.append(loop.time())).when()
+    loop.run_until_complete(asyncio.sleep(0.002))
+    assert ran[0] >= deadline
+    loop.close()
+
+
+def test_a_clock_that_is_put_in_place_of_a_subclasss_own_is_followed() -> None:
+    class Own(aio.EventLoop):
+        now = 7.0
+
+        def time(self) -> float:
+            return self.now
+
+    loop = Own()
+    ran: list[str] = []
+    loop.call_at(7.5, ran.append, "7.5")
+    loop.call_at(3.0, ran.append, "3")
+    turn(loop)
+    assert ran == ["3"]
+    now = 2.0  # before its own
+    loop.time = lambda: now  # type: ignore[method-assign]
+    loop.call_later(1.5, ran.append, "3.5")
+    turn(loop)
+    assert ran == ["3"]
+    now = 3.5
+    turn(loop)
+    assert ran == ["3", "3.5"]
+    now = 7.5
+    turn(loop)
+    assert ran == ["3", "3.5", "7.5"]
+    loop.close()
+
+
+@pytest.mark.parametrize("begin", [-3.0, -1e9, 0.0])
+def test_a_clock_may_be_below_zero(begin: float) -> None:
+    """T1, T2, with nothing else than the timers to wake the loop, and through zero."""
+    loop = virtual_loop(lambda selector: _started(selector, begin))
+    delays = [0.1, 1.0, 2.5, 1.0, 4.5]
+
+    async def main() -> list[float]:
+        times = []
+        for delay in delays:
+            await asyncio.sleep(delay)
+            times.append(loop.time())
+        return times
+
+    times = loop.run_until_complete(main())
+    expected, now = [], begin
+    for delay in delays:
+        now += delay
+        expected.append(now)
+    assert times == expected
+    loop.close()
+
+
+def _started(selector: JumpingSelector, begin: float) -> asyncio.AbstractEventLoop:
+    selector.now = begin
+    return aio.EventLoop(selector)
+
+
+def test_a_clock_that_goes_back_keeps_every_timer_from_being_early(loop: aio.EventLoop) -> None:
+    now = 100.0
+    loop.time = lambda: now
+    ran: list[str] = []
+    loop.call_later(1, ran.append, "101")
+    turn(loop)
+    now = 50.0
+    loop.call_later(1, ran.append, "51")
+    turn(loop)
+    now = 50.9
+    turn(loop)
+    assert ran == []
+    now = 51.0
+    turn(loop)
+    assert ran == ["51"]
+    now = 101.0
+    turn(loop)
+    assert ran == ["51", "101"]
 
 
 def test_a_subclass_sees_every_timer_in_its_call_at() -> None:

@@ -7,6 +7,7 @@ from abeyance.aio.schedule cimport Schedule
 cdef class WheelTimers:
     cdef Schedule _schedule
     cdef bint _call_at_overridden
+    cdef bint _time_overridden
 
     cdef object _call(self, object when, object callback, tuple args, object context)
     cdef object _patience(self)

@@ -13,6 +13,7 @@ written anew, `_run_once`: the same turn in the same order, with the wheel where
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any
@@ -27,15 +28,17 @@ _LONGEST = _base_events.MAXIMUM_SELECT_TIMEOUT
 class WheelTimers:
     """For an asyncio loop to inherit from first: its timers on a wheel, and the turn that hands them out."""
 
-    __slots__ = ("_call_at_overridden", "_schedule")
+    __slots__ = ("_call_at_overridden", "_schedule", "_time_overridden")
 
     _schedule: Schedule
     _call_at_overridden: bool
+    _time_overridden: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """As the loop's own."""
         # A subclass may have a clock of its own, or watch every timer go through its `call_at`, as asyncio's do.
-        self._schedule = Schedule(None if type(self).time is WheelTimers.time else self.time)
+        self._time_overridden = type(self).time is not WheelTimers.time
+        self._schedule = Schedule(self._ask if self._time_overridden else None)
         self._call_at_overridden = type(self).call_at is not WheelTimers.call_at
         super().__init__(*args, **kwargs)
 
@@ -79,6 +82,8 @@ class WheelTimers:
 
         Replacing it on the instance (`loop.time = clock`), as tests do, is followed by the timers too.
         """
+        if self._time_overridden:
+            return time.monotonic  # for `super().time()`: the schedule's clock is the override that calls this
         return self._schedule.clock
 
     @time.setter
@@ -88,6 +93,11 @@ class WheelTimers:
     @time.deleter
     def time(self) -> None:
         self._schedule.use_clock(None)
+
+    def _ask(self) -> float:
+        """What the loop's `time()` says, its class having one of its own."""
+        now: float = self.time()
+        return now
 
     def _use_clock(self, clock: Callable[[], float] | None) -> None:
         """Run the loop by another clock, in seconds, from here on; None for the machine's monotonic one. O(pending).

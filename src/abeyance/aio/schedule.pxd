@@ -8,6 +8,7 @@ cdef double _MOST
 cdef double _NANOSECONDS
 cdef double _SLICE
 cdef long long _NEVER
+cdef long long _EARLIEST
 cdef int _TURN
 
 
@@ -17,14 +18,19 @@ cdef class Schedule:
     cdef TimingWheel _wheel
     cdef list _near
     cdef long long _order
+    cdef long long _origin
+    cdef long long _reached
 
     cpdef double now(self) except? -1.0
-    @cython.locals(handle=TimerHandle)
     cpdef object use_clock(self, object clock)
+    cdef object _begin(self, long long tick)
+    @cython.locals(handle=TimerHandle)
+    cdef object _file_anew(self, long long tick)
+    cdef long long _on_wheel(self, long long tick) noexcept
     @cython.locals(handle=TimerHandle)
     cpdef TimerHandle add(self, object loop, double when, object callback, tuple args, object context, bint debug)
     cdef object _file(self, TimerHandle handle)
-    @cython.locals(handle=TimerHandle)
+    @cython.locals(tick=cython.longlong)
     cpdef object upcoming(self)
     @cython.locals(now=cython.double, tick=cython.longlong, left=cython.int)
     cpdef object collect(self, object ready)

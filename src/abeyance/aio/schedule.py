@@ -37,6 +37,7 @@ from abeyance.engine.wheel import MAX_TIME, TimingWheel
 _TICKS = 1048576.0  # in a second
 _MOST = 4611686018427387904.0  # ticks: MAX_TIME, where what is infinite or beyond 139,000 years is filed
 _NEVER = MAX_TIME
+_EARLIEST = -MAX_TIME // 2  # a clock may begin 70,000 years before its zero: what is to come still fits 64 bits
 _WHEEL_SIZE = 256
 _NANOSECONDS = 1e9  # in a second
 
@@ -49,16 +50,22 @@ _SLICE = 0.001
 class Schedule:
     """Handles by deadline, in seconds on `clock`, which is the machine's monotonic one unless another is put in."""
 
-    __slots__ = ("_near", "_order", "_wheel", "clock")
+    __slots__ = ("_near", "_order", "_origin", "_reached", "_wheel", "clock")
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         """A `clock` that is given is not asked for the time yet: its owner may be half made."""
         self.clock: Callable[[], float] = time.monotonic
         self._near: list[tuple[float, int, TimerHandle]] = []  # heap: their tick has begun, their deadline has not come
         self._order = 0
-        self._wheel = TimingWheel(1, _WHEEL_SIZE, 0 if clock is not None else self._tick_of(self.now()))
+        self._begin(0 if clock is not None else self._tick_of(self.now()))
         if clock is not None:
             self.clock = clock
+
+    def _begin(self, tick: int) -> None:
+        # A wheel begins at 0 or later: where the clock does not, the wheel's ticks are counted from an earlier origin.
+        self._origin = max(min(tick, 0), _EARLIEST)
+        self._reached = tick
+        self._wheel = TimingWheel(1, _WHEEL_SIZE, max(0, tick))
 
     def now(self) -> float:
         """The time, in seconds: what `loop.time()` says, to the bit."""
@@ -69,13 +76,16 @@ class Schedule:
     def use_clock(self, clock: Callable[[], float] | None) -> None:
         """Follow another clock from here on, None for the machine's own. Deadlines keep their meaning: `when()`.
 
-        O(pending), for a wheel's time never goes back and the clock's may: all are filed anew in a new wheel.
+        O(pending), as whenever the clock goes back, for a wheel's time never does.
         """
         self.clock = time.monotonic if clock is None else clock
+        self._file_anew(self._tick_of(self.now()))
+
+    def _file_anew(self, tick: int) -> None:
         handles: list[Any] = [entry[2] for entry in sorted(self._near)]
         handles += [item for _, item in self._wheel.drain()]
         self._near = []
-        self._wheel = TimingWheel(1, _WHEEL_SIZE, max(0, self._tick_of(self.now())))
+        self._begin(tick)
         for handle in handles:
             if not handle._cancelled:
                 self._file(handle)
@@ -104,11 +114,16 @@ class Schedule:
 
     def _file(self, handle: TimerHandle) -> None:
         handle._wheel = self._wheel
-        handle._ticket = self._wheel._add(self._tick_of(handle._when), handle)
+        handle._ticket = self._wheel._add(self._on_wheel(self._tick_of(handle._when)), handle)
 
     def upcoming(self) -> float | None:
         """When there is something to do next, in seconds on the clock; None when nothing is pending."""
+        tick = self._tick_of(self.now())
+        if tick < self._reached:
+            self._file_anew(tick)
         ticks = self._wheel.next_expiration()
+        if ticks is not None:
+            ticks += self._origin
         while self._near and self._near[0][2]._cancelled:
             heappop(self._near)
         if self._near and (ticks is None or self._near[0][0] < ticks / _TICKS):
@@ -119,16 +134,19 @@ class Schedule:
         """Append what is due to `ready`, in order: at most one turn's worth; `upcoming` says if there is more."""
         now = self.now()
         tick = self._tick_of(now)
+        if tick < self._reached:  # the clock went back
+            self._file_anew(tick)
+        self._reached = tick
         while self._near and self._near[0][0] <= now:
             ready.append(heappop(self._near)[2])
         left = _TURN
         while left > 0:
-            handed: list[Any] = self._wheel.advance(tick, left)
+            handed: list[Any] = self._wheel.advance(self._on_wheel(tick), left)
             for handle in handed:
                 self._take(handle, now, ready)
             left -= len(handed)
             upcoming = self._wheel.next_expiration()
-            if upcoming is None or upcoming > tick or self.now() - now > _SLICE:
+            if upcoming is None or upcoming > self._on_wheel(tick) or self.now() - now > _SLICE:
                 return
 
     def _take(self, handle: TimerHandle, now: float, ready: deque[Any]) -> None:
@@ -147,6 +165,10 @@ class Schedule:
         """Let go of all of them: none will be called."""
         self._near.clear()
         self._wheel.drain()
+
+    def _on_wheel(self, tick: int) -> int:
+        """The tick as the wheel counts it."""
+        return min(tick - self._origin, _NEVER)
 
     def _tick_of(self, seconds: float) -> int:
         ticks = seconds * _TICKS
