@@ -338,6 +338,63 @@ def test_a_signal_comes_before_the_clock_moves(run_virtual: RunVirtual) -> None:
     run_virtual(main())
 
 
+@contextlib.contextmanager
+def alarm_in(seconds: float, handler: Callable[..., object]) -> Iterator[None]:
+    """A handler of the Python kind, `signal.signal`, and one signal for it after `seconds` of real time."""
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("threadsafe", [True, False])
+def test_a_handler_of_signal_signal_is_waited_for(run_virtual: RunVirtual, threadsafe: bool) -> None:
+    async def main() -> None:
+        loop, got = asyncio.get_running_loop(), asyncio.Event()
+        handle = (lambda *_: loop.call_soon_threadsafe(got.set)) if threadsafe else (lambda *_: got.set())
+        with alarm_in(0.02, handle):
+            await got.wait()
+        assert now() == 0.0
+
+    run_virtual(main())
+
+
+def test_a_signal_handler_that_stood_before_is_named_and_not_waited_for(run_virtual: RunVirtual) -> None:
+    """A test runner's, say, for its time-outs. Its hour of patience would be the test's."""
+
+    async def main() -> None:
+        await asyncio.Event().wait()
+
+    with (
+        alarm_in(HOUR, print),
+        pytest.raises(aio.DeadlockError, match=r"nothing open to the outside \(the handler of SIGALRM stood before"),
+    ):
+        run_virtual(main(), aio.VirtualClock(patience=HOUR))
+
+
+def test_a_signal_without_a_name_is_told_by_its_number(run_virtual: RunVirtual) -> None:
+    number = signal.SIGRTMIN + 3
+
+    async def main() -> None:
+        asyncio.get_running_loop().add_signal_handler(number, print)
+        await asyncio.Event().wait()
+
+    with pytest.raises(aio.DeadlockError, match=f"it waits for a handler of signal {number}"):
+        run_virtual(main(), aio.VirtualClock(patience=0.05))
+
+
+def test_neither_pythons_ctrl_c_nor_the_runners_is_waited_for(run_virtual: RunVirtual) -> None:
+    async def main() -> None:
+        assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler  # the runner has put its own there
+        await asyncio.Event().wait()
+
+    with pytest.raises(aio.DeadlockError, match=r"nothing open to the outside\. 1 task"):
+        run_virtual(main(), aio.VirtualClock(patience=HOUR))
+
+
 # Other people's threads
 
 

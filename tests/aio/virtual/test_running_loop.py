@@ -60,6 +60,29 @@ def test_timers_that_were_pending_before_go_on_after(run: RunReal) -> None:
     run(main())
 
 
+def test_timers_that_are_pending_keep_their_delays_on_entering(run: RunReal) -> None:
+    """T1: with one pending, time goes on from where it is, and is not rounded up past its deadline."""
+
+    async def main() -> None:
+        loop, seen = asyncio.get_running_loop(), list[str]()
+        began = loop.time()
+        loop.time = lambda: began  # type: ignore[method-assign]
+        for left in (0.5, 0.45, 0.25):
+            loop.call_at(began + left, seen.append, f"{left} s left")
+        loop.call_at(began + 0.05, seen.append, "cancelled").cancel()
+        async with aio.virtual_time() as clock:
+            assert clock.time() == began
+            await asyncio.sleep(0.1)
+            assert seen == []
+            await asyncio.sleep(0.3)
+            assert seen == ["0.25 s left"]
+        assert seen == ["0.25 s left"]
+        await asyncio.sleep(0.15)
+        assert seen == ["0.25 s left", "0.45 s left", "0.5 s left"]
+
+    run(main())
+
+
 def test_a_start_can_be_given_where_no_timer_is_pending(run: RunReal) -> None:
     async def main() -> None:
         async with aio.virtual_time(start=100):

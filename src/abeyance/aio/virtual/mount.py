@@ -54,11 +54,11 @@ class Mount:
         _tell(loop, clock.time)
 
     def _start(self, fresh: bool) -> float:
-        """What the loop's time is to be from now on."""
+        """What the loop's time is to be from now on: as it is while timers are pending, so that they keep their delays."""
         start, now = self._clock._start, self.loop.time()
-        if start is None:
-            return 0.0 if fresh else float(math.ceil(now))
         pending = sum(not timer.cancelled() for timer in getattr(self.loop, "_scheduled", ()))
+        if start is None:
+            return now if pending else 0.0 if fresh else float(math.ceil(now))
         if pending:
             raise ValueError(
                 f"start={start} would move the {pending} timers that are pending on this loop at {now:.6f} s: "

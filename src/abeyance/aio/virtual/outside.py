@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import signal
 from collections.abc import Callable, Mapping
 from selectors import SelectorKey
 from typing import Any, NamedTuple
 
+from abeyance.aio.virtual.signals import Signals
 from abeyance.aio.virtual.sockets import Sockets
 from abeyance.aio.virtual.threads import Threads
 
@@ -28,7 +28,7 @@ class Outlook(NamedTuple):
     """What could wake the loop now."""
 
     busy: list[str]
-    chances: list[str]
+    chances: list[str]  # complete only where the clock has nowhere to go by itself
     grace: float  # real seconds of silence to wait for before the clock moves
 
     def needs_patience(self, target: float | None) -> bool:
@@ -47,17 +47,16 @@ class Outside:
         self._processes: list[asyncio.SubprocessTransport] = []
         self._threads = Threads()
         self.sockets = Sockets(loop)
+        self.signals = Signals(loop)
 
-    def look(self, registered: Mapping[Any, SelectorKey]) -> Outlook:
-        """What could wake the loop now; `registered` is its selector's map."""
+    def look(self, registered: Mapping[Any, SelectorKey], target: float | None) -> Outlook:
+        """What could wake the loop now; `registered` is its selector's map, `target` the clock's next stop."""
         self._processes = [process for process in self._processes if _runs(process)]
         busy = [*self._jobs.values(), *(f"subprocess {process.get_pid()}" for process in self._processes)]
         at_work, threads = self._threads.look()
         sockets = self.sockets.look(registered)
         open_ends = [*sockets.elsewhere, *threads]
-        signals = [
-            f"a handler of {signal.Signals(number).name}" for number in getattr(self._loop, "_signal_handlers", ())
-        ]
+        signals = self.signals.look() if target is None else []
         grace = self._io_grace if open_ends else _MOMENT if sockets.any else 0.0
         return Outlook(busy + at_work, [*open_ends, *sockets.listening, *signals], grace)
 

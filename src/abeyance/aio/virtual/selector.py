@@ -47,10 +47,10 @@ class VirtualSelector(selectors.BaseSelector):
         waited = 0.0  # counted, not measured: tests freeze the machine's clocks, too
         while True:
             # In this order: what ends out there wakes the loop first, and looks idle afterwards.
-            outlook = self._outside.look(self._real.get_map())
+            outlook = self._outside.look(self._real.get_map(), target)
             left = (self.clock._patience if outlook.needs_patience(target) else outlook.grace) - waited
             events = self._real.select(min(max(left, 0), _SLICE))
-            if events:
+            if events or self._loop._ready:  # the latter where a signal's handler called the loop as if from a task
                 return events
             if left <= _SLICE:
                 break
@@ -96,7 +96,13 @@ class VirtualSelector(selectors.BaseSelector):
                 f"the clock stands still at {now}: a timer is due at {deadline:.9g} s, but autojump is off and no "
                 "task is in `await clock.advance()`"
             )
-        return f"nothing can run any more at {now}: no callback is ready, no timer pending, nothing open to the outside"
+        reason = (
+            f"nothing can run any more at {now}: no callback is ready, no timer pending, nothing open to the outside"
+        )
+        others = self._outside.signals.not_waited_for()
+        if others:
+            reason += f" (the handler of {', '.join(others)} stood before virtual time began, and is not waited for)"
+        return reason
 
     def _report(self, reason: str) -> None:
         """Tell the task that entered, by cancelling it; where there is none, or it would not hear, stop the loop."""
