@@ -54,7 +54,7 @@ class Mount:
         _tell(loop, clock.time)
 
     def _start(self, fresh: bool) -> float:
-        """What the loop's time is to be from now on. While timers are pending it stays: they are to keep their delays."""
+        """What the loop's time is to be from now on. Where timers are pending it stays: they keep their delays."""
         start, now = self._clock._start, self.loop.time()
         pending = sum(not timer.cancelled() for timer in getattr(self.loop, "_scheduled", ()))
         if start is None:
