@@ -4,15 +4,14 @@ Everything else about the package is in pyproject.toml. Without Cython or a C co
 same and runs interpreted; `abeyance info` says which. ABEYANCE_NO_COMPILE=1 asks for that on purpose.
 """
 
+import importlib.util
 import os
-import sys
 from pathlib import Path
 
-from setuptools import Extension, setup
-from setuptools.command.build_ext import build_ext
+from setuptools import setup
 
 # Those with a .pxd of their own; memory, clock, weak, thread_state and calling are C only, included by their users.
-COMPILED = [
+CORE = [
     "abeyance.engine.slab",
     "abeyance.engine.delay_queue",
     "abeyance.engine.wheel",
@@ -50,47 +49,19 @@ COMPILED = [
     "abeyance.lab.purgatories.old",
 ]
 
-OPTIONS = os.environ.get("ABEYANCE_CFLAGS", "-O3").split()  # after the interpreter's own, so they have the last word
 
-DIRECTIVES = {
-    "binding": False,  # plain method descriptors, which the interpreter calls faster than functions with attributes
-    "language_level": 3,
-    "embedsignature": True,  # so that help() and inspect.signature() still tell the parameters
-    "embedsignature.format": "clinic",
-    "annotation_typing": False,  # the C types stand in the .pxd beside each module
-    "boundscheck": False,
-    "wraparound": False,
-    "initializedcheck": False,
-    "show_performance_hints": False,
-    "freethreading_compatible": True,  # see "Threads" in docs/design.md
-}
+def main() -> None:
+    """Hand the modules to compile to setuptools: none where none are wanted."""
+    # By its path, for the package itself is not there to be imported yet.
+    found = importlib.util.spec_from_file_location("compilation", Path("src/abeyance/_compilation.py"))
+    assert found is not None
+    assert found.loader is not None
+    compilation = importlib.util.module_from_spec(found)
+    found.loader.exec_module(compilation)
+    names = [] if os.environ.get("ABEYANCE_NO_COMPILE") else CORE
+    modules = compilation.extensions(names, Path("src"), shared="abeyance._cython_shared")
+    setup(ext_modules=modules, cmdclass={"build_ext": compilation.AllOrNothing})
 
 
-class AllOrNothing(build_ext):  # type: ignore[misc]
-    """The modules call one another in C, so where one cannot be compiled all of them run interpreted."""
-
-    def run(self) -> None:
-        """Compile all, or leave none behind."""
-        try:
-            super().run()
-        except Exception as error:  # noqa: BLE001  (whatever a compiler that is missing or broken raises)
-            print(f"abeyance: cannot compile the engine, so it will run interpreted: {error}", file=sys.stderr)
-            for module in self.extensions:
-                Path(self.get_ext_fullpath(module.name)).unlink(missing_ok=True)
-            self.extensions: list[Extension] = []
-
-
-def compiled_modules() -> list[Extension]:
-    """The modules to compile; none when asked for none or when there is no Cython."""
-    if os.environ.get("ABEYANCE_NO_COMPILE"):
-        return []
-    try:
-        from Cython.Build import cythonize
-    except ImportError:
-        print("abeyance: no Cython here, so the engine will run interpreted", file=sys.stderr)
-        return []
-    modules = [Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=OPTIONS) for name in COMPILED]
-    return list(cythonize(modules, compiler_directives=DIRECTIVES, build_dir="build/cython"))  # type: ignore[no-untyped-call]
-
-
-setup(ext_modules=compiled_modules(), cmdclass={"build_ext": AllOrNothing})
+if __name__ == "__main__":  # Cython's worker processes import this file where they cannot be forked
+    main()
