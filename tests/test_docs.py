@@ -1,32 +1,183 @@
-"""The examples in the documentation run as they stand."""
+"""What README and docs show runs as pasted; what they link to is there.
+
+The Python of a page runs from its first block to its last in one namespace and one empty folder, as for a reader who
+pastes one after another; `examples` is there. Commands are parsed by the real parser, so that every option exists;
+those over the small example tables are run. Commands over the example log are run by the tests of their own rooms.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import subprocess
 import sys
+import textwrap
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ["idle.md", "waiting.md"]
+from abeyance import cli
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+}
+ELSEWHERE = "log.xes"  # its block is run by tests/pipeline/test_event_log.py, which makes the file
+SMALL = "examples/data/shop"
 
 
-def examples(page: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
+def blocks(page: Path, language: str) -> list[tuple[int, str]]:
+    """The fenced blocks of this language, each with the line at which it begins."""
+    text = page.read_text()
+    found = re.finditer(rf"^( *)```{language}\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
+    return [(text.count("\n", 0, one.start()) + 2, textwrap.dedent(one[2])) for one in found]
 
 
-@pytest.mark.parametrize(
-    ("page", "number"), [(page, number) for page in PAGES for number in range(len(examples(page)))]
-)
-def test_an_example_runs(page: str, number: int) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", examples(page)[number]], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stderr == ""
+def is_test(code: str) -> bool:
+    return re.search(r"^(async )?def test_", code, re.MULTILINE) is not None
 
 
-def test_there_are_examples() -> None:
-    assert [len(examples(page)) for page in PAGES] == [2, 2]
+def scripts(page: Path) -> list[tuple[int, str]]:
+    return [(line, code) for line, code in blocks(page, "python") if not is_test(code) and ELSEWHERE not in code]
+
+
+def shown_tests(page: Path) -> list[tuple[int, str]]:
+    return [(line, code) for line, code in blocks(page, "python") if is_test(code)]
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The command lines that begin with `abeyance`, as words; a comment behind one is left out."""
+    lines = "".join(code for _, code in blocks(page, "sh")).replace("\\\n", " ").splitlines()
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("abeyance ")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run_scripts(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["snippet", "info"])  # for the one that is a whole command
+    names = {"__name__": "__main__"}
+    for line, code in scripts(PAGES[page]):
+        try:
+            exec(compile("\n" * (line - 1) + code, page, "exec"), names)
+        except SystemExit as ended:
+            assert not ended.code, f"{page}:{line}"  # noqa: PT017 - a snippet may end as a command does
+
+
+@contextmanager
+def in_folder(spark: SparkSession, folder: Path) -> Iterator[None]:
+    """Let the JVM take relative paths from here, as one that was started here would: Hadoop has two ideas of it."""
+    jvm = spark._jvm
+    assert jvm is not None
+    files = jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark.sparkContext._jsc.hadoopConfiguration())
+    before = files.getWorkingDirectory(), jvm.System.getProperty("user.dir")
+    files.setWorkingDirectory(jvm.org.apache.hadoop.fs.Path(folder.as_uri()))
+    jvm.System.setProperty("user.dir", str(folder))
+    try:
+        yield
+    finally:
+        files.setWorkingDirectory(before[0])
+        jvm.System.setProperty("user.dir", before[1])
+
+
+WITH_SCRIPTS = [name for name, page in PAGES.items() if scripts(page)]
+ON_SPARK = [name for name in WITH_SCRIPTS if any("spark" in code for _, code in scripts(PAGES[name]))]
+
+
+@pytest.mark.parametrize("page", [name for name in WITH_SCRIPTS if name not in ON_SPARK])
+def test_the_python_of_a_page_runs(
+    page: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run_scripts(page, monkeypatch)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("page", ON_SPARK)
+def test_the_python_of_a_page_about_spark_runs(
+    page: str, spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with in_folder(spark, folder), warnings.catch_warnings():
+        warnings.simplefilter("default")  # Spark's and pandas' own
+        run_scripts(page, monkeypatch)
+
+
+def test_the_tests_shown_pass(folder: Path) -> None:
+    count = 0
+    for number, (name, page) in enumerate(PAGES.items()):
+        for line, code in shown_tests(page):
+            count += len(re.findall(r"^(?:async )?def test_", code, re.MULTILINE))
+            (folder / f"test_{number}_{line}.py").write_text(f"# {name}:{line}\n{code}")
+    options = ["-q", "-W", "error", "--rootdir", str(folder)]
+    for plugin in ("cacheprovider", "xdist", "asyncio", "anyio"):
+        options += ["-p", f"no:{plugin}"]
+    call = [sys.executable, "-m", "pytest", *options, str(folder)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    ran = subprocess.run(call, capture_output=True, text=True, check=False, env=environment)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{count} passed" in ran.stdout
+
+
+@pytest.mark.parametrize("page", [name for name, page in PAGES.items() if commands(page)])
+def test_the_commands_of_a_page_are_understood(page: str) -> None:
+    for words in commands(PAGES[page]):
+        assert callable(cli._parser().parse_args(words).run)
+
+
+def test_the_commands_over_the_example_tables_run(spark: SparkSession, folder: Path) -> None:
+    wanted = {
+        shlex.join(words): words for page in PAGES.values() for words in commands(page) if SMALL in " ".join(words)
+    }
+    assert {words[0] for words in wanted.values()} == {"resolve", "stream"}
+    for number, words in enumerate(wanted.values()):
+        out = str(folder / f"result-{number}")
+        assert cli.main([out if word == "result" else word for word in words]) == 0, shlex.join(words)
+        outcomes = spark.read.parquet(f"file://{out}/outcomes").groupBy("outcome").count().collect()
+        assert dict(map(tuple, outcomes)) == {"completed": 30, "expired": 10}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_links_to_is_there(page: str) -> None:
+    """Files, and headings in them. `make docs` checks the same for the site."""
+    text = re.sub(r"```.*?```", "", PAGES[page].read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (PAGES[page].parent / path).resolve() if path else PAGES[page]
+        assert file.exists(), f"{page}: {target}"
+        assert not anchor or anchor in anchors(file), f"{page}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_the_makefile_has_the_targets_that_are_named() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        name for page in PAGES.values() for name in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(), re.MULTILINE)
+    }
+    assert named
+    assert named <= targets
+
+
+def test_the_readme_is_short_and_begins_with_what_runs() -> None:
+    text = PAGES["README.md"].read_text()
+    assert len(text.split()) <= 712  # half of what it once was
+    [install, *_], [first, *_] = blocks(PAGES["README.md"], "sh"), blocks(PAGES["README.md"], "python")
+    assert install[1].startswith("pip install abeyance")
+    assert first[0] < 30
+    assert len([line for line in first[1].splitlines() if line and not line.startswith("import")]) == 5

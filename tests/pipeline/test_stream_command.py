@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,18 +86,6 @@ def test_two_files_drained_end_as_resolve_says(
     assert "was drained" in capsys.readouterr().err
     assert main(["stream", *files, "--out", str(out), *MAPPING, "--deadline", "exclusive"]) == 2
     assert 'is of another stream: deadline was "inclusive", is "exclusive"' in capsys.readouterr().err
-
-
-def test_the_command_in_the_readme_runs_as_it_stands(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = Path(__file__).parents[2]
-    readme = (root / "README.md").read_text()
-    [line] = [line for line in readme.splitlines() if line.startswith("abeyance stream examples/")]
-    (tmp_path / "examples").symlink_to(root / "examples")
-    monkeypatch.chdir(tmp_path)
-    assert main(line.split()[1:]) == 0
-    assert Counter(outcomes(tmp_path / "result").values()) == {"completed": 30, "expired": 10}
 
 
 def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
