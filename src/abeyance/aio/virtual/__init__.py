@@ -6,9 +6,11 @@ them finish at once, in the order of their deadlines, the same way at every run.
 The idea is that of trio's MockClock with its autojump, and of fluxcapacitor before it: time is only ever waited for, so
 when everybody waits, nobody sees whether it passed slowly or at once. How the rooms divide:
 
-* `clock` is what the user holds: the time, where it may go next, who entered.
+* `clock` is what the user holds, and the block in which it holds; `timeline` beneath it, what time it is and where
+  it may go next.
 * `selector` is the place where a loop sleeps. It decides what is done there instead.
-* `outside` tells what could still wake the loop from outside: `sockets`, `threads`, executor jobs, processes.
+* `outside` tells what could still wake the loop from outside: `sockets`, `threads`, `signals`, executor jobs,
+  processes.
 * `mount` puts a clock on a loop and takes it off.
 * `deadlock` tells what every task waits for.
 """

@@ -8,13 +8,11 @@ import math
 import selectors
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from abeyance.aio.virtual.outside import Outside
 from abeyance.aio.virtual.selector import VirtualSelector
-
-if TYPE_CHECKING:
-    from abeyance.aio.virtual.clock import VirtualClock
+from abeyance.aio.virtual.timeline import Timeline
 
 
 class Mount:
@@ -23,9 +21,9 @@ class Mount:
     A loop may offer `_use_clock(clock)`, as ours does: it is told by which clock to go, besides.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: VirtualClock, *, lasting: bool = False) -> None:
-        """Put `clock` on `loop`; `lasting` beyond the clock's own block, as long as the loop. RuntimeError: cannot."""
-        if clock._mount is not None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Timeline, *, fresh: bool = False) -> None:
+        """Put `clock` on `loop`, which is `fresh` where it was made for it. Raises RuntimeError where it cannot be."""
+        if clock._loop is not None:
             raise RuntimeError(f"{clock!r} is in use on another loop")
         selector = getattr(loop, "_selector", None)
         if isinstance(selector, VirtualSelector):
@@ -36,9 +34,8 @@ class Mount:
                 "inside libuv): run this test on asyncio.SelectorEventLoop or abeyance's own loop"
             )
         self.loop = loop
-        self.lasting = lasting
         self._clock = clock
-        clock._begin(self, self._start(lasting))
+        clock._begin(loop, self._start(fresh))
         outside = Outside(loop, clock._io_grace)
         shadows: dict[str, Any] = {
             "time": clock.time,
@@ -68,8 +65,6 @@ class Mount:
 
     def take_off(self) -> None:
         """Give the loop its own back. Its time goes on from where the clock stands: never back, and no leap (T7)."""
-        if self._clock._mount is not self:
-            return
         self._clock._end()
         if self.loop.is_closed():
             return

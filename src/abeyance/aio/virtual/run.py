@@ -37,7 +37,7 @@ def run_virtual(
             raise RuntimeError("run_virtual makes a loop of its own; inside of one use `async with virtual_time()`")
         clock = VirtualClock() if clock is None else clock
         with asyncio.Runner(debug=debug, loop_factory=loop_factory or EventLoop) as runner:
-            mount = Mount(runner.get_loop(), clock, lasting=True)
+            mount = Mount(runner.get_loop(), clock, fresh=True)
             try:
                 return runner.run(_held(clock, main))
             except DeadlockError:

@@ -10,13 +10,11 @@ import asyncio
 import math
 import selectors
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from abeyance.aio.virtual.deadlock import DeadlockError, all_waiting
-
-if TYPE_CHECKING:
-    from abeyance.aio.virtual.clock import VirtualClock
-    from abeyance.aio.virtual.outside import Outlook, Outside
+from abeyance.aio.virtual.outside import Outlook, Outside
+from abeyance.aio.virtual.timeline import Timeline
 
 _Events = list[tuple[selectors.SelectorKey, int]]
 _AGES = 1e9  # seconds, 30 years: so far off, it may be that the wheel has only endless timers left
@@ -27,7 +25,7 @@ class VirtualSelector(selectors.BaseSelector):
     """A loop's own selector, and in place of its sleep a jump of the clock."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, real: selectors.BaseSelector, clock: VirtualClock, outside: Outside
+        self, loop: asyncio.AbstractEventLoop, real: selectors.BaseSelector, clock: Timeline, outside: Outside
     ) -> None:
         """`real` keeps the registrations and polls; only its waiting is replaced."""
         self.clock = clock
