@@ -34,6 +34,7 @@ CORE = [
     "abeyance.aio.handle",
     "abeyance.aio.schedule",
     "abeyance.aio.loop",
+    "abeyance.broker.log.records",
     "abeyance.lab.rivals.rival",
     "abeyance.lab.rivals.heap",
     "abeyance.lab.rivals.delay_queue",

@@ -1,0 +1,457 @@
+"""One replica's log, as its leader and its followers use it.
+
+Offsets rise and are never used twice. What compaction or `advance_start` removed leaves a gap, and readers go on with
+what comes after it. Every look-up is O(log batches); nothing is read again to count bytes.
+
+A log keeps no time and waits for nothing: `now_ms` comes from the broker's one clock. One thread uses it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from abeyance.broker.log import validation
+from abeyance.broker.log.batch import NO_PRODUCER, Batch, split
+from abeyance.broker.log.config import LogConfig
+from abeyance.broker.log.epochs import LeaderEpochs
+from abeyance.broker.log.errors import BatchTooLargeError, CorruptRecordError, InvalidRecordError, OffsetOutOfRangeError
+from abeyance.broker.log.producers import AbortedTransaction, Marker, Producers, ProducerState
+from abeyance.broker.log.segment import Segment
+
+_LARGEST_OFFSET_DELTA = (1 << 31) - 1
+_MARKER_KEY = 4  # bytes: version int16, type int16
+_MARKER_VALUE = 6  # bytes: version int16, coordinator epoch int32
+
+
+class Appended(NamedTuple):
+    """What an append as leader gave."""
+
+    base_offset: int
+    last_offset: int
+    append_time_ms: int  # -1 unless the topic has LogAppendTime; of a duplicate its greatest timestamp, as in Kafka
+    duplicate: bool
+    size: int  # bytes that the log grew by
+
+
+class FoundOffset(NamedTuple):
+    """A record found by its time."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int | None
+
+
+class Log:
+    """The batches of one replica of a partition, from `start_offset` to `end_offset`."""
+
+    def __init__(self, topic: str, partition: int, config: LogConfig, now_ms: int = 0) -> None:
+        """An empty log in memory."""
+        self.topic = topic
+        self.partition = partition
+        self.config = config
+        self.start_offset = 0
+        self.end_offset = 0
+        self.size = 0  # bytes of all batches, also of those before `start_offset` in its segment
+        self._segments = [self._make_segment(0, now_ms)]
+        self._bases = [0]
+        self._epochs = LeaderEpochs()
+        self._producers = Producers()
+        # By the base offset of a segment: the producers as they were when it began, for truncation.
+        self._snapshots: dict[int, dict[str, Any]] = {0: self._producers.snapshot()}
+
+    def __repr__(self) -> str:
+        return f"<Log {self.topic}-{self.partition} {self.start_offset}-{self.end_offset}>"
+
+    # Writing
+
+    def append(self, records: bytes, leader_epoch: int, now_ms: int, *, from_client: bool = True) -> Appended:
+        """Append one batch as leader: check it, give it its offsets; or answer a duplicate as it was answered before.
+
+        `from_client` False is for the coordinators, whose batches have no sequence numbers and may be markers.
+        Raises a LogError: then nothing was appended.
+        """
+        batch = validation.the_batch(records, self.config, from_client=from_client)
+        batch = validation.checked(batch, self.config, now_ms).placed(self.end_offset, leader_epoch)
+        if batch.size > self.config.segment_bytes:
+            raise BatchTooLargeError(
+                f"Message batch size is {batch.size} bytes, which exceeds the maximum configured segment size of"
+                f" {self.config.segment_bytes}."
+            )
+        marker = None
+        if batch.producer_id != NO_PRODUCER:
+            if from_client and (known := self._producers.duplicate_of(batch)) is not None:
+                return Appended(known.base_offset, known.last_offset, known.timestamp, True, 0)
+            if batch.is_control:
+                marker = marker_of(batch)
+                self._producers.check_marker(batch, marker)
+            else:
+                self._producers.check_data(batch, sequenced=from_client)
+        self._write(batch, marker, now_ms)
+        append_time = batch.max_timestamp if batch.timestamp_is_append_time else -1
+        return Appended(batch.base_offset, batch.last_offset, append_time, False, batch.size)
+
+    def append_replicated(self, records: bytes | Sequence[Batch], now_ms: int) -> int:
+        """Append what the leader has, as it has it; return the new end offset.
+
+        `records` as bytes is checked by CRC; batches are taken as they are, and their bytes are shared. Raises
+        CorruptRecordError for a wrong CRC, or for offsets that do not follow the end of the log.
+        """
+        if isinstance(records, bytes):
+            batches: Sequence[Batch] = split(records)
+            for batch in batches:
+                if not batch.crc_is_right():
+                    raise CorruptRecordError(
+                        f"Record is corrupt (stored crc = {batch.crc}) in {self.topic}-{self.partition}"
+                    )
+        else:
+            batches = records
+        for batch in batches:
+            if batch.base_offset < self.end_offset:
+                if self.start_offset != self.end_offset or batch.last_offset < self.end_offset:
+                    raise CorruptRecordError(
+                        f"Unexpected offset in append to {self.topic}-{self.partition}: {batch.base_offset} is less"
+                        f" than the next offset {self.end_offset}"
+                    )
+                start = self.start_offset  # the leader's log starts in the middle of this batch
+                self.truncate_fully(batch.base_offset, now_ms)
+                self.start_offset = start
+            marker = marker_of(batch) if batch.is_control and batch.producer_id != NO_PRODUCER else None
+            self._write(batch, marker, now_ms)
+        return self.end_offset
+
+    def _write(self, batch: Batch, marker: Marker | None, now_ms: int) -> None:
+        segment = self._segments[-1]
+        if self._is_full(segment, batch, now_ms):
+            segment = self.roll(now_ms, batch.base_offset)
+        segment.append(batch, now_ms)
+        self.end_offset = batch.next_offset
+        self.size += batch.size
+        self._epochs.assign(batch.leader_epoch, batch.base_offset)
+        self._note_producer(batch, marker)
+
+    def _note_producer(self, batch: Batch, marker: Marker | None) -> None:
+        if batch.producer_id == NO_PRODUCER:
+            return
+        if not batch.is_control:
+            self._producers.note_data(batch)
+        elif marker is not None:
+            self._producers.note_marker(batch, marker)
+
+    def _is_full(self, segment: Segment, batch: Batch, now_ms: int) -> bool:
+        if not len(segment):
+            return False
+        if segment.size + batch.size > self.config.segment_bytes:
+            return True
+        if batch.last_offset - segment.base_offset > _LARGEST_OFFSET_DELTA:
+            return True
+        waited = now_ms - segment.created_ms
+        if segment.first_timestamp is not None and batch.max_timestamp >= 0:
+            waited = batch.max_timestamp - segment.first_timestamp  # so that a replica made anew has the same segments
+        return waited > self.config.segment_ms
+
+    def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
+        """Begin a new segment at the end, or at an offset after it. O(producers)."""
+        base = self.end_offset if base_offset is None else base_offset
+        last = self._segments[-1]
+        if not len(last):
+            self._segments.pop()
+            self._bases.pop()
+            self._snapshots.pop(last.base_offset, None)
+            self._remove([last], now_ms)
+        segment = self._make_segment(base, now_ms)
+        self._segments.append(segment)
+        self._bases.append(base)
+        self._snapshots[base] = self._producers.snapshot()
+        return segment
+
+    def _make_segment(self, base_offset: int, now_ms: int) -> Segment:
+        return Segment(base_offset, now_ms)
+
+    def start_epoch(self, epoch: int) -> None:
+        """A leader begins this epoch at the end of the log."""
+        self._epochs.assign(epoch, self.end_offset)
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> bytes:
+        """Whole batches from the one that holds `offset`, all below `up_to`, no more than `max_bytes` of them.
+
+        With `min_one` the first may exceed `max_bytes`. Raises OffsetOutOfRangeError below the start or above the end.
+        Memory: one batch is handed out as it is, several are joined.
+        """
+        parts = [segment.read(first, last) for segment, first, last in self._runs(offset, max_bytes, up_to, min_one)]
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def read_batches(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> list[Batch]:
+        """As `read`, one by one: a follower in this process appends these, and shares their bytes."""
+        return [
+            batch
+            for segment, first, last in self._runs(offset, max_bytes, up_to, min_one)
+            for batch in segment.batches(first, last)
+        ]
+
+    def _runs(self, offset: int, max_bytes: int, up_to: int, min_one: bool) -> Iterator[tuple[Segment, int, int]]:
+        self._require(offset)
+        left = max_bytes
+        for segment in self._segments[self._segment_index(offset) :]:
+            first = segment.index_of(offset)
+            if first == len(segment):
+                continue
+            below = segment.index_of(up_to)
+            last = segment.index_within(first, below, left)
+            if last == first and min_one and first < below:
+                last = first + 1
+            if last > first:
+                yield segment, first, last
+            if last < len(segment):
+                return
+            left -= segment.position(last) - segment.position(first)
+            min_one = False
+
+    def bytes_between(self, offset: int, up_to: int) -> int:
+        """Bytes of the whole batches from the one that holds `offset` to those below `up_to`.
+
+        O(log batches), and O(segments) between them.
+        """
+        if up_to <= offset or offset >= self.end_offset:
+            return 0
+        count = 0
+        for segment in self._segments[self._segment_index(offset) :]:
+            if segment.base_offset >= up_to:
+                break
+            first = segment.index_of(offset)
+            count += max(segment.position(segment.index_of(up_to)) - segment.position(first), 0)
+        return count
+
+    def _require(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRangeError(
+                f"Received request for offset {offset} for partition {self.topic}-{self.partition}, but we only have"
+                f" log segments in the range {self.start_offset} to {self.end_offset}."
+            )
+
+    def _segment_index(self, offset: int) -> int:
+        return max(bisect_right(self._bases, offset) - 1, 0)
+
+    def _batches(self, offset: int) -> Iterator[Batch]:
+        for segment in self._segments[self._segment_index(offset) :]:
+            yield from segment.batches(segment.index_of(offset))
+
+    def offset_for_time(self, timestamp_ms: int) -> FoundOffset | None:
+        """The first record at or after `timestamp_ms`, in the order of offsets; None if there is none."""
+        for segment in self._segments[self._segment_index(self.start_offset) :]:
+            if segment.max_timestamp < timestamp_ms:
+                continue
+            index = segment.index_of(self.start_offset)
+            while (index := segment.index_of_time(timestamp_ms, index)) < len(segment):
+                batch = segment.batch(index)
+                for record in validation.records_of(batch):
+                    if record.timestamp >= timestamp_ms and record.offset >= self.start_offset:
+                        return FoundOffset(record.timestamp, record.offset, _epoch_of(batch))
+                index += 1
+        return None
+
+    def max_timestamp(self) -> FoundOffset | None:
+        """The first record with the greatest timestamp of all (ListOffsets' -3); None if no record has one."""
+        greatest = max(self._segments, key=_max_timestamp)
+        if greatest.max_timestamp < 0:
+            return None
+        batch = greatest.batch(greatest.index_of_time(greatest.max_timestamp, 0))
+        for record in validation.records_of(batch):
+            if record.timestamp == batch.max_timestamp:
+                return FoundOffset(record.timestamp, record.offset, _epoch_of(batch))
+        return None
+
+    # Leader epochs
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The last leader's epoch that this log knows."""
+        return self._epochs.latest
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The greatest epoch up to `epoch`, and the offset at which it ended; (-1, -1) if unknown (KIP-101, 320)."""
+        return self._epochs.end_of(epoch, self.end_offset)
+
+    def epoch_at(self, offset: int) -> int | None:
+        """The epoch in which `offset` was written."""
+        return self._epochs.at(offset)
+
+    def epochs(self) -> list[tuple[int, int]]:
+        """Every epoch with its first offset."""
+        return self._epochs.entries()
+
+    # Removing
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Cut off what is at `offset` and after it, batches that reach past it as a whole. O(batches of a segment)."""
+        if offset >= self.end_offset:
+            return
+        if offset < self._bases[0]:
+            self.truncate_fully(offset, now_ms)
+            return
+        keep = self._segment_index(offset)
+        gone = self._segments[keep + 1 :]
+        for segment in gone:
+            self._snapshots.pop(segment.base_offset, None)
+        self._remove(gone, now_ms)
+        del self._segments[keep + 1 :], self._bases[keep + 1 :]
+        segment = self._segments[keep]
+        count = segment.index_of(offset)
+        straddles = count < len(segment) and segment.first_offset(count) < offset
+        self.end_offset = segment.first_offset(count) if straddles else offset
+        segment.truncate(count)
+        self.size = sum(one.size for one in self._segments)
+        self.start_offset = min(self.start_offset, self.end_offset)
+        self._epochs.truncate_from(self.end_offset)
+        self._producers.restore(self._snapshots[segment.base_offset])
+        for batch in segment.batches():
+            marker = marker_of(batch) if batch.is_control and batch.producer_id != NO_PRODUCER else None
+            self._note_producer(batch, marker)
+
+    def truncate_fully(self, offset: int, now_ms: int) -> None:
+        """Remove all of it, and begin again at `offset`."""
+        self._remove(self._segments, now_ms)
+        self._epochs.clear()
+        self._producers = Producers()
+        self._snapshots = {offset: self._producers.snapshot()}
+        self._segments = [self._make_segment(offset, now_ms)]
+        self._bases = [offset]
+        self.start_offset = self.end_offset = offset
+        self.size = 0
+
+    def advance_start(self, offset: int, now_ms: int) -> bool:
+        """Let the log start at `offset` (DeleteRecords); whether it moved. Whole segments before it are removed.
+
+        Raises OffsetOutOfRangeError above the end.
+        """
+        if offset > self.end_offset:
+            raise OffsetOutOfRangeError(
+                f"Cannot increment the log start offset to {offset} of partition {self.topic}-{self.partition} since"
+                f" it is larger than the end offset {self.end_offset}"
+            )
+        if offset <= self.start_offset:
+            return False
+        self.start_offset = offset
+        self._epochs.truncate_before(offset)
+        self._producers.forget_before(offset)
+        self._remove_first(sum(1 for base in self._bases[1:] if base <= offset), now_ms)
+        return True
+
+    def delete_old(self, now_ms: int, up_to: int) -> int:
+        """Remove whole segments by `retention.ms` and `retention.bytes`; return how many.
+
+        Only what is below `up_to`, the high watermark, and only with `cleanup.policy=delete`. The last segment goes
+        too when its time is over, and an empty one takes its place.
+        """
+        if not self.config.delete:
+            return 0
+        count = 0
+        excess = self.size - self.config.retention_bytes if self.config.retention_bytes >= 0 else 0
+        for index, segment in enumerate(self._segments):
+            end = self._bases[index + 1] if index + 1 < len(self._bases) else self.end_offset
+            if not len(segment) or end > up_to:
+                break
+            too_old = 0 <= self.config.retention_ms < now_ms - self._last_time(segment)
+            if not too_old and excess < segment.size:
+                break
+            excess -= segment.size
+            count += 1
+        if not count:
+            return 0
+        if count == len(self._segments):
+            self.roll(now_ms)
+        self.advance_start(self._bases[count], now_ms)
+        return count
+
+    def _last_time(self, segment: Segment) -> int:
+        return segment.max_timestamp if segment.max_timestamp >= 0 else segment.modified_ms
+
+    def _remove_first(self, count: int, now_ms: int) -> None:
+        gone = self._segments[:count]
+        for segment in gone:
+            self._snapshots.pop(segment.base_offset, None)
+            self.size -= segment.size
+        del self._segments[:count], self._bases[:count]
+        self._remove(gone, now_ms)
+
+    def _remove(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Let go of segments that are no longer part of the log."""
+        for segment in segments:
+            segment.close()
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """Go by these settings from now on."""
+        self.config = config
+
+    def close(self) -> None:
+        """Let go of everything. The log is not to be used any more."""
+        for segment in self._segments:
+            segment.close()
+
+    # Producers and transactions
+
+    def active_producers(self) -> list[ProducerState]:
+        """What is known of every producer that wrote here (DescribeProducers)."""
+        return self._producers.states()
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget producers that wrote nothing for `producer.id.expiration.ms`; return how many."""
+        return self._producers.expire(now_ms, self.config.producer_expiration_ms)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Up to where a consumer with read_committed sees: no further than the first transaction that may yet abort."""
+        unstable = self._producers.first_unstable_offset(high_watermark)
+        return high_watermark if unstable is None else min(unstable, high_watermark)
+
+    def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records in [start, end), for a consumer with read_committed."""
+        return self._producers.aborted_between(start, end)
+
+    def has_open_transaction(self, producer_id: int) -> bool:
+        """Whether this producer has a transaction open here."""
+        return self._producers.has_open_transaction(producer_id)
+
+    def check(self) -> None:
+        """Assert every invariant: batches, offsets, sizes, epochs, and producers as the batches tell them."""
+        assert self._bases == [segment.base_offset for segment in self._segments] == sorted(set(self._bases))
+        assert self.start_offset <= self.end_offset
+        assert self.start_offset >= self._bases[0]
+        assert self.size == sum(segment.size for segment in self._segments)
+        assert set(self._snapshots) == set(self._bases)
+        for segment, base in zip(self._segments, self._bases[1:], strict=False):
+            segment.check()
+            assert len(segment), segment
+            assert segment.next_offset <= base
+        last = self._segments[-1]
+        last.check()
+        assert self.end_offset >= last.next_offset
+        self._epochs.check()
+        for batch in self._batches(self.start_offset):
+            if batch.base_offset >= self.start_offset:
+                assert self._epochs.at(batch.base_offset) == _epoch_of(batch), (batch, self._epochs.entries())
+        self._producers.check(self.end_offset)
+
+
+def marker_of(batch: Batch) -> Marker:
+    """What a transaction's control batch says. Raises InvalidRecordError for another kind of control batch."""
+    for record in validation.records_of(batch):
+        key, value = record.key, record.value
+        if key is None or len(key) < _MARKER_KEY or value is None or len(value) < _MARKER_VALUE:
+            raise InvalidRecordError(f"A control record with key {key!r} and value {value!r} ends no transaction")
+        kind = int.from_bytes(key[2:4])
+        if kind > 1:
+            raise InvalidRecordError(f"A control record of type {kind} ends no transaction")
+        return Marker(bool(kind), int.from_bytes(value[2:6], signed=True))
+    raise InvalidRecordError("A control batch without a record ends no transaction")
+
+
+def _epoch_of(batch: Batch) -> int | None:
+    epoch: int = batch.leader_epoch
+    return epoch if epoch >= 0 else None
+
+
+def _max_timestamp(segment: Segment) -> int:
+    return segment.max_timestamp
