@@ -18,7 +18,6 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
-from abeyance.aio.handle import TimerHandle
 from abeyance.aio.schedule import Schedule
 
 _base_events: Any = asyncio.base_events
@@ -119,13 +118,28 @@ class WheelTimers:
         self._schedule.clear()
 
     @property
-    def _scheduled(self) -> list[TimerHandle]:
+    def _scheduled(self: Any) -> list[Any]:
         # asyncio keeps its heap by this name, and there are tools that look into it: they see a copy, by deadline.
-        return self._schedule.pending()
+        # nest_asyncio puts a turn of its own in place of `_run_once`, that of a loop with a heap: it gets one to turn.
+        if getattr(self, "_nest_patched", False):
+            heap: list[Any] = self._heap_to_turn()
+        else:
+            heap = self._schedule.pending()
+        return heap
 
     @_scheduled.setter
-    def _scheduled(self, heap: list[TimerHandle]) -> None:
+    def _scheduled(self, heap: list[Any]) -> None:
         pass  # asyncio's constructor puts its heap here; there is none
+
+    def _heap_to_turn(self: Any) -> list[asyncio.TimerHandle]:
+        """A heap for one turn as asyncio's: of one timer, which lines up what is due on the wheel for the next turn."""
+        upcoming = self._schedule.upcoming()
+        if upcoming is None:
+            return []
+        return [asyncio.TimerHandle(upcoming, self._line_up_due, (), self)]
+
+    def _line_up_due(self: Any) -> None:
+        self._schedule.collect(self._ready)
 
     def _run_once(self: Any) -> None:
         ready = self._ready
@@ -134,6 +148,8 @@ class WheelTimers:
         events = None  # not to be kept alive, nor `handle` below, by a traceback that refers to this frame
         self._schedule.collect(ready)
         for _ in range(len(ready)):
+            if not ready:  # a callback ran the loop itself, which nest_asyncio allows
+                break
             handle = ready.popleft()
             if handle._cancelled:
                 continue
