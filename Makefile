@@ -10,6 +10,7 @@
 # make bench-spark  resolve whole tables beside hand-written Spark plans, DuckDB and Polars; BENCH="--scale 0.1"
 # make bench-stream  resolve streams beside the floor, reading and writing alone
 # make lab     compare designs of timers and purgatories as the literature does; LAB=--quick for a short one
+# make docs    build the documentation site into build/site, every link checked
 # make clean   remove what the above made
 #
 # Each sets itself up in .venv. PYTHON=python3.12 names another interpreter (3.11 or newer).
@@ -21,7 +22,7 @@ COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd src/abeyance/*/*/
 COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
 
-.PHONY: demo demo-flights test test-compiled test-interpreted test-kafka test-asyncio check sanitize bench bench-spark bench-stream lab clean
+.PHONY: demo demo-flights test test-compiled test-interpreted test-kafka test-asyncio check sanitize bench bench-spark bench-stream lab docs clean
 .DELETE_ON_ERROR:
 
 $(VENV)/.run: $(SET_UP)
@@ -79,6 +80,15 @@ bench-stream: $(VENV)/.bench
 lab: $(VENV)/.run
 	@$(BIN)/abeyance lab run all $(LAB) --log examples/data/kafka-request-log --dir build/lab
 	@$(BIN)/abeyance lab report --dir build/lab
+
+$(VENV)/.docs: requirements/docs.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@touch $@
+
+docs: $(VENV)/.docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "docs: build/site/index.html (with search: $(BIN)/python -m mkdocs serve)"
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

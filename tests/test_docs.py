@@ -7,6 +7,7 @@ those over the small example tables are run. Commands over the example log are r
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
@@ -181,3 +182,11 @@ def test_the_readme_is_short_and_begins_with_what_runs() -> None:
     assert install[1].startswith("pip install abeyance")
     assert first[0] < 30
     assert len([line for line in first[1].splitlines() if line and not line.startswith("import")]) == 5
+
+
+@pytest.mark.parametrize("module", ["abeyance", "abeyance.aio", "abeyance.pipeline"])
+def test_every_public_name_is_in_the_reference(module: str) -> None:
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
+    named = {path.rpartition(".")[2] for path in re.findall(rf"^::: {re.escape(module)}\.(\S+)$", pages, re.MULTILINE)}
+    public = {name for name in importlib.import_module(module).__all__ if not name.startswith("__")}
+    assert public - named == set()

@@ -1,0 +1,31 @@
+"""For the site's reference: a method without a docstring has that of the class it comes from, as in `help()`.
+
+An extension of Griffe, which reads the sources for mkdocstrings; see mkdocs.yml. `Purgatory` needs it: the types of its
+methods are in one class, and what they do is in its base, which is compiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from griffe import Class, Extension, Module, Object
+
+
+class InheritDocstrings(Extension):  # type: ignore[misc, unused-ignore]  # Griffe is not among the checks
+    """Looks through every class of the package once it is read."""
+
+    def on_package(self, *, pkg: Module, **_: Any) -> None:
+        """Called by Griffe."""
+        _visit(pkg)
+
+
+def _visit(where: Object) -> None:
+    for member in where.members.values():
+        if member.is_alias:
+            continue
+        if isinstance(where, Class) and member.is_function and member.docstring is None:
+            member.docstring = next(
+                (base.members[member.name].docstring for base in where.mro() if member.name in base.members), None
+            )
+        if isinstance(member, Module | Class):
+            _visit(member)

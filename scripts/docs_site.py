@@ -1,0 +1,80 @@
+"""What the documentation site needs besides its pages. MkDocs calls these hooks; see mkdocs.yml.
+
+- Files of the repository that a page links to (`../examples/...`) come along, so the links work on the site too.
+- The reference of the command line is what `--help` prints.
+- A page that would load anything from elsewhere ends the build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import posixpath
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files, InclusionLevel
+
+ROOT = Path(__file__).resolve().parents[1]
+LINK = re.compile(r"(?<=\]\()([^)#\s:]+)")
+COMMANDS = "<!-- The site puts each command's --help here. -->"
+LOADED = re.compile(
+    r"""<(?:script|img|iframe)[^>]* src="?(?:https?:)?//|<link[^>]* rel="?(?:stylesheet|preconnect)"?[^>]*//"""
+)
+
+
+def _outside(page: str, link: str) -> str | None:
+    """The path from the repository's root of what a page of docs/ links to, where that is not below docs/."""
+    path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), link))
+    return None if path.startswith("docs/") else path
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the linked files."""
+    pages = list(files.documentation_pages())
+    found = (_outside(page.src_uri, link) for page in pages for link in LINK.findall(page.content_string))
+    for path in sorted({path for path in found if path is not None}):
+        if not (ROOT / path).is_file():
+            raise PluginError(f"a page links to {path}, which is no file of the repository")
+        files.append(File.generated(config, path, abs_src_path=str(ROOT / path), inclusion=InclusionLevel.NOT_IN_NAV))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Point links at the files that came along, and write the reference of the command line."""
+    here = page.file.src_uri
+
+    def rewritten(link: re.Match[str]) -> str:
+        path = _outside(here, link[0])
+        return link[0] if path is None else posixpath.relpath(path, posixpath.dirname(here) or ".")
+
+    if COMMANDS in markdown:
+        markdown = markdown.replace(COMMANDS, "\n\n".join(_commands()))
+    return LINK.sub(rewritten, markdown)
+
+
+def _commands() -> Iterator[str]:
+    """A section for each command: its help."""
+    os.environ |= {"ABEYANCE_PURE": "1", "COLUMNS": "90"}  # run from source, whatever is compiled
+    sys.path.insert(0, str(ROOT / "src"))
+    from abeyance.cli import _parser
+
+    parsers = [_parser()]
+    while parsers:
+        parser = parsers.pop(0)
+        yield f"## {parser.prog}\n\n```text\n{parser.format_help().rstrip()}\n```"
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                parsers = [*dict.fromkeys(action.choices.values()), *parsers]
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Refuse what comes from elsewhere."""
+    found = LOADED.search(output)
+    if found is not None:
+        raise PluginError(f"{page.file.src_uri} would load something from elsewhere: {found[0]}")
+    return output
