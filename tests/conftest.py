@@ -37,7 +37,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from abeyance.pipeline import spark_session
-    from abeyance.pipeline.jvm import how_it_ended
+    from abeyance.pipeline.spark.jvm import how_it_ended
 
     # Three partitions, so that what is meant to be distributed crosses from one to another.
     session = spark_session("local[2]", "abeyance tests", brief=True, config={"spark.sql.shuffle.partitions": "3"})

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from abeyance.pipeline import spark_session
-from abeyance.pipeline.session import SHUFFLE_PARTITIONS
+from abeyance.pipeline.spark.session import SHUFFLE_PARTITIONS
 from benchmarks.machine import load
 from benchmarks.spark import data
 from benchmarks.spark.processes import Cost

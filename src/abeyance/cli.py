@@ -18,7 +18,7 @@ from abeyance.errors import AbeyanceError
 from abeyance.lab import command as lab_command
 from abeyance.pipeline import command as pipeline_command
 from abeyance.pipeline import model_command, pending_command, replay_command, resolve_command, stream_command
-from abeyance.pipeline.java import find_java
+from abeyance.pipeline.spark.java import find_java
 
 _DESCRIPTION = """\
 Delayed operations: what waited, for what, how long, and what expired.

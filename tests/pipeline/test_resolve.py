@@ -21,12 +21,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance import pipeline
 from abeyance.engine.resolve import Staircases
-from abeyance.pipeline.chunks import chunks
 from abeyance.pipeline.resolver.first_look import GROUP, look_at, repeated_groups, sampled_watches
 from abeyance.pipeline.resolver.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample, cuts_once_a_partition
 from abeyance.pipeline.resolver.packing import KINDS, SHARDS, pack_events
 from abeyance.pipeline.resolver.reaching import first_reached
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, SchemaError, check_table
+from abeyance.pipeline.spark.chunks import chunks
 from pipeline.resolve_traces import (
     Deadline,
     Event,

@@ -88,7 +88,7 @@ def _run(args: argparse.Namespace) -> int:
 
     def spark() -> SparkSession:
         if not sessions:
-            from abeyance.pipeline.session import spark_session
+            from abeyance.pipeline.spark.session import spark_session
 
             sessions.append(spark_session(args.master, "abeyance lab", brief=True))
         return sessions[0]

@@ -14,7 +14,6 @@ from abeyance.errors import AbeyanceError
 if TYPE_CHECKING:
     from abeyance.pipeline.analysis import by_key, pending_over_time, pending_plot, summary, timeout_curve, waits
     from abeyance.pipeline.either import resolve
-    from abeyance.pipeline.java import find_java
     from abeyance.pipeline.job import AnalysisResult, analyze
     from abeyance.pipeline.kafka_log import KafkaRequestLog, read_kafka_request_log
     from abeyance.pipeline.replayer import Configuration, grid, replay, replay_pending
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
         read_kafka_replication,
     )
     from abeyance.pipeline.resolver import invalid_events, invalid_operations
-    from abeyance.pipeline.session import spark_session
+    from abeyance.pipeline.spark.java import find_java
+    from abeyance.pipeline.spark.session import spark_session
     from abeyance.pipeline.streaming import (
         BatchCounts,
         ParquetSink,
@@ -92,7 +92,7 @@ _HOMES: Final = {
     "by_key": "analysis",
     "compare_with_kafka": "replication",
     "end_of_input": "streaming",
-    "find_java": "java",
+    "find_java": "spark.java",
     "grid": "replayer",
     "high_watermarks": "replication",
     "invalid_events": "resolver",
@@ -107,7 +107,7 @@ _HOMES: Final = {
     "replay_pending": "replayer",
     "resolve": "either",
     "resolve_stream": "streaming",
-    "spark_session": "session",
+    "spark_session": "spark.session",
     "summary": "analysis",
     "timeout_curve": "analysis",
     "waits": "analysis",

@@ -115,8 +115,8 @@ def spark_for(
     """
     from pyspark.sql import SparkSession
 
-    from abeyance.pipeline.progress import Steps
-    from abeyance.pipeline.session import spark_session
+    from abeyance.pipeline.spark.progress import Steps
+    from abeyance.pipeline.spark.session import spark_session
 
     ours = SparkSession.getActiveSession() is None
     with Steps(quiet=args.quiet).step("starting Spark"):

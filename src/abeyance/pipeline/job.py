@@ -29,10 +29,10 @@ from abeyance.pipeline.analysis import (
 )
 from abeyance.pipeline.analysis.timeout_curve import CURVE_POINTS
 from abeyance.pipeline.kafka_log import KafkaRequestLog
-from abeyance.pipeline.progress import Steps
 from abeyance.pipeline.result_directory import check_target, new_result, write_marker
 from abeyance.pipeline.schemas import TABLES
-from abeyance.pipeline.spark_errors import explained
+from abeyance.pipeline.spark.errors import explained
+from abeyance.pipeline.spark.progress import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     find_logs(args.logs)
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import compare_with_kafka  # noqa: F401
-    from abeyance.pipeline.spark_errors import explained
+    from abeyance.pipeline.spark.errors import explained
 
     try:
         with terminate_as_interrupt(), spark_for(args, "abeyance model", brief=True) as spark, explained():

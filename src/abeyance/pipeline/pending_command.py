@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     checkpoint = _checkpoint(args.stream)
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import read_pending
-    from abeyance.pipeline.spark_errors import explained
+    from abeyance.pipeline.spark.errors import explained
 
     with terminate_as_interrupt(), spark_for(args, "abeyance pending", brief=True) as spark, explained():
         table = read_pending(spark, checkpoint)

@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
         find_logs(args.logs, instance=args.instance)
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import replay  # noqa: F401
-    from abeyance.pipeline.spark_errors import explained
+    from abeyance.pipeline.spark.errors import explained
 
     settings = _settings(args)
     try:

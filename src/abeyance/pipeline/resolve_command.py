@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         check_path(path)
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import resolve  # noqa: F401
-    from abeyance.pipeline.spark_errors import explained
+    from abeyance.pipeline.spark.errors import explained
 
     try:
         with terminate_as_interrupt(), spark_for(args, "abeyance resolve") as spark, explained():
@@ -96,9 +96,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _resolve(spark: SparkSession, args: argparse.Namespace) -> dict[str, int]:
     from abeyance.pipeline import invalid_events, invalid_operations, resolve
-    from abeyance.pipeline.progress import Steps
     from abeyance.pipeline.resolve_tables import events_from, operations_from
     from abeyance.pipeline.sources.files import file_format, read_files
+    from abeyance.pipeline.spark.progress import Steps
 
     operations, events = (
         read_files(spark, path, file_format(path, args.format)) for path in (args.operations, args.events)

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from abeyance.pipeline.progress import Steps
 from abeyance.pipeline.result_directory import new_result, write_marker
+from abeyance.pipeline.spark.progress import Steps
 
 __all__ = ["REPORT", "write_result"]
 

@@ -179,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import resolve  # noqa: F401
-    from abeyance.pipeline.spark_errors import explained
+    from abeyance.pipeline.spark.errors import explained
     from abeyance.pipeline.stream_run.lines import Lines
     from abeyance.pipeline.stream_run.run import run as run_stream
     from abeyance.pipeline.stream_run.watch import stop_when_asked

@@ -20,7 +20,7 @@ from abeyance.pipeline.replayer.kernel import pending_series, replayed
 from abeyance.pipeline.replayer.packing import PACKED, pack
 from abeyance.pipeline.replayer.traces import traces
 from abeyance.pipeline.schemas import REPLAYED, REPLAYED_PENDING
-from abeyance.pipeline.session import shuffle_partitions
+from abeyance.pipeline.spark.session import shuffle_partitions
 
 __all__ = ["replay", "replay_pending"]
 

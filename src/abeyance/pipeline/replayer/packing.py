@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from abeyance.pipeline.chunks import chunks
+from abeyance.pipeline.spark.chunks import chunks
 
 __all__ = ["PACKED", "Trace", "pack", "unpack"]
 

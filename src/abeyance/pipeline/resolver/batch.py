@@ -23,7 +23,7 @@ from abeyance.pipeline.resolver.packing import EVENTS, KINDS, PACKED, SEVERAL, S
 from abeyance.pipeline.resolver.reaching import REACHED, first_reached
 from abeyance.pipeline.resolver.validity import DEADLINE_US, valid_events, valid_operations
 from abeyance.pipeline.schemas import OPERATIONS, check_table
-from abeyance.pipeline.session import shuffle_partitions
+from abeyance.pipeline.spark.session import shuffle_partitions
 
 __all__ = ["resolve"]
 

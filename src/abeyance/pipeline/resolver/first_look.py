@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from abeyance.pipeline.chunks import chunks
 from abeyance.pipeline.resolver.hot_keys import IDENTITY, PLACE, in_sample
 from abeyance.pipeline.resolver.one_shuffle import part_of
 from abeyance.pipeline.resolver.packing import binary
+from abeyance.pipeline.spark.chunks import chunks
 
 __all__ = ["GROUP", "any_several", "look_at", "repeated_groups", "sampled_watches"]
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from abeyance.engine.resolve import Staircases
-from abeyance.pipeline.chunks import chunks, gathered
 from abeyance.pipeline.resolver.hot_keys import HotKeys, Integers
+from abeyance.pipeline.spark.chunks import chunks, gathered
 
 __all__ = [
     "EVENTS",

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from abeyance.engine.resolve import NEVER, Staircases
-from abeyance.pipeline.chunks import chunks
 from abeyance.pipeline.resolver.packing import EVENTS, KINDS, OPERATION
+from abeyance.pipeline.spark.chunks import chunks
 
 __all__ = ["REACHED", "first_reached"]
 

@@ -47,7 +47,7 @@ def start_with_connector(
     `given` are jars (files or folders, with commas between) or a Maven coordinate; without it, as the module's
     docstring says. Raises `ConnectorError` when none can be had, and what `spark_session` raises.
     """
-    from abeyance.pipeline.session import spark_session
+    from abeyance.pipeline.spark.session import spark_session
 
     tried: list[str] = []
     for settings in _given(given) if given else _ways(tried):

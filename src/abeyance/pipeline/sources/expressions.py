@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.spark_errors import in_one_line
+from abeyance.pipeline.spark.errors import in_one_line
 
 __all__ = ["fields_named", "forgiving"]
 

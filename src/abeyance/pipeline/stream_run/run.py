@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.session import SHUFFLE_PARTITIONS, shuffle_partitions
 from abeyance.pipeline.sources.kafka import check_topics
+from abeyance.pipeline.spark.session import SHUFFLE_PARTITIONS, shuffle_partitions
 from abeyance.pipeline.stream_run.description import claim
 from abeyance.pipeline.stream_run.inputs import Input, Kafka, open_input
 from abeyance.pipeline.stream_run.topic_sink import TopicSink

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import StreamingQueryException
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.spark_errors import in_one_line
+from abeyance.pipeline.spark.errors import in_one_line
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyance.pipeline.chunks import chunks
+from abeyance.pipeline.spark.chunks import chunks
 from abeyance.pipeline.streaming.clock import Mark
 from abeyance.pipeline.streaming.columns import column
 from abeyance.pipeline.streaming.layout import EVENTS, SET_ASIDE, WATCHES, What, mark_to, packed_rows, rows_to

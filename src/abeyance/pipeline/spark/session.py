@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.java import find_java
-from abeyance.pipeline.jvm import gateway_to_jvm, how_it_ended, last_words, without_tracebacks
+from abeyance.pipeline.spark.java import find_java
+from abeyance.pipeline.spark.jvm import gateway_to_jvm, how_it_ended, last_words, without_tracebacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ __all__ = ["SHUFFLE_PARTITIONS", "shuffle_partitions", "spark_session"]
 
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
-_LOG_OPTION: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('spark-log4j2.properties').as_uri()}"
+_LOG_OPTION: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
 
 # Nobody waits for a local JVM's answer while it collects, so it need not be the collector with the short pauses.

