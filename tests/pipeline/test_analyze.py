@@ -25,7 +25,7 @@ from abeyance.pipeline.result_directory import MARKER, is_result, new_result
 from abeyance.pipeline.schemas import ALL_INSTANCES, TABLES, check_table
 from pipeline.conftest import SHIPPED
 from pipeline.jvm import kill_jvm
-from pipeline.kafka_lines import fetch, line, produce
+from pipeline.request_log.kafka_lines import fetch, line, produce
 
 Counts = Counter[tuple[str, str]]
 

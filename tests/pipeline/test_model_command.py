@@ -12,13 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyance.cli import main
-from abeyance.pipeline.kafka_line import LineParser, topic_names
-from abeyance.pipeline.kafka_replication import facts
 from abeyance.pipeline.replication.comparison import OUTCOME, UNEXPLAINED
+from abeyance.pipeline.request_log.line import LineParser, topic_names
+from abeyance.pipeline.request_log.replication import facts
 from abeyance.pipeline.schemas import HIGH_WATERMARKS, PREDICTIONS, check_table
 from pipeline.conftest import SHIPPED
-from pipeline.kafka_lines import line
 from pipeline.page_checks import check_page
+from pipeline.request_log.kafka_lines import line
 
 DOCS = Path(__file__).parents[2] / "docs" / "model.md"
 TABLES = ["high_watermarks", "predictions", "explanations", "errors", "agreement", "outliers"]

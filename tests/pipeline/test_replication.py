@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance import pipeline
-from abeyance.pipeline.kafka_line import BadLineError, LineParser
-from abeyance.pipeline.kafka_replication import Fact, facts
 from abeyance.pipeline.replication.comparison import CLOCK, HANDLING, IN_SYNC, OUTCOME, UNEXPLAINED
 from abeyance.pipeline.replication.partition import Moved, Partition
+from abeyance.pipeline.request_log.line import BadLineError, LineParser
+from abeyance.pipeline.request_log.replication import Fact, facts
 from abeyance.pipeline.schemas import (
     HIGH_WATERMARKS,
     PREDICTIONS,
@@ -25,9 +25,9 @@ from abeyance.pipeline.schemas import (
     SchemaError,
     check_table,
 )
-from pipeline.kafka_lines import fetch, line, produce
+from pipeline.request_log.kafka_lines import fetch, line, produce
 
-OLD = Path(__file__).parent / "samples" / "kafka-2.6.3.log"
+OLD = Path(__file__).parent / "request_log" / "samples" / "kafka-2.6.3.log"
 SENT_US = 1_795_255_201_000_000  # of the made lines: 2026-11-21 10:00:01
 
 

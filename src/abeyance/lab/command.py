@@ -80,7 +80,7 @@ def _run(args: argparse.Namespace) -> int:
     if unknown:
         raise AbeyanceError(f"there is no experiment {unknown[0]!r}: it is one of {', '.join(EXPERIMENTS)}, or all")
     if args.log:
-        from abeyance.pipeline.log_files import find_logs
+        from abeyance.pipeline.request_log.files import find_logs
 
         find_logs(args.log)  # what is wrong with them is said before hours of work
     runner_module = _with_extra("abeyance.lab.runner")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from abeyance.pipeline.analysis import by_key, pending_over_time, pending_plot, summary, timeout_curve, waits
     from abeyance.pipeline.either import resolve
     from abeyance.pipeline.job import AnalysisResult, analyze
-    from abeyance.pipeline.kafka_log import KafkaRequestLog, read_kafka_request_log
     from abeyance.pipeline.replayer import Configuration, grid, replay, replay_pending
     from abeyance.pipeline.replication import (
         acks_all_produces,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         high_watermarks,
         read_kafka_replication,
     )
+    from abeyance.pipeline.request_log.tables import KafkaRequestLog, read_kafka_request_log
     from abeyance.pipeline.resolver import invalid_events, invalid_operations
     from abeyance.pipeline.spark.java import find_java
     from abeyance.pipeline.spark.session import spark_session
@@ -81,7 +81,7 @@ _HOMES: Final = {
     "AnalysisResult": "job",
     "BatchCounts": "streaming",
     "Configuration": "replayer",
-    "KafkaRequestLog": "kafka_log",
+    "KafkaRequestLog": "request_log.tables",
     "ParquetSink": "streaming",
     "StateError": "streaming",
     "TableSink": "streaming",
@@ -101,7 +101,7 @@ _HOMES: Final = {
     "pending_over_time": "analysis",
     "pending_plot": "analysis",
     "read_kafka_replication": "replication",
-    "read_kafka_request_log": "kafka_log",
+    "read_kafka_request_log": "request_log.tables",
     "read_pending": "streaming",
     "replay": "replayer",
     "replay_pending": "replayer",

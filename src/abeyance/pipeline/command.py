@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from abeyance.pipeline.log_files import chunks, find_logs
+from abeyance.pipeline.request_log.files import chunks, find_logs
 from abeyance.pipeline.result_directory import check_target
 from abeyance.pipeline.table_arguments import add_master, add_result
 

@@ -28,7 +28,7 @@ from abeyance.pipeline.analysis import (
     waits,
 )
 from abeyance.pipeline.analysis.timeout_curve import CURVE_POINTS
-from abeyance.pipeline.kafka_log import KafkaRequestLog
+from abeyance.pipeline.request_log.tables import KafkaRequestLog
 from abeyance.pipeline.result_directory import check_target, new_result, write_marker
 from abeyance.pipeline.schemas import TABLES
 from abeyance.pipeline.spark.errors import explained
@@ -37,7 +37,7 @@ from abeyance.pipeline.spark.progress import Steps
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from abeyance.pipeline.log_files import Paths
+    from abeyance.pipeline.request_log.files import Paths
 
 __all__ = ["AnalysisResult", "analyze"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.pipeline.command import spark_for, terminate_as_interrupt
-from abeyance.pipeline.log_files import find_logs
+from abeyance.pipeline.request_log.files import find_logs
 from abeyance.pipeline.result_directory import check_target
 from abeyance.pipeline.table_arguments import add_master, add_result
 

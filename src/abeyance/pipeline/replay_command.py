@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.command import spark_for, terminate_as_interrupt
 from abeyance.pipeline.durations import duration, duration_or
-from abeyance.pipeline.log_files import find_logs
+from abeyance.pipeline.request_log.files import find_logs
 from abeyance.pipeline.result_directory import check_target, is_result
 from abeyance.pipeline.table_arguments import add_deadline, add_master, add_result, add_tables, check_path
 
@@ -221,7 +221,7 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
 
 def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None, longest_ms: int) -> DataFrame:
     """Return operations of which it is known how they ended; by events, for as long as `longest_ms`."""
-    from abeyance.pipeline.kafka_groups import with_sync_limits
+    from abeyance.pipeline.request_log.groups import with_sync_limits
     from abeyance.pipeline.schemas import OPERATIONS
 
     if table is None:

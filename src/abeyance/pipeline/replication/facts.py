@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from abeyance.pipeline.kafka_line import ApiRequest, BadLineError
-from abeyance.pipeline.kafka_log import KafkaRequestLog, Survey
-from abeyance.pipeline.kafka_replication import facts
-from abeyance.pipeline.kafka_requests import requests
-from abeyance.pipeline.log_files import Chunk, Paths
+from abeyance.pipeline.request_log.files import Chunk, Paths
+from abeyance.pipeline.request_log.line import ApiRequest, BadLineError
+from abeyance.pipeline.request_log.replication import facts
+from abeyance.pipeline.request_log.requests import requests
+from abeyance.pipeline.request_log.tables import KafkaRequestLog, Survey
 from abeyance.pipeline.schemas import REPLICATION
 
 __all__ = ["read_kafka_replication"]

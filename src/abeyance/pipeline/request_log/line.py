@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
-from abeyance.pipeline.kafka_text import is_text, text_request
+from abeyance.pipeline.request_log.text import is_text, text_request
 
 __all__ = ["ApiRequest", "BadLineError", "LineParser", "excerpt", "topic_names"]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from abeyance.pipeline.kafka_line import ApiRequest, BadLineError, LineParser, topic_names
-from abeyance.pipeline.kafka_operation import COMPLETED, DELAYABLE, EXPIRED, Operation, operation
-from pipeline.kafka_lines import fetch, line, produce
+from abeyance.pipeline.request_log.line import ApiRequest, BadLineError, LineParser, topic_names
+from abeyance.pipeline.request_log.operation import COMPLETED, DELAYABLE, EXPIRED, Operation, operation
+from pipeline.request_log.kafka_lines import fetch, line, produce
 
 Parsed = list[tuple[ApiRequest, Operation]]
 

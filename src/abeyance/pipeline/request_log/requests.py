@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from zoneinfo import ZoneInfo
 
-from abeyance.pipeline.kafka_line import ApiRequest, BadLineError, LineParser
-from abeyance.pipeline.log_files import Chunk, DamagedFileError, LongLineError, read_lines
+from abeyance.pipeline.request_log.files import Chunk, DamagedFileError, LongLineError, read_lines
+from abeyance.pipeline.request_log.line import ApiRequest, BadLineError, LineParser
 
 __all__ = ["requests"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from abeyance.pipeline.kafka_line import ApiRequest, BadLineError
+from abeyance.pipeline.request_log.line import ApiRequest, BadLineError
 
 __all__ = ["integer", "is_raft", "items", "milliseconds", "replica_id", "text", "topic_name"]
 

@@ -11,11 +11,13 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline import KafkaRequestLog, kafka_log, log_files, read_kafka_request_log
+from abeyance.pipeline import KafkaRequestLog, read_kafka_request_log
+from abeyance.pipeline.request_log import files as log_files
+from abeyance.pipeline.request_log import tables as log_tables
 from abeyance.pipeline.schemas import OBSERVED, REJECTED, check_table
-from pipeline.kafka_lines import fetch, line, produce
+from pipeline.request_log.kafka_lines import fetch, line, produce
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 SAMPLES = Path(__file__).parent / "samples"
 
 
@@ -131,10 +133,10 @@ def test_a_large_file_is_read_in_pieces_with_true_line_numbers(
 ) -> None:
     lines = [produce(timeout_ms=number) if number % 50 else b"bad" for number in range(1, 1001)]
     file = put(tmp_path / "b" / "kafka-request.log", *lines)
-    monkeypatch.setattr(kafka_log, "chunks", lambda files: log_files.chunks(files, 9_973))
+    monkeypatch.setattr(log_tables, "chunks", lambda files: log_files.chunks(files, 9_973))
     # In the driver, and as a Spark job.
     for limit in (1 << 30, 0):
-        monkeypatch.setattr(kafka_log, "_DRIVER_SURVEY_BYTES", limit)
+        monkeypatch.setattr(log_tables, "_DRIVER_SURVEY_BYTES", limit)
         log = KafkaRequestLog(spark, file)
         assert len(log.survey.chunks) > 30
         assert log.survey.requests == 980
@@ -151,7 +153,7 @@ def test_survey_by_spark_finds_the_same_topics(
         topics = [{"topicId": f"id{number}", "name": f"topic{number}"}]
         put(tmp_path / f"b{number}" / "kafka-request.log", line("METADATA", "", {"topics": topics}))
     here = KafkaRequestLog(spark, tmp_path).survey
-    monkeypatch.setattr(kafka_log, "_DRIVER_SURVEY_BYTES", 0)
+    monkeypatch.setattr(log_tables, "_DRIVER_SURVEY_BYTES", 0)
     assert KafkaRequestLog(spark, tmp_path).survey == here
     assert here.topics["id3"] == "topic3"
 

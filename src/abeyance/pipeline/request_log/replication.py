@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from abeyance.pipeline.kafka_body import integer, is_raft, items, replica_id, topic_name
-from abeyance.pipeline.kafka_line import ApiRequest, BadLineError
-from abeyance.pipeline.kafka_operation import operation
+from abeyance.pipeline.request_log.body import integer, is_raft, items, replica_id, topic_name
+from abeyance.pipeline.request_log.line import ApiRequest, BadLineError
+from abeyance.pipeline.request_log.operation import operation
 
 __all__ = ["Fact", "facts"]
 

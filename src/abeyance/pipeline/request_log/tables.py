@@ -21,17 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows i
 from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.kafka_line import (
-    KNOWN_TOPICS,
-    MARKER,
-    ApiRequest,
-    BadLineError,
-    excerpt,
-    topic_names,
-)
-from abeyance.pipeline.kafka_operation import DELAYABLE, operation
-from abeyance.pipeline.kafka_requests import requests
-from abeyance.pipeline.log_files import (
+from abeyance.pipeline.request_log.files import (
     Chunk,
     DamagedFileError,
     LogFile,
@@ -40,6 +30,16 @@ from abeyance.pipeline.log_files import (
     find_logs,
     read_lines,
 )
+from abeyance.pipeline.request_log.line import (
+    KNOWN_TOPICS,
+    MARKER,
+    ApiRequest,
+    BadLineError,
+    excerpt,
+    topic_names,
+)
+from abeyance.pipeline.request_log.operation import DELAYABLE, operation
+from abeyance.pipeline.request_log.requests import requests
 from abeyance.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
 
 if TYPE_CHECKING:

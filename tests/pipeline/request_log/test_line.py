@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyance.pipeline.kafka_line import BadLineError, LineParser, excerpt, topic_names
-from abeyance.pipeline.kafka_operation import DELAYABLE, operation
+from abeyance.pipeline.request_log.line import BadLineError, LineParser, excerpt, topic_names
+from abeyance.pipeline.request_log.operation import DELAYABLE, operation
 from pipeline.conftest import shipped_lines
-from pipeline.kafka_lines import line, produce
+from pipeline.request_log.kafka_lines import line, produce
 
 
 def moment(text: str) -> int:

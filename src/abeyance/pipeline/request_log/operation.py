@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from abeyance.pipeline.kafka_body import integer, is_raft, items, milliseconds, replica_id, text, topic_name
-from abeyance.pipeline.kafka_line import ApiRequest, BadLineError
+from abeyance.pipeline.request_log.body import integer, is_raft, items, milliseconds, replica_id, text, topic_name
+from abeyance.pipeline.request_log.line import ApiRequest, BadLineError
 
 __all__ = ["COMPLETED", "DELAYABLE", "EARLY_MS", "EXPIRED", "Operation", "operation"]
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline import log_files
-from abeyance.pipeline.log_files import (
+from abeyance.pipeline.request_log import files as log_files
+from abeyance.pipeline.request_log.files import (
     Chunk,
     DamagedFileError,
     LogFile,
@@ -116,7 +116,7 @@ def test_what_cannot_be_found_is_one_line(tmp_path: Path) -> None:
 def test_an_unreadable_file_is_one_line(tmp_path: Path) -> None:
     file = put(tmp_path / "kafka-request.log")
     file.chmod(0)
-    program = f"from abeyance.pipeline.log_files import find_logs; find_logs({str(file)!r})"
+    program = f"from abeyance.pipeline.request_log.files import find_logs; find_logs({str(file)!r})"
     command = [sys.executable, "-c", program]
     if os.geteuid() == 0:
         # Root reads everything, unless it gives up that one right.
