@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from abeyance.cli import main
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline import analyze
-from abeyance.pipeline.result_directory import MARKER, is_result, new_result
+from abeyance.pipeline.results.directory import MARKER, is_result, new_result
 from abeyance.pipeline.schemas import ALL_INSTANCES, TABLES, check_table
 from pipeline.conftest import SHIPPED
 from pipeline.jvm import kill_jvm

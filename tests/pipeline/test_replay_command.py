@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyance import pipeline
 from abeyance.cli import main
 from abeyance.pipeline.request_log.groups import with_sync_limits
-from abeyance.pipeline.result_directory import MARKER, write_marker
+from abeyance.pipeline.results.directory import MARKER, write_marker
 from abeyance.pipeline.schemas import OBSERVED
 from pipeline.long_known import Known
 from pipeline.page_checks import check_page

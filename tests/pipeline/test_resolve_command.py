@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from abeyance.cli import main
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.resolve_tables import events_from, operations_from
-from abeyance.pipeline.result_directory import MARKER
+from abeyance.pipeline.results.directory import MARKER
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, SchemaError, check_table
 from pipeline.orders import MAPPING, write_orders
 

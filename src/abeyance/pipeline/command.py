@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from abeyance.pipeline.request_log.files import chunks, find_logs
-from abeyance.pipeline.result_directory import check_target
+from abeyance.pipeline.results.directory import check_target
 from abeyance.pipeline.table_arguments import add_master, add_result
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from abeyance.pipeline.analysis import (
 )
 from abeyance.pipeline.analysis.timeout_curve import CURVE_POINTS
 from abeyance.pipeline.request_log.tables import KafkaRequestLog
-from abeyance.pipeline.result_directory import check_target, new_result, write_marker
+from abeyance.pipeline.results.directory import check_target, new_result, write_marker
 from abeyance.pipeline.schemas import TABLES
 from abeyance.pipeline.spark.errors import explained
 from abeyance.pipeline.spark.progress import Steps

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.pipeline.command import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs
-from abeyance.pipeline.result_directory import check_target
+from abeyance.pipeline.results.directory import check_target
 from abeyance.pipeline.table_arguments import add_master, add_result
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _model(spark: SparkSession, args: argparse.Namespace) -> Path:
     from abeyance.pipeline import compare_with_kafka, high_watermarks, read_kafka_replication
     from abeyance.pipeline.replication import summaries
     from abeyance.pipeline.report.model_page import write_model_report
-    from abeyance.pipeline.result_tables import write_result
+    from abeyance.pipeline.results.tables import write_result
 
     replication = read_kafka_replication(spark, args.logs, timezone=args.timezone).persist()
     watermarks = high_watermarks(replication, min_insync_replicas=args.min_insync_replicas).persist()

@@ -14,7 +14,7 @@ from abeyance.errors import AbeyanceError
 from abeyance.pipeline.command import spark_for, terminate_as_interrupt
 from abeyance.pipeline.durations import duration, duration_or
 from abeyance.pipeline.request_log.files import find_logs
-from abeyance.pipeline.result_directory import check_target, is_result
+from abeyance.pipeline.results.directory import check_target, is_result
 from abeyance.pipeline.table_arguments import add_deadline, add_master, add_result, add_tables, check_path
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
 
     from abeyance.pipeline import replay, replay_pending, what_if
     from abeyance.pipeline.report.replay_page import write_replay_report
-    from abeyance.pipeline.result_tables import write_result
+    from abeyance.pipeline.results.tables import write_result
 
     timeouts = {setting.timeout_ms for setting in settings if setting.timeout_ms is not None}.union(_LADDER_MS)
     operations = _operations(spark, args, table, max(timeouts))

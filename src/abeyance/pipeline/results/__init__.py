@@ -1,0 +1,1 @@
+"""Directories and tables that appear whole, or not at all."""
