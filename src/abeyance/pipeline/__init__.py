@@ -13,7 +13,6 @@ from abeyance.errors import AbeyanceError
 
 if TYPE_CHECKING:
     from abeyance.pipeline.analysis import by_key, pending_over_time, pending_plot, summary, timeout_curve, waits
-    from abeyance.pipeline.either import resolve
     from abeyance.pipeline.job import AnalysisResult, analyze
     from abeyance.pipeline.replayer import Configuration, grid, replay, replay_pending
     from abeyance.pipeline.replication import (
@@ -23,10 +22,8 @@ if TYPE_CHECKING:
         read_kafka_replication,
     )
     from abeyance.pipeline.request_log.tables import KafkaRequestLog, read_kafka_request_log
-    from abeyance.pipeline.resolver import invalid_events, invalid_operations
-    from abeyance.pipeline.spark.java import find_java
-    from abeyance.pipeline.spark.session import spark_session
-    from abeyance.pipeline.streaming import (
+    from abeyance.pipeline.resolver.either import resolve
+    from abeyance.pipeline.resolver.streams import (
         BatchCounts,
         ParquetSink,
         StateError,
@@ -38,6 +35,9 @@ if TYPE_CHECKING:
         read_pending,
         resolve_stream,
     )
+    from abeyance.pipeline.resolver.tables import invalid_events, invalid_operations
+    from abeyance.pipeline.spark.java import find_java
+    from abeyance.pipeline.spark.session import spark_session
     from abeyance.pipeline.whatif import what_if
 
 __all__ = [
@@ -79,34 +79,34 @@ __all__ = [
 
 _HOMES: Final = {
     "AnalysisResult": "job",
-    "BatchCounts": "streaming",
+    "BatchCounts": "resolver.streams",
     "Configuration": "replayer",
     "KafkaRequestLog": "request_log.tables",
-    "ParquetSink": "streaming",
-    "StateError": "streaming",
-    "TableSink": "streaming",
+    "ParquetSink": "resolver.streams",
+    "StateError": "resolver.streams",
+    "TableSink": "resolver.streams",
     "acks_all_produces": "replication",
     "analyze": "job",
-    "aside_of": "streaming",
-    "batch_counts": "streaming",
+    "aside_of": "resolver.streams",
+    "batch_counts": "resolver.streams",
     "by_key": "analysis",
     "compare_with_kafka": "replication",
-    "end_of_input": "streaming",
+    "end_of_input": "resolver.streams",
     "find_java": "spark.java",
     "grid": "replayer",
     "high_watermarks": "replication",
-    "invalid_events": "resolver",
-    "invalid_operations": "resolver",
-    "outcomes_of": "streaming",
+    "invalid_events": "resolver.tables",
+    "invalid_operations": "resolver.tables",
+    "outcomes_of": "resolver.streams",
     "pending_over_time": "analysis",
     "pending_plot": "analysis",
     "read_kafka_replication": "replication",
     "read_kafka_request_log": "request_log.tables",
-    "read_pending": "streaming",
+    "read_pending": "resolver.streams",
     "replay": "replayer",
     "replay_pending": "replayer",
-    "resolve": "either",
-    "resolve_stream": "streaming",
+    "resolve": "resolver.either",
+    "resolve_stream": "resolver.streams",
     "spark_session": "spark.session",
     "summary": "analysis",
     "timeout_curve": "analysis",

@@ -86,7 +86,7 @@ def _checkpoint(given: str) -> str:
 def _json_lines(table: DataFrame) -> Iterator[str]:
     from pyspark.sql import functions as F  # noqa: N812
 
-    from abeyance.pipeline.streaming.aside import TIME_FORMAT
+    from abeyance.pipeline.resolver.streams.aside import TIME_FORMAT
 
     options = {"timestampFormat": TIME_FORMAT}
     for row in table.select(F.to_json(F.struct(*table.columns), options)).toLocalIterator():

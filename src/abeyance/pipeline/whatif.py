@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from abeyance.pipeline.analysis.ranked import PERCENTILES, rank, with_all_instances
-from abeyance.pipeline.resolver import resolve
+from abeyance.pipeline.resolver.tables import resolve
 from abeyance.pipeline.schemas import OBSERVED, WHAT_IF, check_table
 
 __all__ = ["what_if"]

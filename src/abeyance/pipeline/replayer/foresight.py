@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance.pipeline.resolver import resolve
-from abeyance.pipeline.resolver.first_look import look_at, repeated_groups
-from abeyance.pipeline.resolver.validity import valid_operations
+from abeyance.pipeline.resolver.tables import resolve
+from abeyance.pipeline.resolver.tables.first_look import look_at, repeated_groups
+from abeyance.pipeline.resolver.tables.validity import valid_operations
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
 
 __all__ = ["watched_for"]

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.pipeline.replication.high_watermarks import high_watermarks
 from abeyance.pipeline.replication.produces import acks_all_produces
-from abeyance.pipeline.resolver import resolve
+from abeyance.pipeline.resolver.tables import resolve
 from abeyance.pipeline.schemas import EVENTS, PREDICTIONS
 
 __all__ = ["CLOCK", "EXPIRY", "HANDLING", "IN_SYNC", "OUTCOME", "UNEXPLAINED", "compare_with_kafka"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from abeyance.pipeline.streaming import BatchCounts
+    from abeyance.pipeline.resolver.streams import BatchCounts
 
 __all__ = ["Lines"]
 
@@ -34,7 +34,7 @@ class Lines:
 
     def look(self, query: StreamingQuery) -> None:
         """Read on in the query's progress."""
-        from abeyance.pipeline.streaming import batch_counts
+        from abeyance.pipeline.resolver.streams import batch_counts
 
         latest = query.lastProgress
         if latest is None or latest.batchId <= self._last:

@@ -15,8 +15,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from abeyance.pipeline.resolver.streams.aside import TIME_FORMAT
 from abeyance.pipeline.schemas import OUTCOMES
-from abeyance.pipeline.streaming.aside import TIME_FORMAT
 
 __all__ = ["TopicSink", "outcome_records"]
 

@@ -1,0 +1,59 @@
+"""`resolve`, for tables that are there whole and for streams alike."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from pyspark.sql import DataFrame
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.resolver import streams, tables
+from abeyance.pipeline.resolver.streams.options import Deadline, Time
+from abeyance.pipeline.resolver.tables.hot_keys import Sample
+
+__all__ = ["How", "resolve"]
+
+
+class How(TypedDict, total=False):
+    """What `resolve` takes besides its tables."""
+
+    deadline: Deadline
+    # of tables that are there whole
+    unique_ids: bool
+    sample: Sample
+    # of streams
+    lateness: float | timedelta
+    time: Time
+    tick: float | timedelta | None
+    end_of_input: str | Path | None
+    forget_after: float | timedelta | None
+    shards: int
+
+
+def resolve(operations: DataFrame, events: DataFrame, **how: Unpack[How]) -> DataFrame:
+    """Return the outcome of every operation (`schemas.OUTCOMES`): completed or expired, when, and after what wait.
+
+    An operation completes at the first time from its `start` to `start + timeout_ms`, both included, at which `all` or
+    `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
+    expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late.
+
+    Of tables that are there whole it is `abeyance.pipeline.resolver.tables.resolve`, which takes `deadline`,
+    `unique_ids` and `sample`; see there. Of two streams it is the outcomes of `abeyance.pipeline.resolve_stream`,
+    which takes `deadline`, `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`; rows set aside are
+    then counted (`batch_counts`) and not kept: use `resolve_stream` to have them.
+
+    Raises `AbeyanceError` for one of each kind, `SchemaError` for a table without the columns needed, ValueError for
+    another value, TypeError for what the other kind takes.
+    """
+    given: dict[str, Any] = dict(how)
+    if operations.isStreaming and events.isStreaming:
+        return streams.outcomes_of(streams.resolve_stream(operations, events, **given))
+    if operations.isStreaming or events.isStreaming:
+        name, other = ("operations", "events") if events.isStreaming else ("events", "operations")
+        raise AbeyanceError(
+            f"{other} is a stream and {name} is not: read both with spark.readStream, or both with spark.read "
+            "(a stream reads a table that is there whole, too, with trigger(availableNow=True))"
+        )
+    return tables.resolve(operations, events, **given)

@@ -1,0 +1,25 @@
+"""Complete or expire on Structured Streaming: a shard is a purgatory (laws O1-O4 within the stated lateness)."""
+
+from abeyance.pipeline.resolver.streams.end import end_of_input
+from abeyance.pipeline.resolver.streams.parquet_sink import ParquetSink
+from abeyance.pipeline.resolver.streams.pending import PENDING_WATCHES, read_pending
+from abeyance.pipeline.resolver.streams.plan import ANSWERS, ASIDE, aside_of, outcomes_of, resolve_stream
+from abeyance.pipeline.resolver.streams.progress import BatchCounts, batch_counts
+from abeyance.pipeline.resolver.streams.state import StateError
+from abeyance.pipeline.resolver.streams.table_sink import TableSink
+
+__all__ = [
+    "ANSWERS",
+    "ASIDE",
+    "PENDING_WATCHES",
+    "BatchCounts",
+    "ParquetSink",
+    "StateError",
+    "TableSink",
+    "aside_of",
+    "batch_counts",
+    "end_of_input",
+    "outcomes_of",
+    "read_pending",
+    "resolve_stream",
+]

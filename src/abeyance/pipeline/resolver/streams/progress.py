@@ -1,0 +1,87 @@
+"""What a batch did, from the figures that travel with the answers: counts, the watermark, the size of the state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import LongType, StructField, StructType
+
+from abeyance.pipeline.resolver.reasons import DUPLICATE
+from abeyance.pipeline.resolver.streams.aside import LATE
+from abeyance.pipeline.resolver.streams.clock import START
+
+__all__ = ["STANDING", "BatchCounts", "batch_counts", "observed"]
+
+STANDING: Final = StructType([StructField(name, LongType()) for name in ("pending", "watermark", "state_bytes")])
+"""How a shard stands after a batch: `layout.STATUS`."""
+
+_NAME: Final = "abeyance"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class BatchCounts:
+    """What one batch did. `late`, `duplicates` and `invalid` are rows set aside; `pending` are watches, after it."""
+
+    batch: int
+    rows: int
+    """Rows read of all sources, ticks among them."""
+    rows_per_second: float
+    completed: int
+    expired: int
+    late: int
+    duplicates: int
+    invalid: int
+    pending: int
+    watermark: datetime | None
+    """None while one of the tables has not been heard of."""
+    state_bytes: int
+
+
+def observed(answered: DataFrame) -> DataFrame:
+    """Count what passes, and let go of the rows that are there only to be counted."""
+    reason = F.col("reason")
+    late, duplicate = reason.startswith(LATE), reason.startswith(DUPLICATE)
+    figures = {
+        "completed": _count(F.col("outcome") == "completed"),
+        "expired": _count(F.col("outcome") == "expired"),
+        "late": _count(late),
+        "duplicates": _count(duplicate),
+        "invalid": _count(~late & ~duplicate),
+        "pending": F.sum("pending"),
+        "watermark": F.max("watermark"),
+        "state_bytes": F.sum("state_bytes"),
+    }
+    counted = answered.observe(_NAME, *(figure.alias(name) for name, figure in figures.items()))
+    return counted.where(F.col("pending").isNull())
+
+
+def batch_counts(progress: Any) -> BatchCounts | None:
+    """Read what a batch did from a query's `lastProgress` (or a listener's); None where it tells nothing of ours."""
+    figures = None if progress is None else progress.observedMetrics.get(_NAME)
+    if figures is None or figures["pending"] is None:
+        return None
+    found = figures.asDict()
+    return BatchCounts(
+        batch=progress.batchId,
+        rows=progress.numInputRows,
+        rows_per_second=progress.processedRowsPerSecond,
+        **found | {"watermark": _time(found["watermark"])},
+    )
+
+
+def _count(which: Column) -> Column:
+    return F.count(F.when(which, F.lit(1)))
+
+
+def _time(watermark_us: int) -> datetime | None:
+    if watermark_us == START:
+        return None
+    try:
+        return _EPOCH + timedelta(microseconds=watermark_us)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if watermark_us > 0 else datetime.min.replace(tzinfo=UTC)

@@ -1,0 +1,115 @@
+"""The map side, on Arrow batches in Spark's Python workers: rows become a few binary values, one a *shard* and chunk.
+
+So Spark shuffles and sorts thousands of values in place of millions of rows. The events of a chunk are reduced to the
+steps of their staircases first (see engine.resolve), four 64-bit integers each, sorted; operations are written as Arrow
+record batches, text and all. `order` tells the shard and what is packed: see `PACKED`.
+
+Memory: a chunk, three times while it is packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from abeyance.engine.resolve import Staircases
+from abeyance.pipeline.resolver.tables.hot_keys import HotKeys, Integers
+from abeyance.pipeline.spark.chunks import chunks, gathered
+
+__all__ = [
+    "EVENTS",
+    "KINDS",
+    "OPERATION",
+    "PACKED",
+    "SEVERAL",
+    "SHARDS",
+    "SINGLE",
+    "binary",
+    "pack_events",
+    "pack_operations",
+]
+
+SHARDS: Final = 1024
+"""Shards are many, so that the events of one are few."""
+
+PACKED: Final = "order long, cuts long, packed binary"
+"""`order`: `KINDS` times the shard, and one of the three below. `cuts`: the fingerprint of the cuts that were used."""
+KINDS: Final = 3
+EVENTS, SINGLE, SEVERAL = range(KINDS)  # operations with one watch, with several
+
+OPERATION: Final = pa.schema(
+    {
+        "instance": pa.string(),
+        "op_id": pa.string(),
+        "kind": pa.string(),
+        "start_us": pa.int64(),
+        "deadline_us": pa.int64(),
+        "combine": pa.int32(),  # 0 for an only watch, else how many have to be reached, negative for any of them
+        "required": pa.int64(),
+        "identity": pa.int64(),
+        "place": pa.int64(),
+    }
+)
+"""A row a watch of an operation. `place` and `identity` are its key: see hot_keys."""
+
+_SHARD_BITS: Final = 10
+# The least place of each shard but the first: a shard is the uppermost bits of a place, which is signed.
+_FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS)
+
+
+def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """(place, identity, progress, at_us, cuts) -> PACKED."""
+    hot: HotKeys | None = None
+    for some in gathered(batches):
+        hot = hot or HotKeys.read(some[0].column("cuts"))
+        steps = Staircases(hot.cut_events(_rows(some)).ravel().data).steps
+        firsts = np.searchsorted(np.frombuffer(steps, np.int64)[::4], _FIRST_PLACES)
+        lengths = np.diff(firsts, prepend=0, append=len(steps) // 4)
+        shards = np.flatnonzero(lengths)
+        yield _packed(shards * KINDS + EVENTS, binary(lengths[shards] * 32, steps), hot)
+
+
+def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """(OPERATION, cuts) -> PACKED."""
+    hot: HotKeys | None = None
+    for chunk in chunks(batches):
+        hot = hot or HotKeys.read(chunk.column("cuts"))
+        place = chunk.column("place").to_numpy().copy()
+        hot.cut_operations(place, chunk.column("identity").to_numpy(), chunk.column("required").to_numpy())
+        kind = np.where(chunk.column("combine").to_numpy() == 0, SINGLE, SEVERAL)
+        order = ((place >> (64 - _SHARD_BITS)) + SHARDS // 2) * KINDS + kind
+        sorting = np.argsort(order.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
+        columns = [*(chunk.column(name) for name in OPERATION.names[:-1]), pa.array(place)]
+        rows = pa.RecordBatch.from_arrays(columns, OPERATION.names).cast(OPERATION).take(pa.array(sorting))
+        orders, firsts = np.unique(order[sorting], return_index=True)
+        lengths = np.diff(firsts, append=len(order))
+        values = [some.serialize() for some in map(rows.slice, firsts.tolist(), lengths.tolist())]
+        yield _packed(orders, binary([value.size for value in values], b"".join(values)), hot)
+
+
+def _rows(batches: Sequence[pa.RecordBatch]) -> Integers:
+    """Join the first four columns of the batches as rows, each value copied once."""
+    rows = np.empty((sum(batch.num_rows for batch in batches), 4), np.int64)
+    end = 0
+    for batch in batches:
+        begin, end = end, end + batch.num_rows
+        for n in range(4):
+            rows[begin:end, n] = batch.column(n).to_numpy()
+    return rows
+
+
+def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:
+    """Return the values, which stand one after the other in a buffer, so many bytes long, as an array."""
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(values)]
+    )
+
+
+def _packed(order: Integers, packed: pa.Array, hot: HotKeys) -> pa.RecordBatch:
+    cuts = np.full(len(order), hot.fingerprint())
+    return pa.record_batch({"order": pa.array(order), "cuts": pa.array(cuts), "packed": packed})

@@ -1,0 +1,452 @@
+"""One trace, three engines: brute force, the purgatory on a virtual clock, Spark batch. Equal outcomes, row by row."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyance import pipeline
+from abeyance.engine.resolve import Staircases
+from abeyance.pipeline.resolver.tables.first_look import GROUP, look_at, repeated_groups, sampled_watches
+from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample, cuts_once_a_partition
+from abeyance.pipeline.resolver.tables.packing import KINDS, SHARDS, pack_events
+from abeyance.pipeline.resolver.tables.reaching import first_reached
+from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, SchemaError, check_table
+from abeyance.pipeline.spark.chunks import chunks
+from pipeline.resolve_traces import (
+    Deadline,
+    Event,
+    Op,
+    Outcomes,
+    Trace,
+    Watch,
+    by_brute_force,
+    by_purgatory,
+    some_traces,
+    variety,
+)
+from pipeline.trace_tables import EPOCH, EPOCH_US, event_row, events_table, operation_row, operations_table, tables
+
+# Every key with two rows or more is hot, and is cut at each of them; many cuts then coincide.
+ALL_HOT = Sample(fraction=1.0, piece=1)
+
+
+def by_spark(outcomes: DataFrame) -> dict[str, Outcomes]:
+    """What Spark found, by instance; and each row once (O4), with a wait that agrees with its time."""
+    check_table(outcomes, OUTCOMES, "outcomes")
+    assert outcomes.columns == OUTCOMES.fieldNames()
+    found: dict[str, Outcomes] = {}
+    columns = outcomes.withColumn("at", F.unix_micros("at")).toPandas().to_dict("list")
+    for instance, op_id, outcome, at in zip(
+        columns["instance"], columns["op_id"], columns["outcome"], columns["at"], strict=True
+    ):
+        ends = found.setdefault(instance, {})
+        assert op_id not in ends, f"O4: {instance} {op_id} has two outcomes"
+        ends[op_id] = (outcome, at - EPOCH_US)
+    return found
+
+
+@cache
+def traces() -> list[Trace]:
+    return some_traces(3000, seed=20261121)
+
+
+def test_the_traces_hold_what_the_laws_speak_of() -> None:
+    seen = variety(traces(), "inclusive")
+    assert min(seen.values()) > 100, seen
+
+
+@pytest.mark.parametrize("deadline", ["inclusive", "exclusive"])
+def test_o1_o2_o3_the_purgatory_equals_brute_force(deadline: Deadline) -> None:
+    for trace in traces():
+        assert by_purgatory(trace, deadline) == by_brute_force(trace, deadline), trace
+
+
+@pytest.mark.parametrize(
+    ("deadline", "sample"),
+    [("inclusive", ALL_HOT), ("exclusive", DEFAULT_SAMPLE)],
+    ids=["inclusive, every key is cut", "exclusive, none is"],
+)
+def test_o1_to_o4_spark_equals_brute_force(spark: SparkSession, deadline: Deadline, sample: Sample) -> None:
+    operations, events = tables(spark, traces())
+    found = by_spark(operations.transform(pipeline.resolve, events, deadline=deadline, sample=sample))
+    for number, trace in enumerate(traces()):
+        assert found[f"t{number}"] == by_brute_force(trace, deadline), trace
+
+
+# -- hot keys ------------------------------------------------------------------------------------------------------
+
+
+def hot_traces() -> dict[str, Trace]:
+    """One key with all the rows of its instance, in the shapes that are hard to cut or to reduce."""
+    dice = random.Random(3)
+    numbers = range(500)
+    shapes = {
+        "one value repeated": [Event("hot", dice.randrange(10**6), 5) for _ in numbers],
+        "mostly one value": [Event("hot", dice.randrange(10**6), dice.choice([5, 5, n])) for n in numbers],
+        "the greater the later": [Event("hot", n * 2000, n) for n in numbers],
+        "the greater the earlier": [Event("hot", n * 2000, -n) for n in numbers],
+        "at random": [Event("hot", dice.randrange(10**6), dice.randrange(1000)) for _ in numbers],
+    }
+    made = {}
+    for shape, events in shapes.items():
+        levels = [event.progress for event in events] + [5] * 150
+        ops = [
+            Op(f"op-{n}", dice.randrange(10**6), dice.randrange(100), (Watch("hot", dice.choice(levels)),), "all")
+            for n in range(300)
+        ]
+        made[shape] = Trace(ops, events)
+    return made
+
+
+@cache
+def hot_outcomes(shape: str) -> Outcomes:
+    return by_brute_force(hot_traces()[shape], "inclusive")
+
+
+def test_cutting_hot_keys_changes_no_outcome_nor_does_a_sample_that_misses_them(spark: SparkSession) -> None:
+    made = hot_traces()
+    operations = operations_table(
+        spark, [operation_row(op, shape) for shape, trace in made.items() for op in trace.operations]
+    )
+    events = events_table(spark, [event_row(event, shape) for shape, trace in made.items() for event in trace.events])
+    cut = by_spark(pipeline.resolve(operations, events, unique_ids=True, sample=Sample(fraction=0.2, piece=10)))
+    whole = by_spark(pipeline.resolve(operations, events, unique_ids=True, sample=Sample(fraction=0.001, piece=10)))
+    for shape in made:
+        assert cut[shape] == whole[shape] == hot_outcomes(shape), shape
+    ends = Counter(outcome for shape in made for outcome, _ in hot_outcomes(shape).values())
+    assert min(ends["completed"], ends["expired"]) > 100
+
+
+def test_the_pieces_of_a_hot_key_are_of_one_size() -> None:
+    """Whatever the shape: a piece gets its share of events and operations, and a row of each chunk at most."""
+    made = hot_traces()
+    for shape, trace in made.items():
+        required = [op.watches[0].required for op in trace.operations]
+        hot = HotKeys([HotKey(7, 8, sorted([event.progress for event in trace.events] + required)[40::40])])
+        rows = np.array([(7, 8, event.progress, event.at) for event in trace.events])
+        sent = hot.cut_events(rows)
+        assert len(sent) <= len(trace.events) + 20
+        packed = Staircases(sent.ravel().data)
+        places = np.full(len(trace.operations), 7)
+        hot.cut_operations(places, np.full(len(places), 8), np.array(required))
+        steps = np.frombuffer(packed.steps, np.int64)[::4]
+        sizes = Counter(steps.tolist()) + Counter(places.tolist())
+        assert max(sizes.values()) <= 85, f"{shape}: {sorted(sizes.values())}"
+        assert len({place >> 54 for place in sizes}) > 10, f"{shape}: the pieces are on few shards"
+
+
+def test_the_cuts_are_every_so_many_rows_of_a_hot_key(spark: SparkSession) -> None:
+    rows = [operation_row(Op(f"{n}", 0, 1, (Watch("k", n),), "all")) for n in range(250)]
+    happened = [event_row(Event("k", 0, n)) for n in range(250, 500)] + [event_row(Event("cold", 0, 1))] * 100
+    operations, events = operations_table(spark, rows), events_table(spark, happened)
+    watches = sampled_watches(look_at(operations, fraction=1.0))
+    column = cuts_once_a_partition(watches, events, Sample(fraction=1.0, piece=100)).alias("cuts")
+    found = [row.cuts for row in spark.range(0, 100, 1, 3).select(column).collect()]
+    assert len(found) - found.count(None) == 3
+    assert [sorted(cut["cuts"]) for cut in json.loads(found[0])] == [[100, 200, 300, 400]]
+
+
+# -- one query for all that is small -------------------------------------------------------------------------------
+
+
+LAST = 9_223_372_036_854_775_807
+BROKEN: dict[str, dict[str, Any]] = {
+    "no instance": {"instance": None},
+    "no op_id": {"op_id": None},
+    "no start": {"start": None},
+    "no timeout_ms": {"timeout_ms": None},
+    "timeout_ms is negative": {"timeout_ms": -1},
+    "the deadline is beyond the last timestamp": {"timeout_ms": LAST // 1000},
+    "no watches": {"watches": []},
+    "a watch has no key": {"watches": [{"key": "k", "required": 1}, {"key": None, "required": 1}]},
+    "a watch has no required": {"watches": [{"key": "k", "required": None}, {"key": "k", "required": 1}]},
+    "condition is neither 'all' nor 'any'": {"condition": "some"},
+}
+
+
+class Small(NamedTuple):
+    """The answers for the small cases, each of which has an instance of its own."""
+
+    outcomes: dict[str, Outcomes]
+    rows: dict[str, Any]  # by op_id
+    operations_aside: list[Any]
+    events_aside: list[Any]
+
+
+def small_operations() -> list[dict[str, Any]]:
+    alone = Op("alone", 5, 7, (Watch("nowhere", 0),), "all")
+    op = Op("op", 0, 10, (Watch("k", 1),), "all")
+    good = operation_row(Op("good", 0, 10, (Watch("k", 1),), None), "broken")
+    twice = op._replace(op_id="twice", start=4)
+    broken = [good] + [good | {"op_id": reason} | change for reason, change in BROKEN.items()]
+    broken += [good | {"op_id": "null watches", "watches": None}, good | {"op_id": "huge", "timeout_ms": LAST}]
+    return [
+        operation_row(alone, "alone"),
+        *(operation_row(op, instance) for instance in ("a", "b", "ab")),
+        operation_row(op._replace(op_id="waits", start=250), "waits") | {"kind": None},
+        *(row | {"kind": str(row["op_id"])} for row in broken),
+        *(operation_row(op, instance) for op, instance in [(twice, "twice"), (twice, "twice"), (twice, "other")]),
+        operation_row(twice._replace(start=2), "twice"),
+        operation_row(twice._replace(start=1, timeout_ms=-1), "twice"),  # invalid: it takes nobody's place
+        *(operation_row(twice._replace(op_id=f"{n}"), "twice") for n in range(50)),
+    ]
+
+
+def small_events() -> list[dict[str, Any]]:
+    event = event_row(Event("k", 3, 1), "broken")
+    return [
+        event_row(Event("k", 3, 1), "a"),
+        event_row(Event("bk", 4, 1), "a"),
+        event_row(Event("k", 1500, 1), "waits"),
+        event,
+        *(event | {name: None} for name in EVENTS.fieldNames()),
+    ]
+
+
+@pytest.fixture(scope="module")
+def small(spark: SparkSession) -> Small:
+    operations, events = operations_table(spark, small_operations()), events_table(spark, small_events())
+    outcomes = pipeline.resolve(operations, events).persist()
+    aside = pipeline.invalid_operations(operations)
+    assert aside.columns == [*OPERATIONS.fieldNames(), "reason"]
+    answers = Small(
+        by_spark(outcomes),
+        {row.op_id: row for row in outcomes.collect()},
+        aside.collect(),
+        pipeline.invalid_events(events).collect(),
+    )
+    outcomes.unpersist()
+    return answers
+
+
+def test_an_operation_whose_key_never_occurs_expires(small: Small) -> None:
+    assert small.outcomes["alone"] == {"alone": ("expired", 7005)}
+
+
+def test_keys_belong_to_their_instance(small: Small) -> None:
+    assert [small.outcomes[instance]["op"] for instance in ("a", "b", "ab")] == [
+        ("completed", 3),
+        ("expired", 10_000),
+        ("expired", 10_000),
+    ]
+
+
+def test_waits_are_in_milliseconds_and_kinds_are_kept(small: Small) -> None:
+    at = (EPOCH + timedelta(microseconds=1500)).replace(tzinfo=None)
+    assert small.rows["waits"] == ("waits", "waits", None, "completed", at, 1.25)
+    assert small.rows["alone"].kind == "TEST"
+
+
+def test_o4_what_cannot_be_resolved_is_set_aside_with_its_reason(small: Small) -> None:
+    assert small.outcomes["broken"] == {"good": ("completed", 3)}
+    reasons = {row.kind: row.reason for row in small.operations_aside if row.instance in ("broken", None)}
+    assert reasons == {str(BROKEN[reason].get("op_id", reason)): reason for reason in BROKEN} | {
+        "null watches": "no watches",
+        "huge": "the deadline is beyond the last timestamp",
+    }
+
+
+def test_o4_of_one_id_the_first_counts_and_the_rest_is_set_aside(small: Small) -> None:
+    assert small.outcomes["other"] == {"twice": ("expired", 10_004)}
+    assert small.outcomes["twice"] == {"twice": ("expired", 10_002)} | {f"{n}": ("expired", 10_004) for n in range(50)}
+    aside = [row for row in small.operations_aside if row.instance == "twice"]
+    began = EPOCH.replace(tzinfo=None)
+    assert sorted((row.op_id, (row.start - began) // timedelta(microseconds=1), row.reason) for row in aside) == [
+        ("twice", 1, "timeout_ms is negative"),
+        ("twice", 4, "duplicate op_id"),
+        ("twice", 4, "duplicate op_id"),
+    ]
+
+
+def test_o4_every_operation_is_resolved_or_set_aside(small: Small) -> None:
+    assert len(small_operations()) == sum(map(len, small.outcomes.values())) + len(small.operations_aside)
+
+
+def test_events_without_a_value_change_nothing_and_can_be_seen(small: Small) -> None:
+    assert sorted(row.reason for row in small.events_aside) == ["no at", "no instance", "no key", "no progress"]
+
+
+# -- the plan ------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_in_nothing_out(spark: SparkSession) -> None:
+    assert by_spark(pipeline.resolve(operations_table(spark, []), events_table(spark, []))) == {}
+
+
+def test_a_wrong_table_is_refused_by_the_column_what_it_is_and_should_be(spark: SparkSession) -> None:
+    operations, events = operations_table(spark, []), events_table(spark, [])
+    with pytest.raises(SchemaError, match=r"operations: no column 'start', expected timestamp \(columns: instance, "):
+        pipeline.resolve(operations.drop("start"), events)
+    with pytest.raises(SchemaError, match="events: column 'progress' is string, expected bigint"):
+        pipeline.resolve(operations, events.withColumn("progress", F.col("progress").cast("string")))
+    with pytest.raises(ValueError, match="deadline must be 'inclusive' or 'exclusive', not 'open'"):
+        pipeline.resolve(operations, events, deadline="open")  # type: ignore[arg-type]
+
+
+def test_nothing_runs_before_an_action(spark: SparkSession) -> None:
+    broken = events_table(spark, [event_row(Event("k", 1, 1))]).withColumn(
+        "progress", F.raise_error("this was run").cast("long")
+    )
+    pipeline.resolve(operations_table(spark, []), broken)
+
+
+def executed_plan(outcomes: DataFrame) -> str:
+    """What Spark ran, or will run."""
+    plan = outcomes._jdf.queryExecution().executedPlan().toString()
+    return str(plan).partition("\n+- == Initial Plan")[0]  # those of subqueries stand further to the right
+
+
+def test_both_steps_read_one_shuffle_and_one_sample(spark: SparkSession) -> None:
+    """Operations with several watches take a second step; the rows are packed, sorted and shuffled once for both."""
+    plan = executed_plan(pipeline.resolve(*tables(spark, traces()[:50]), unique_ids=True))
+    assert plan.count("MapInArrow pack_events") == 1
+    assert plan.count("ReusedExchange [order") == 1
+    assert plan.count("MapInArrow partial") == 2
+    assert plan.count("collect_list") <= 6, "the sample is read more than once"
+
+
+@pytest.fixture
+def adaptive(spark: SparkSession) -> Iterator[None]:
+    """Let Spark plan again once it knows sizes: its default, which a brief session is without."""
+    before = str(spark.conf.get("spark.sql.adaptive.enabled"))
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    yield
+    spark.conf.set("spark.sql.adaptive.enabled", before)
+
+
+@pytest.mark.usefixtures("adaptive")
+def test_no_second_step_where_no_operation_has_several_watches(spark: SparkSession) -> None:
+    single = Trace([Op("op", 0, 10, (Watch("k", 1),), "all")], [Event("k", 3, 1)])
+    several = single._replace(operations=[Op("op", 0, 10, (Watch("k", 1), Watch("k", 0)), "all")])
+    for trace, skipped in ((single, True), (several, False)):
+        outcomes = pipeline.resolve(*tables(spark, [trace]), unique_ids=True)
+        assert [(row.op_id, row.outcome) for row in outcomes.collect()] == [("op", "completed")]
+        assert ("EmptyRelation Filter ((order" in executed_plan(outcomes)) == skipped
+
+
+@pytest.mark.parametrize(
+    ("plan", "unique_ids", "reads"),
+    [("adaptive", False, 2), ("adaptive", True, 2), ("fixed", False, 3), ("fixed", True, 2)],
+)
+def test_each_table_is_read_twice(
+    spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, plan: str, unique_ids: bool, reads: int
+) -> None:
+    """Once before the job, for all that has to be known beforehand, and once for the job.
+
+    A plan that is fixed before it is known that no id is there twice reads the operations once more.
+    """
+    if plan == "adaptive":
+        request.getfixturevalue("adaptive")
+
+    def reading(table: DataFrame, name: str) -> DataFrame:
+        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from batches
+            tempfile.mkstemp(prefix=name, dir=tmp_path)
+
+        return table.mapInArrow(read, table.schema)
+
+    operations, events = tables(spark, traces()[:50])
+    outcomes = pipeline.resolve(reading(operations, "operations"), reading(events, "events"), unique_ids=unique_ids)
+    assert len(outcomes.collect()) == operations.count()
+    tasks = Counter(path.name[:6] for path in tmp_path.iterdir())
+    assert tasks == {"operat": reads * 3, "events": 2 * 3}
+
+
+# -- what runs in the workers, without Spark -----------------------------------------------------------------------
+
+
+def keyed_events(count: int, parts: int) -> tuple[list[tuple[int, int, int, int]], list[pa.RecordBatch]]:
+    """Some rows of `pack_events`' input, and in so many batches."""
+    dice = random.Random(1)
+    keys = [(dice.randrange(-(1 << 63), 1 << 63), n) for n in range(40)]
+    rows = [(*dice.choice(keys), dice.randrange(-9, 9), dice.randrange(9)) for _ in range(count)]
+    cuts = ["[]"] + [None] * (count - 1)
+    table = pa.table([*zip(*rows, strict=True), cuts], ["place", "identity", "progress", "at_us", "cuts"])
+    return rows, table.to_batches(max_chunksize=count // parts)
+
+
+def test_packed_events_are_the_steps_of_their_shards() -> None:
+    """The map side: what comes out is the staircases of what goes in, by shard, whatever the batches were."""
+    rows, batches = keyed_events(5000, 7)
+    steps = array("q")
+    for batch in pack_events([batches[0][:0], *batches]):
+        for order, packed in zip(batch["order"].to_pylist(), batch["packed"].to_pylist(), strict=True):
+            steps.frombytes(packed)
+            shards = {(place >> 54) + SHARDS // 2 for place in memoryview(packed).cast("q")[::4]}
+            assert (shards, order % KINDS) == ({order // KINDS}, 0)
+    whole = Staircases(array("q", [value for row in rows for value in row]))
+    assert list(steps) == list(whole.steps)
+
+
+def test_a_chunk_is_bounded_in_rows_and_in_bytes() -> None:
+    _, batches = keyed_events(10_000, 10)
+    assert [chunk.num_rows for chunk in chunks(batches * 60)] == [1000 * 263, 1000 * 263, 1000 * 74]
+    wide = [pa.record_batch({"text": ["x" * (1 << 20)] * 40})] * 3
+    assert [chunk.num_rows for chunk in chunks(wide)] == [80, 40]
+
+
+def test_a_task_without_the_cuts_or_with_others_is_refused() -> None:
+    """Rows that were placed by different cuts would not find each other: better no outcome than a wrong one."""
+    _, batches = keyed_events(100, 2)
+    with pytest.raises(RuntimeError, match="the first row of a partition has no cuts"):
+        list(pack_events(batches[1:]))
+    some = json.dumps([{"place": 1, "identity": 2, "cuts": [1]}])
+    other = pa.array([some] + [None] * (batches[1].num_rows - 1))
+    cut_otherwise = list(pack_events([batches[1].set_column(4, "cuts", other)]))
+    with pytest.raises(RuntimeError, match="the sample of hot keys was read twice and differs"):
+        list(first_reached([*pack_events(batches[:1]), *cut_otherwise], "inclusive"))
+
+
+@pytest.mark.parametrize("repeated", [0, 1, 300])
+def test_ids_that_are_there_twice_are_found(spark: SparkSession, repeated: int) -> None:
+    """All of them and no other, over chunks and tasks, each group once."""
+    watches = "array(named_struct('key', 'k', 'required', id), named_struct('key', 'k', 'required', 0L)) AS watches"
+    op_id = f"concat('op-', id % {3000 - repeated}) AS op_id"
+    rows = spark.range(0, 3000, 1, 4).selectExpr("'i' AS instance", op_id, watches)
+    again = spark.range(repeated).selectExpr("'i' AS instance", "concat('op-', id) AS op_id")
+    expected = {row[0] for row in again.selectExpr(GROUP).collect()}
+    # That all watches are in the sample, two an operation, makes no id repeated.
+    found = [row[0] for row in repeated_groups(look_at(rows, fraction=1.0)).collect()]
+    assert sorted(found) == sorted(expected)
+
+
+def test_rows_without_an_id_are_no_duplicates_of_one_another(spark: SparkSession) -> None:
+    """A log's other rows have no op_id: were they looked at, all of them would meet in one task."""
+    rows = spark.range(3000).selectExpr(
+        "if(id % 3 = 0, NULL, 'i') AS instance", "if(id % 2 = 0, NULL, concat('op-', id)) AS op_id",
+        "array(named_struct('key', 'k', 'required', id)) AS watches",
+    )  # fmt: skip
+    seen = look_at(rows, fraction=None)
+    assert repeated_groups(seen).count() == 0
+    assert seen.selectExpr("sum(length(packed))").first() == (8 * 1000,)
+
+
+def test_one_id_a_million_times_is_found_by_few_hashes(spark: SparkSession) -> None:
+    seen = look_at(
+        spark.range(1_000_000).selectExpr("'i' AS instance", "'a' AS op_id", "NULL AS watches"), fraction=None
+    )
+    assert repeated_groups(seen).count() == 1
+    assert cast("Any", seen.selectExpr("sum(length(packed))").first())[0] < 1000
+
+
+def test_a_sample_that_is_none_is_refused() -> None:
+    for fraction in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match=f"fraction is a share from 0 to 1, not {fraction}"):
+            Sample(fraction, 1)
+    with pytest.raises(ValueError, match="piece is a number of rows, at least 1, not 0"):
+        Sample(0.5, 0)
