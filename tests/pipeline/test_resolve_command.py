@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from abeyance.cli import main
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.resolve_tables import events_from, operations_from
 from abeyance.pipeline.results.directory import MARKER
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, SchemaError, check_table
+from abeyance.pipeline.sources.tables import events_from, operations_from
 from pipeline.orders import MAPPING, write_orders
 
 

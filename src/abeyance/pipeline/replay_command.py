@@ -231,8 +231,8 @@ def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None
             read_kafka_request_log(spark, args.logs, timezone=args.timezone, instance=args.instance)
         )
     from abeyance.pipeline.replayer.foresight import watched_for
-    from abeyance.pipeline.resolve_tables import events_from, operations_from
     from abeyance.pipeline.sources.files import file_format, read_files
+    from abeyance.pipeline.sources.tables import events_from, operations_from
 
     operations = read_files(spark, table, file_format(table, args.format))
     if args.events is None:

@@ -96,8 +96,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _resolve(spark: SparkSession, args: argparse.Namespace) -> dict[str, int]:
     from abeyance.pipeline import invalid_events, invalid_operations, resolve
-    from abeyance.pipeline.resolve_tables import events_from, operations_from
     from abeyance.pipeline.sources.files import file_format, read_files
+    from abeyance.pipeline.sources.tables import events_from, operations_from
     from abeyance.pipeline.spark.progress import Steps
 
     operations, events = (

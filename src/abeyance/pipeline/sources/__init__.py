@@ -1,1 +1,1 @@
-"""Where a stream's operations and events come from: files, and Kafka topics."""
+"""Where a person's own operations and events are read from: files, Kafka topics, and what their columns are made of."""

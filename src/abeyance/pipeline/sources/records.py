@@ -16,9 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.resolve_tables import READABLE
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE, UNREADABLE_ROW, SchemaError
 from abeyance.pipeline.sources.expressions import fields_named, forgiving
+from abeyance.pipeline.sources.tables import READABLE
 
 __all__ = ["read_events", "read_operations"]
 

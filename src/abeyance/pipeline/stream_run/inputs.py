@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.resolve_tables import events_from, operations_from
 from abeyance.pipeline.sources.files import file_format, schema_of_files, stream_lines, stream_table
 from abeyance.pipeline.sources.kafka import stream_topic
 from abeyance.pipeline.sources.records import read_events, read_operations
+from abeyance.pipeline.sources.tables import events_from, operations_from
 
 __all__ = ["Input", "Kafka", "open_input"]
 
