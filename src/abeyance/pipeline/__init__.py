@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from abeyance.pipeline.analysis import by_key, pending_over_time, pending_plot, summary, timeout_curve, waits
     from abeyance.pipeline.job import AnalysisResult, analyze
     from abeyance.pipeline.replayer import Configuration, grid, replay, replay_pending
+    from abeyance.pipeline.replayer.what_if import what_if
     from abeyance.pipeline.replication import (
         acks_all_produces,
         compare_with_kafka,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from abeyance.pipeline.resolver.tables import invalid_events, invalid_operations
     from abeyance.pipeline.spark.java import find_java
     from abeyance.pipeline.spark.session import spark_session
-    from abeyance.pipeline.whatif import what_if
 
 __all__ = [
     "AnalysisResult",
@@ -111,7 +111,7 @@ _HOMES: Final = {
     "summary": "analysis",
     "timeout_curve": "analysis",
     "waits": "analysis",
-    "what_if": "whatif",
+    "what_if": "replayer.what_if",
 }
 _EXTRA: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich")
 

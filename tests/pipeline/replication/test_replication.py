@@ -27,7 +27,7 @@ from abeyance.pipeline.schemas import (
 )
 from pipeline.request_log.kafka_lines import fetch, line, produce
 
-OLD = Path(__file__).parent / "request_log" / "samples" / "kafka-2.6.3.log"
+OLD = Path(__file__).parents[1] / "request_log" / "samples" / "kafka-2.6.3.log"
 SENT_US = 1_795_255_201_000_000  # of the made lines: 2026-11-21 10:00:01
 
 
