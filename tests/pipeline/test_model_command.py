@@ -17,7 +17,7 @@ from abeyance.pipeline.request_log.line import LineParser, topic_names
 from abeyance.pipeline.request_log.replication import facts
 from abeyance.pipeline.schemas import HIGH_WATERMARKS, PREDICTIONS, check_table
 from pipeline.conftest import SHIPPED
-from pipeline.page_checks import check_page
+from pipeline.report.page_checks import check_page
 from pipeline.request_log.kafka_lines import line
 
 DOCS = Path(__file__).parents[2] / "docs" / "model.md"

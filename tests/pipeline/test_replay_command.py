@@ -17,7 +17,7 @@ from abeyance.pipeline.request_log.groups import with_sync_limits
 from abeyance.pipeline.results.directory import MARKER, write_marker
 from abeyance.pipeline.schemas import OBSERVED
 from pipeline.long_known import Known
-from pipeline.page_checks import check_page
+from pipeline.report.page_checks import check_page
 
 LOG = Path(__file__).parents[1] / "data" / "kafka-request-debug.log.gz"
 PLOTS = ["plot-wheel", "plot-pending", "plot-what-if"]

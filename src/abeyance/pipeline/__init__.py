@@ -13,7 +13,7 @@ from abeyance.errors import AbeyanceError
 
 if TYPE_CHECKING:
     from abeyance.pipeline.analysis import by_key, pending_over_time, pending_plot, summary, timeout_curve, waits
-    from abeyance.pipeline.job import AnalysisResult, analyze
+    from abeyance.pipeline.analysis.job import AnalysisResult, analyze
     from abeyance.pipeline.replayer import Configuration, grid, replay, replay_pending
     from abeyance.pipeline.replayer.what_if import what_if
     from abeyance.pipeline.replication import (
@@ -78,7 +78,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "AnalysisResult": "job",
+    "AnalysisResult": "analysis.job",
     "BatchCounts": "resolver.streams",
     "Configuration": "replayer",
     "KafkaRequestLog": "request_log.tables",
@@ -86,7 +86,7 @@ _HOMES: Final = {
     "StateError": "resolver.streams",
     "TableSink": "resolver.streams",
     "acks_all_produces": "replication",
-    "analyze": "job",
+    "analyze": "analysis.job",
     "aside_of": "resolver.streams",
     "batch_counts": "resolver.streams",
     "by_key": "analysis",

@@ -13,7 +13,7 @@ from rich.table import Table
 from abeyance.pipeline.schemas import ALL_INSTANCES
 
 if TYPE_CHECKING:
-    from abeyance.pipeline.job import AnalysisResult
+    from abeyance.pipeline.analysis.job import AnalysisResult
 
 __all__ = ["print_summary"]
 

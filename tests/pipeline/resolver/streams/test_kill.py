@@ -1,4 +1,4 @@
-"""O4 over kill -9: no outcome lost, none doubled. (For longer: `python -m pipeline.resolver.streams.kill --kills 20`.)"""
+"""O4 over kill -9: no outcome lost, none doubled. (More: `python -m pipeline.resolver.streams.kill --kills 20`.)"""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from abeyance.pipeline.report import write_report
-from pipeline import report_samples
-from pipeline.report_browser import NAMES, Page, browse, installed
+from pipeline.report.browser import NAMES, Page, browse, installed
 
 PLOTS = ("plot-pending", "plot-waits", "plot-timeout", "plot-keys-longest", "plot-keys-expired")
 _BROWSER = installed()
@@ -37,7 +36,7 @@ def page() -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("report")
-    tables = report_samples.write(where / "tables", report_samples.tables(report_samples.operations()))
+    tables = samples.write(where / "tables", samples.tables(samples.operations()))
     write_report(tables, where / "report.html")
     return where / "report.html"
 
@@ -132,7 +131,7 @@ def test_the_share_axis_can_be_logarithmic(opened: Page) -> None:
 def test_names_from_the_log_are_shown_letter_by_letter(opened: Page) -> None:
     labels = opened.run("[...document.querySelectorAll('.plot .annotation-text')].map(t => t.textContent)")
     cells = opened.run("[...document.querySelectorAll('td code')].map(code => code.textContent)")
-    for key in report_samples.HOSTILE_KEYS[:4]:
+    for key in samples.HOSTILE_KEYS[:4]:
         assert any(text.startswith(key) for text in labels), key
         assert key in cells
     assert opened.run("document.querySelectorAll('main img, main svg a, main script').length") == 0
@@ -163,9 +162,9 @@ def test_it_fits_a_phone(opened: Page, report: Path) -> None:
 
 
 def test_a_report_of_nothing_is_shown_too(page: Page, tmp_path: Path) -> None:
-    tables = report_samples.tables(report_samples.operations(instances=["1"]))
+    tables = samples.tables(samples.operations(instances=["1"]))
     empty = {name: frame.head(0) for name, frame in tables.items()}
-    write_report(report_samples.write(tmp_path / "tables", empty), tmp_path / "report.html")
+    write_report(samples.write(tmp_path / "tables", empty), tmp_path / "report.html")
     page.forget()
     page.open(tmp_path / "report.html")
     assert page.run("document.querySelector('h1').textContent") == "No request in this log"

@@ -19,7 +19,6 @@ from abeyance.pipeline.report.headline import findings, headline
 from abeyance.pipeline.report.steps import total
 from abeyance.pipeline.report.style import EXPIRED, colours
 from abeyance.pipeline.report.words import duration, escaped, label, percent, shortened, tick_values
-from pipeline import report_samples
 
 Tables = dict[str, pd.DataFrame]
 
@@ -55,11 +54,11 @@ class Outline(HTMLParser):
 
 @pytest.fixture(scope="module")
 def sample() -> Tables:
-    return report_samples.tables(report_samples.operations())
+    return samples.tables(samples.operations())
 
 
 def report(where: Path, tables: Tables) -> Outline:
-    written = report_samples.write(where / "tables", tables)
+    written = samples.write(where / "tables", tables)
     write_report(written, where / "report.html")
     return Outline(where / "report.html")
 
@@ -116,7 +115,7 @@ def test_what_comes_from_a_log_stays_text(tmp_path: Path, sample: Tables) -> Non
     page = report(tmp_path, sample)
     assert page.tags().count("script") == 3
     assert not {"img", "i", "iframe", "object", "link"} & set(page.tags())
-    for key in report_samples.HOSTILE_KEYS[:4]:
+    for key in samples.HOSTILE_KEYS[:4]:
         assert key in page.words
     source = (tmp_path / "report.html").read_text(encoding="utf-8")
     for hostile in ("<script>alert", "</script><img", "<a href='javascript", "no time </script>"):
@@ -124,7 +123,7 @@ def test_what_comes_from_a_log_stays_text(tmp_path: Path, sample: Tables) -> Non
 
 
 def test_kinds_and_instances_may_be_hostile_too(tmp_path: Path) -> None:
-    tables = report_samples.tables(report_samples.operations(kinds=["PRODUCE", "FETCH_CONSUMER"]))
+    tables = samples.tables(samples.operations(kinds=["PRODUCE", "FETCH_CONSUMER"]))
     for name, frame in tables.items():
         tables[name] = frame.replace({"PRODUCE": "<script>alert(5)</script>", "1": "</option><script>alert(6)//"})
     page = report(tmp_path, tables)
@@ -141,15 +140,15 @@ def test_nothing_at_all_is_a_page(tmp_path: Path, sample: Tables) -> None:
 
 
 def test_an_empty_table_without_its_schema_is_an_empty_table(tmp_path: Path, sample: Tables) -> None:
-    written = report_samples.write(tmp_path / "tables", sample)
+    written = samples.write(tmp_path / "tables", sample)
     (written / "rejected" / "part-00000.parquet").unlink()
     write_report(written, tmp_path / "report.html")
     assert "every line of the log was read" in Outline(tmp_path / "report.html").words
 
 
 def test_a_log_in_which_nothing_waited(tmp_path: Path) -> None:
-    done = report_samples.operations().assign(waited_ms=0.0, outcome="completed")
-    tables = report_samples.tables(done)
+    done = samples.operations().assign(waited_ms=0.0, outcome="completed")
+    tables = samples.tables(done)
     tables["pending_plot"] = tables["pending_plot"].assign(pending=0)
     page = report(tmp_path, tables)
     assert "and none of them waited" in page.words
@@ -160,8 +159,8 @@ def test_a_log_in_which_nothing_waited(tmp_path: Path) -> None:
 
 
 def test_a_log_in_which_nothing_expired(tmp_path: Path) -> None:
-    done = report_samples.operations().assign(outcome="completed")
-    page = report(tmp_path, report_samples.tables(done))
+    done = samples.operations().assign(outcome="completed")
+    page = report(tmp_path, samples.tables(done))
     assert "none of these expired" in page.words
     assert "Nothing expired: every wait ended as its condition came true." in page.words
     figures = json.loads(page.figures)
@@ -179,7 +178,7 @@ def test_a_log_that_does_not_tell_how_waits_ended(sample: Tables) -> None:
 
 
 def test_one_instance_leaves_nothing_to_choose(tmp_path: Path) -> None:
-    page = report(tmp_path, report_samples.tables(report_samples.operations(instances=["broker-1"])))
+    page = report(tmp_path, samples.tables(samples.operations(instances=["broker-1"])))
     assert next(attrs for tag, attrs in page.elements if tag == "nav").keys() == {"id", "hidden"}
     assert page.tags().count("option") == 1
     assert "The log of instance broker-1" in page.words
@@ -220,7 +219,7 @@ def test_it_replaces_an_older_report_whole_or_not_at_all(
     tmp_path: Path, sample: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     destination = tmp_path / "deep" / "report.html"
-    written = report_samples.write(tmp_path / "tables", sample)
+    written = samples.write(tmp_path / "tables", sample)
     write_report(written, destination)
     before = destination.read_bytes()
     write_report(written, destination)
@@ -250,7 +249,7 @@ def test_what_is_no_analysis_is_refused_in_one_line(tmp_path: Path, sample: Tabl
     assert issubclass(ReportError, AbeyanceError)
     with pytest.raises(ReportError, match="no such directory of tables"):
         read_analysis(tmp_path / "absent")
-    written = report_samples.write(tmp_path / "tables", sample)
+    written = samples.write(tmp_path / "tables", sample)
     (written / "waits" / "part-00000.parquet").write_bytes(b"PAR1 not really")
     with pytest.raises(ReportError, match=r"table 'waits' .* cannot be read"):
         read_analysis(written)
@@ -331,12 +330,12 @@ def test_labels_keep_both_ends_and_lose_what_could_act() -> None:
 
 
 def test_figures_leave_out_the_least_of_many_kinds(tmp_path: Path) -> None:
-    done = report_samples.operations(instances=["1"])
+    done = samples.operations(instances=["1"])
     one = done[done["kind"] == "SYNC_GROUP"]
     others = [one.assign(kind=f"KIND_{i:02}", waited_ms=one["waited_ms"] * i) for i in range(1, 11)]
-    tables = report_samples.tables(pd.concat([done, *others]))
+    tables = samples.tables(pd.concat([done, *others]))
     found = analysis(tables)
-    assert found.drawn == [*report_samples.KINDS, "KIND_10", "KIND_09", "KIND_08"]
+    assert found.drawn == [*samples.KINDS, "KIND_10", "KIND_09", "KIND_08"]
     page = report(tmp_path, tables)
     assert "7 other kinds of request that waited" in page.words
     for variants in json.loads(page.figures).values():
