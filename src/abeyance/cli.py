@@ -16,8 +16,7 @@ import abeyance
 from abeyance.engine import is_compiled
 from abeyance.errors import AbeyanceError
 from abeyance.lab import command as lab_command
-from abeyance.pipeline import command as pipeline_command
-from abeyance.pipeline import model_command, pending_command, replay_command, resolve_command, stream_command
+from abeyance.pipeline.commands import analyze, model, pending, replay, resolve, stream
 from abeyance.pipeline.spark.java import find_java
 
 _DESCRIPTION = """\
@@ -41,13 +40,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"abeyance {abeyance.__version__}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    pipeline_command.add_arguments(commands)
-    lab_command.add_arguments(commands)
-    resolve_command.add_arguments(commands)
-    stream_command.add_arguments(commands)
-    pending_command.add_arguments(commands)
-    replay_command.add_arguments(commands)
-    model_command.add_arguments(commands)
+    for command in (analyze, lab_command, resolve, stream, pending, replay, model):
+        command.add_arguments(commands)
     info = commands.add_parser(
         "info",
         help="what runs here, and what is missing",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from abeyance.pipeline.report import write_report
+from pipeline.report import samples
 from pipeline.report.browser import NAMES, Page, browse, installed
 
 PLOTS = ("plot-pending", "plot-waits", "plot-timeout", "plot-keys-longest", "plot-keys-expired")

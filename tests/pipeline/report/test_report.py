@@ -19,6 +19,7 @@ from abeyance.pipeline.report.headline import findings, headline
 from abeyance.pipeline.report.steps import total
 from abeyance.pipeline.report.style import EXPIRED, colours
 from abeyance.pipeline.report.words import duration, escaped, label, percent, shortened, tick_values
+from pipeline.report import samples
 
 Tables = dict[str, pd.DataFrame]
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from abeyance.cli import main
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.stream_run.description import DESCRIPTION, claim
+from abeyance.pipeline.commands.stream_run.description import DESCRIPTION, claim
 from pipeline.jvm import kill_jvm
 from pipeline.orders import MAPPING, write_orders
 

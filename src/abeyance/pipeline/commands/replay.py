@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.command import spark_for, terminate_as_interrupt
-from abeyance.pipeline.durations import duration, duration_or
+from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_result, add_tables, check_path
+from abeyance.pipeline.commands.durations import duration, duration_or
+from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs
 from abeyance.pipeline.results.directory import check_target, is_result
-from abeyance.pipeline.table_arguments import add_deadline, add_master, add_result, add_tables, check_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

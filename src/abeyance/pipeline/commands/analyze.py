@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final
 
+from abeyance.pipeline.commands.arguments import add_master, add_result
+from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import chunks, find_logs
 from abeyance.pipeline.results.directory import check_target
-from abeyance.pipeline.table_arguments import add_master, add_result
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["add_arguments", "run", "spark_for", "terminate_as_interrupt"]
+__all__ = ["add_arguments", "run"]
 
 # Up to about so much text Spark needs seconds, and is told not to prepare for hours.
 _BRIEF_BYTES: Final = 2 << 30
@@ -92,57 +87,10 @@ def run(args: argparse.Namespace) -> int:
             if args.quiet:
                 print(result.report)
             else:
-                from abeyance.pipeline.summary_text import print_summary
+                from abeyance.pipeline.commands.summary_text import print_summary
 
                 print_summary(result)
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
     return 0
-
-
-@contextmanager
-def spark_for(
-    args: argparse.Namespace,
-    app_name: str,
-    *,
-    brief: bool = False,
-    start: Callable[..., SparkSession] | None = None,
-) -> Iterator[SparkSession]:
-    """Give a session on `args.master` with `args.conf`, and stop it unless it was there before.
-
-    `start` starts one in place of `spark_session`.
-    """
-    from pyspark.sql import SparkSession
-
-    from abeyance.pipeline.spark.progress import Steps
-    from abeyance.pipeline.spark.session import spark_session
-
-    ours = SparkSession.getActiveSession() is None
-    with Steps(quiet=args.quiet).step("starting Spark"):
-        config = dict(args.conf)
-        if start is not None:
-            spark = start(args.master, app_name, config=config)
-        else:
-            spark = spark_session(args.master, app_name, brief=brief, config=config)
-    try:
-        yield spark
-    finally:
-        if ours:
-            # Spark removes its temporary files as it stops; if it is gone already there is nothing to stop.
-            with suppress(Exception):
-                spark.stop()
-
-
-@contextmanager
-def terminate_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM end the work as Ctrl-C does: what was half-written is removed."""
-
-    def interrupt(number: int, frame: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

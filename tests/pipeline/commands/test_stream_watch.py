@@ -15,10 +15,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.durations import duration, duration_or
+from abeyance.pipeline.commands.durations import duration, duration_or
+from abeyance.pipeline.commands.stream_run.lines import Lines
+from abeyance.pipeline.commands.stream_run.watch import follow
 from abeyance.pipeline.resolver.streams import BatchCounts, StateError
-from abeyance.pipeline.stream_run.lines import Lines
-from abeyance.pipeline.stream_run.watch import follow
 
 REFUSED = "the checkpoint's state has layout version 7, expected 1"
 COUNTS = BatchCounts(

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyance.pipeline.command import spark_for, terminate_as_interrupt
+from abeyance.pipeline.commands.arguments import add_master, add_result
+from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs
 from abeyance.pipeline.results.directory import check_target
-from abeyance.pipeline.table_arguments import add_master, add_result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from abeyance import cli
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "resolve.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "resolve.md"
 NOTIFIED = datetime(2006, 8, 5, tzinfo=UTC)
 
 

@@ -20,7 +20,7 @@ from pipeline.conftest import SHIPPED
 from pipeline.report.page_checks import check_page
 from pipeline.request_log.kafka_lines import line
 
-DOCS = Path(__file__).parents[2] / "docs" / "model.md"
+DOCS = Path(__file__).parents[3] / "docs" / "model.md"
 TABLES = ["high_watermarks", "predictions", "explanations", "errors", "agreement", "outliers"]
 
 

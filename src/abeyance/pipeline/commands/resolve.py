@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyance.pipeline.command import spark_for, terminate_as_interrupt
+from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_result, add_tables, check_path
+from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.results.directory import check_target, new_result, write_marker
-from abeyance.pipeline.table_arguments import add_deadline, add_master, add_result, add_tables, check_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.command import spark_for, terminate_as_interrupt
-from abeyance.pipeline.table_arguments import add_master
+from abeyance.pipeline.commands.arguments import add_master
+from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ def _checkpoint(given: str) -> str:
     """Return the checkpoint that a stream's --out, or the checkpoint itself, means."""
     if "://" in given:
         return given
-    from abeyance.pipeline.stream_run.description import DESCRIPTION
+    from abeyance.pipeline.commands.stream_run.description import DESCRIPTION
 
     described = Path(given) / DESCRIPTION
     if described.exists():

@@ -19,7 +19,7 @@ from abeyance.pipeline.schemas import OBSERVED
 from pipeline.long_known import Known
 from pipeline.report.page_checks import check_page
 
-LOG = Path(__file__).parents[1] / "data" / "kafka-request-debug.log.gz"
+LOG = Path(__file__).parents[2] / "data" / "kafka-request-debug.log.gz"
 PLOTS = ["plot-wheel", "plot-pending", "plot-what-if"]
 SETTING = ("tick_ms", "wheel_size", "timeout_ms", "purge_interval")
 SHORT = ("--tick", "1ms,0.1s", "--wheel-size", "20", "--quiet")

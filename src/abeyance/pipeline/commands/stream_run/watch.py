@@ -17,7 +17,7 @@ from abeyance.pipeline.spark.errors import in_one_line
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from abeyance.pipeline.stream_run.lines import Lines
+    from abeyance.pipeline.commands.stream_run.lines import Lines
 
 __all__ = ["follow", "stop_when_asked"]
 

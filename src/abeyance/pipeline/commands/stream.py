@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.command import spark_for, terminate_as_interrupt
-from abeyance.pipeline.durations import duration, duration_or
-from abeyance.pipeline.table_arguments import add_deadline, add_master, add_tables, check_path
+from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_tables, check_path
+from abeyance.pipeline.commands.durations import duration, duration_or
+from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from abeyance.pipeline.stream_run.inputs import Input, Kafka
-    from abeyance.pipeline.stream_run.lines import Lines
-    from abeyance.pipeline.stream_run.run import Plan
+    from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
+    from abeyance.pipeline.commands.stream_run.lines import Lines
+    from abeyance.pipeline.commands.stream_run.run import Plan
 
 __all__ = ["add_arguments", "run"]
 
@@ -179,10 +179,10 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import resolve  # noqa: F401
+    from abeyance.pipeline.commands.stream_run.lines import Lines
+    from abeyance.pipeline.commands.stream_run.run import run as run_stream
+    from abeyance.pipeline.commands.stream_run.watch import stop_when_asked
     from abeyance.pipeline.spark.errors import explained
-    from abeyance.pipeline.stream_run.lines import Lines
-    from abeyance.pipeline.stream_run.run import run as run_stream
-    from abeyance.pipeline.stream_run.watch import stop_when_asked
 
     plan, lines = _plan(args), Lines(quiet=args.quiet)
     try:
@@ -227,7 +227,7 @@ def _spark(args: argparse.Namespace) -> AbstractContextManager[SparkSession]:
 
 
 def _plan(args: argparse.Namespace) -> Plan:
-    from abeyance.pipeline.stream_run.run import Plan
+    from abeyance.pipeline.commands.stream_run.run import Plan
 
     operations, events = (_input(args, table) for table in ("operation", "event"))
     return Plan(
@@ -254,7 +254,7 @@ def _checkpoint(args: argparse.Namespace) -> str:
 
 
 def _input(args: argparse.Namespace, table: Literal["operation", "event"]) -> Input:
-    from abeyance.pipeline.stream_run.inputs import Input
+    from abeyance.pipeline.commands.stream_run.inputs import Input
 
     columns = dict(getattr(args, table))
     if args.time == "processing":
@@ -272,8 +272,8 @@ def _input(args: argparse.Namespace, table: Literal["operation", "event"]) -> In
 def _kafka(args: argparse.Namespace) -> Kafka | None:
     if args.kafka is None:
         return None
+    from abeyance.pipeline.commands.stream_run.inputs import Kafka
     from abeyance.pipeline.sources.kafka import read_properties
-    from abeyance.pipeline.stream_run.inputs import Kafka
 
     properties = read_properties(args.kafka_config) if args.kafka_config else {}
     return Kafka(args.kafka, properties, args.start, args.records_per_batch)

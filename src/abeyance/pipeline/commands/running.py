@@ -1,0 +1,61 @@
+"""Around each command's work: Spark while it lasts, and a way to be ended that leaves nothing half-written."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["spark_for", "terminate_as_interrupt"]
+
+
+@contextmanager
+def spark_for(
+    args: argparse.Namespace,
+    app_name: str,
+    *,
+    brief: bool = False,
+    start: Callable[..., SparkSession] | None = None,
+) -> Iterator[SparkSession]:
+    """Give a session on `args.master` with `args.conf`, and stop it unless it was there before.
+
+    `start` starts one in place of `spark_session`.
+    """
+    from pyspark.sql import SparkSession
+
+    from abeyance.pipeline.spark.progress import Steps
+    from abeyance.pipeline.spark.session import spark_session
+
+    ours = SparkSession.getActiveSession() is None
+    with Steps(quiet=args.quiet).step("starting Spark"):
+        config = dict(args.conf)
+        if start is not None:
+            spark = start(args.master, app_name, config=config)
+        else:
+            spark = spark_session(args.master, app_name, brief=brief, config=config)
+    try:
+        yield spark
+    finally:
+        if ours:
+            # Spark removes its temporary files as it stops; if it is gone already there is nothing to stop.
+            with suppress(Exception):
+                spark.stop()
+
+
+@contextmanager
+def terminate_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM end the work as Ctrl-C does: what was half-written is removed."""
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
