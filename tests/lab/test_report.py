@@ -16,7 +16,7 @@ from abeyance.lab.experiments import EXPERIMENTS, traces
 from abeyance.lab.report import write_report
 from abeyance.lab.report.claims import CLAIMS
 from abeyance.lab.results import Results
-from pipeline.report.browser import NAMES, Page, browse, installed
+from pages.browser import NAMES, Page, browse, installed
 
 _BROWSER = installed()
 _in_browser = pytest.mark.skipif(_BROWSER is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})")

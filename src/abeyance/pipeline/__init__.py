@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from abeyance.pipeline.analysis.job import AnalysisResult, analyze
     from abeyance.pipeline.replayer import Configuration, grid, replay, replay_pending
     from abeyance.pipeline.replayer.what_if import what_if
-    from abeyance.pipeline.replication import (
-        acks_all_produces,
-        compare_with_kafka,
-        high_watermarks,
-        read_kafka_replication,
-    )
+    from abeyance.pipeline.replication.comparison import compare_with_kafka
+    from abeyance.pipeline.replication.facts import read_kafka_replication
+    from abeyance.pipeline.replication.high_watermarks import high_watermarks
+    from abeyance.pipeline.replication.produces import acks_all_produces
     from abeyance.pipeline.request_log.tables import KafkaRequestLog, read_kafka_request_log
     from abeyance.pipeline.resolver.either import resolve
     from abeyance.pipeline.resolver.streams import (
@@ -85,22 +83,22 @@ _HOMES: Final = {
     "ParquetSink": "resolver.streams",
     "StateError": "resolver.streams",
     "TableSink": "resolver.streams",
-    "acks_all_produces": "replication",
+    "acks_all_produces": "replication.produces",
     "analyze": "analysis.job",
     "aside_of": "resolver.streams",
     "batch_counts": "resolver.streams",
     "by_key": "analysis",
-    "compare_with_kafka": "replication",
+    "compare_with_kafka": "replication.comparison",
     "end_of_input": "resolver.streams",
     "find_java": "spark.java",
     "grid": "replayer",
-    "high_watermarks": "replication",
+    "high_watermarks": "replication.high_watermarks",
     "invalid_events": "resolver.tables",
     "invalid_operations": "resolver.tables",
     "outcomes_of": "resolver.streams",
     "pending_over_time": "analysis",
     "pending_plot": "analysis",
-    "read_kafka_replication": "replication",
+    "read_kafka_replication": "replication.facts",
     "read_kafka_request_log": "request_log.tables",
     "read_pending": "resolver.streams",
     "replay": "replayer",

@@ -12,12 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyance.cli import main
-from abeyance.pipeline.replication.comparison import OUTCOME, UNEXPLAINED
+from abeyance.pipeline.replication.explanations import OUTCOME, UNEXPLAINED
 from abeyance.pipeline.request_log.line import LineParser, topic_names
 from abeyance.pipeline.request_log.replication import facts
 from abeyance.pipeline.schemas import HIGH_WATERMARKS, PREDICTIONS, check_table
+from pages.page_checks import check_page
 from pipeline.conftest import SHIPPED
-from pipeline.report.page_checks import check_page
 from pipeline.request_log.kafka_lines import line
 
 DOCS = Path(__file__).parents[3] / "docs" / "model.md"

@@ -16,8 +16,8 @@ from abeyance.cli import main
 from abeyance.pipeline.request_log.groups import with_sync_limits
 from abeyance.pipeline.results.directory import MARKER, write_marker
 from abeyance.pipeline.schemas import OBSERVED
+from pages.page_checks import check_page
 from pipeline.long_known import Known
-from pipeline.report.page_checks import check_page
 
 LOG = Path(__file__).parents[2] / "data" / "kafka-request-debug.log.gz"
 PLOTS = ["plot-wheel", "plot-pending", "plot-what-if"]

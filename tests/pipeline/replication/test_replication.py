@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance import pipeline
-from abeyance.pipeline.replication.comparison import CLOCK, HANDLING, IN_SYNC, OUTCOME, UNEXPLAINED
+from abeyance.pipeline.replication.explanations import CLOCK, HANDLING, IN_SYNC, OUTCOME, UNEXPLAINED
 from abeyance.pipeline.replication.partition import Moved, Partition
 from abeyance.pipeline.request_log.line import BadLineError, LineParser
 from abeyance.pipeline.request_log.replication import Fact, facts

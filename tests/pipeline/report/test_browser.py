@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from abeyance.pipeline.report import write_report
+from pages.browser import NAMES, Page, browse, installed
 from pipeline.report import samples
-from pipeline.report.browser import NAMES, Page, browse, installed
 
 PLOTS = ("plot-pending", "plot-waits", "plot-timeout", "plot-keys-longest", "plot-keys-expired")
 _BROWSER = installed()

@@ -13,12 +13,13 @@ import pandas as pd
 import pytest
 
 from abeyance.errors import AbeyanceError
+from abeyance.pages.style import EXPIRED
+from abeyance.pages.words import duration, escaped, label, percent, shortened, tick_values
 from abeyance.pipeline.report import ReportError, write_report
 from abeyance.pipeline.report.analysis import ALL, COLUMNS, MOST_SCOPES, Analysis, read_analysis
 from abeyance.pipeline.report.headline import findings, headline
+from abeyance.pipeline.report.kinds import colours
 from abeyance.pipeline.report.steps import total
-from abeyance.pipeline.report.style import EXPIRED, colours
-from abeyance.pipeline.report.words import duration, escaped, label, percent, shortened, tick_values
 from pipeline.report import samples
 
 Tables = dict[str, pd.DataFrame]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from abeyance.errors import AbeyanceError
 from abeyance.lab.report.page import page
-from abeyance.pipeline.report.document import write_whole
+from abeyance.pages.document import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd

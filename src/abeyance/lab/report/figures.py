@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from abeyance.lab.report.look import ORDER, colour, line, title
 from abeyance.lab.report.run import Run
-from abeyance.pipeline.report.style import Figure, plotly
-from abeyance.pipeline.report.words import duration
+from abeyance.pages.style import Figure, plotly
+from abeyance.pages.words import duration
 
 _LOG: Final = {"type": "log", "tickformat": ",.3~g", "dtick": "D2"}
 _TEN_DAYS: Final = 10 * 86_400_000.0

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from abeyance.lab import purgatories, rivals
 from abeyance.lab.experiments.idle import WAYS
-from abeyance.pipeline.report.style import PALETTE
+from abeyance.pages.style import PALETTE
 
 OURS: Final = PALETTE[0]
 _TITLES: Final = (

@@ -13,8 +13,8 @@ from abeyance.lab.experiments import EXPERIMENTS
 from abeyance.lab.report.claims import CLAIMS, Claim, Finding, judged
 from abeyance.lab.report.figures import FIGURES
 from abeyance.lab.report.run import Run, runs
-from abeyance.pipeline.report.document import document
-from abeyance.pipeline.report.words import escaped
+from abeyance.pages.document import document
+from abeyance.pages.words import escaped
 
 _CLASSES: Final = {"held": "held", "held in part": "part", "not held here": "not", "not decided": "open"}
 

@@ -7,19 +7,13 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from abeyance.pipeline.replication.explanations import CLOCK, EXPIRY, HANDLING, IN_SYNC, OUTCOME, UNEXPLAINED
 from abeyance.pipeline.replication.high_watermarks import high_watermarks
 from abeyance.pipeline.replication.produces import acks_all_produces
 from abeyance.pipeline.resolver.tables import resolve
 from abeyance.pipeline.schemas import EVENTS, PREDICTIONS
 
-__all__ = ["CLOCK", "EXPIRY", "HANDLING", "IN_SYNC", "OUTCOME", "UNEXPLAINED", "compare_with_kafka"]
-
-CLOCK: Final = "within the log's clock"
-EXPIRY: Final = "expiry told early or late"
-HANDLING: Final = "while the fetch was handled"
-IN_SYNC: Final = "a change of the replicas in sync"
-OUTCOME: Final = "another outcome"
-UNEXPLAINED: Final = "unexplained"
+__all__ = ["compare_with_kafka"]
 
 _CLOCK_MS: Final = 1.0
 """A line's time has milliseconds: two of them may be so far apart from the truth."""

@@ -7,13 +7,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance.pipeline.replication.comparison import CLOCK
+from abeyance.pipeline.replication.explanations import BIN_MS, CLOCK, EDGE_MS
 
-__all__ = ["BIN_MS", "EDGE_MS", "agreement", "errors", "explanations", "outliers"]
-
-BIN_MS: Final = 0.25
-EDGE_MS: Final = 5.0
-"""Errors beyond are counted in the outermost bins."""
+__all__ = ["agreement", "errors", "explanations", "outliers"]
 
 _BINS_A_DECADE: Final = 10
 _MOST_OUTLIERS: Final = 100

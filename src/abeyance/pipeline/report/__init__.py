@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .analysis import ReportError, read_analysis
-from .document import write_whole
-from .page import page
-from .style import plotly
+from abeyance.pages.document import write_whole
+from abeyance.pages.style import ReportError, plotly
+from abeyance.pipeline.report.analysis import read_analysis
+from abeyance.pipeline.report.page import page
 
 __all__ = ["ReportError", "write_report"]
 

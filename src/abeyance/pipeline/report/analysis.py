@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from abeyance.errors import AbeyanceError
+from abeyance.pages.style import ReportError
 
 ALL: Final = "*"
 """The scope of every instance together; the tables that sum over instances say so with this name."""
@@ -46,10 +46,6 @@ _KINDS: Final = (
     *("PRODUCE", "FETCH", "FETCH_CONSUMER", "FETCH_FOLLOWER", "FETCH_RAFT"),
     *("JOIN_GROUP", "SYNC_GROUP", "DELETE_RECORDS"),
 )
-
-
-class ReportError(AbeyanceError):
-    """The report cannot be written; the message says why in one line."""
 
 
 @dataclass(frozen=True)

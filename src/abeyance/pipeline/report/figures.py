@@ -6,10 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from .analysis import Analysis
-from .steps import total
-from .style import EXPIRED, SHORTEST_MS, Figure, colours, faint, plotly, row_title, rows_of, wait_axis
-from .words import count, duration, label
+from abeyance.pages.style import EXPIRED, SHORTEST_MS, Figure, faint, plotly, row_title, rows_of, wait_axis
+from abeyance.pages.words import count, duration, label
+from abeyance.pipeline.report.analysis import Analysis
+from abeyance.pipeline.report.kinds import colours
+from abeyance.pipeline.report.steps import total
 
 
 def pending(analysis: Analysis, scope: str) -> Figure | None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from .analysis import ALL, Analysis
-from .words import count, counted, duration, escaped, percent, shortened
+from abeyance.pages.words import count, counted, duration, escaped, percent, shortened
+from abeyance.pipeline.report.analysis import ALL, Analysis
 
 _MANY = 20
 """Of fewer waits a 95th percentile says little."""

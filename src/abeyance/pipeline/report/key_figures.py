@@ -6,9 +6,10 @@ from typing import Final
 
 import pandas as pd
 
-from .analysis import ALL, Analysis
-from .style import SHORTEST_MS, Figure, colours, faint, plotly, wait_axis
-from .words import count, counted, duration, label, percent
+from abeyance.pages.style import SHORTEST_MS, Figure, faint, plotly, wait_axis
+from abeyance.pages.words import count, counted, duration, label, percent
+from abeyance.pipeline.report.analysis import ALL, Analysis
+from abeyance.pipeline.report.kinds import colours
 
 MOST_KEYS: Final = 5
 

@@ -7,14 +7,13 @@ from typing import Any, Final
 
 import pandas as pd
 
-from abeyance.pipeline.replication import comparison
-from abeyance.pipeline.replication.summaries import BIN_MS, EDGE_MS
-
-from .document import document, write_whole
-from .parts import made, read_table, section
-from .style import EXPIRED, PALETTE, Figure, plotly, wait_axis
-from .tables import Columns, nothing, table
-from .words import count, counted, duration, escaped, percent
+from abeyance.pages.document import document, write_whole
+from abeyance.pages.style import EXPIRED, PALETTE, Figure, plotly, wait_axis
+from abeyance.pages.tables import Columns, nothing, table
+from abeyance.pages.words import count, counted, duration, escaped, percent
+from abeyance.pipeline.replication import explanations as because
+from abeyance.pipeline.replication.explanations import BIN_MS, EDGE_MS
+from abeyance.pipeline.report.parts import made, read_table, section
 
 __all__ = ["write_model_report"]
 
@@ -22,12 +21,12 @@ plotly("graph_objects")  # whoever means to write a report later learns now, bef
 
 MINUS: Final = "\N{MINUS SIGN}"
 _COLOURS: Final = {
-    comparison.CLOCK: PALETTE[0],
-    comparison.HANDLING: PALETTE[1],
-    comparison.IN_SYNC: PALETTE[3],
-    comparison.EXPIRY: PALETTE[5],
-    comparison.UNEXPLAINED: EXPIRED,
-    comparison.OUTCOME: "#000000",
+    because.CLOCK: PALETTE[0],
+    because.HANDLING: PALETTE[1],
+    because.IN_SYNC: PALETTE[3],
+    because.EXPIRY: PALETTE[5],
+    because.UNEXPLAINED: EXPIRED,
+    because.OUTCOME: "#000000",
 }
 
 
@@ -74,8 +73,8 @@ def _findings(explanations: pd.DataFrame, total: int) -> list[str]:
     if not total:
         return [_NOTHING]
     by = explanations.set_index("explanation")["produces"]
-    within, other = int(by.get(comparison.CLOCK, 0)), int(by.get(comparison.OUTCOME, 0))
-    open_ = int(by.get(comparison.UNEXPLAINED, 0))
+    within, other = int(by.get(because.CLOCK, 0)), int(by.get(because.OUTCOME, 0))
+    open_ = int(by.get(because.UNEXPLAINED, 0))
     ends = "Every one ended as predicted, completed or expired" if not other else f"{count(other)} ended otherwise"
     return [
         f"{ends}.",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from . import tables
-from .analysis import Analysis
-from .document import document
-from .headline import findings, headline
-from .sections import SECTIONS, Section
+from abeyance.pages.document import document
+from abeyance.pages.tables import facts
+from abeyance.pipeline.report import tables
+from abeyance.pipeline.report.analysis import Analysis
+from abeyance.pipeline.report.headline import findings, headline
+from abeyance.pipeline.report.sections import SECTIONS, Section
 
 
 def page(analysis: Analysis) -> str:
@@ -18,7 +19,7 @@ def page(analysis: Analysis) -> str:
         title=headline(analysis),
         findings=findings(analysis),
         sections="\n".join(_section(section, analysis) for section in SECTIONS) + _rejected(analysis),
-        made=tables.facts(analysis.made),
+        made=facts(analysis.made),
         figures={
             section.plot: {str(i): section.draw(analysis, scope) for i, scope in enumerate(scopes)}
             for section in SECTIONS

@@ -10,9 +10,8 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 
+from abeyance.pages.tables import facts
 from abeyance.pipeline.results.directory import read_marker
-
-from .tables import facts
 
 __all__ = ["made", "read_table", "section"]
 

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import pandas as pd
 
-from .style import PALETTE, Figure, colours, faint, plotly, wait_axis
-from .words import duration, label
+from abeyance.pages.style import PALETTE, Figure, faint, plotly, wait_axis
+from abeyance.pages.words import duration, label
+from abeyance.pipeline.report.kinds import colours
 
 __all__ = ["METRICS", "by_wheel", "pending", "setting", "what_if"]
 

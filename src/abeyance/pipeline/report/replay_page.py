@@ -8,13 +8,14 @@ from typing import Final
 
 import pandas as pd
 
-from . import replay_figures as figures
-from .analysis import ALL, MOST_KINDS, MOST_SCOPES
-from .document import document, write_whole
-from .parts import made, read_table, section
-from .style import Figure, plotly
-from .tables import Columns, nothing, options, table
-from .words import UNKNOWN, count, counted, duration, escaped, percent
+from abeyance.pages.document import document, write_whole
+from abeyance.pages.style import Figure, plotly
+from abeyance.pages.tables import Columns, nothing, table
+from abeyance.pages.words import UNKNOWN, count, counted, duration, escaped, percent
+from abeyance.pipeline.report import replay_figures as figures
+from abeyance.pipeline.report.analysis import ALL, MOST_KINDS, MOST_SCOPES
+from abeyance.pipeline.report.parts import made, read_table, section
+from abeyance.pipeline.report.tables import options
 
 __all__ = ["write_replay_report"]
 

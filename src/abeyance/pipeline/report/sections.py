@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from . import figures, key_figures, tables
-from .analysis import Analysis
-from .style import EXPIRED, Figure
+from abeyance.pages.style import EXPIRED, Figure
+from abeyance.pipeline.report import figures, key_figures, tables
+from abeyance.pipeline.report.analysis import Analysis
 
 
 @dataclass(frozen=True)

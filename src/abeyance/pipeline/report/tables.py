@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-import pandas as pd
-
-from .analysis import ALL, Analysis
-from .style import colours
-from .words import count, duration, escaped, percent, shortened
+from abeyance.pages.tables import Cell, Column, Columns, folded, nothing, table
+from abeyance.pages.words import count, duration, escaped, percent, shortened
+from abeyance.pipeline.report.analysis import ALL, Analysis
+from abeyance.pipeline.report.kinds import colours
 
 MOST_KEYS: Final = 8
 MOST_REJECTED: Final = 100
 _LONGEST_EXCERPT: Final = 240
 
-Cell = Callable[[Any], str]
-Column = tuple[str, Cell]
-Columns = Mapping[str, Column]
 _WAITS: Final = {"p50_ms": "median", "p95_ms": "p95", "p99_ms": "p99", "max_ms": "longest"}
 
 
@@ -45,7 +41,7 @@ def by_kind(analysis: Analysis, scope: str) -> str:
     if others.empty:
         return table(rows, names, columns)
     more = f"{len(others):,} other kinds of request that waited, of less weight: the figures leave them out"
-    return table(rows[drawn], names, columns) + _folded(more, table(others, names, columns))
+    return table(rows[drawn], names, columns) + folded(more, table(others, names, columns))
 
 
 def requests(analysis: Analysis, scope: str) -> str:
@@ -98,59 +94,9 @@ def rejected(analysis: Analysis) -> str:
         "excerpt": ("begins with", _excerpt),
     }
     shown = f"The first {MOST_REJECTED} lines" if len(rows) > MOST_REJECTED else "The lines"
-    return table(reasons, {"reason": ("reason", escaped)}, {"lines": ("lines", count)}) + _folded(
+    return table(reasons, {"reason": ("reason", escaped)}, {"lines": ("lines", count)}) + folded(
         shown, table(first, names, {})
     )
-
-
-def facts(made: Mapping[str, Any]) -> str:
-    """Return how the analysis was made: the marker's entries, as they are."""
-    if not made:
-        return nothing("The analysis left no record of how it was made.")
-    entries = (f"<dt>{escaped(_words(name))}</dt><dd>{_fact(value)}</dd>" for name, value in made.items())
-    return f"<dl>{''.join(entries)}</dl>"
-
-
-def _fact(value: object) -> str:
-    if isinstance(value, Mapping):
-        return "<ul>" + "".join(f"<li>{escaped(_words(k))}: {_fact(v)}</li>" for k, v in value.items()) + "</ul>"
-    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
-        columns: Columns = {str(name): (escaped(_words(name)), _fact) for name in value[0]}
-        numbers = {name for name in columns if all(isinstance(item.get(name), int) for item in value)}
-        return table(
-            pd.DataFrame(value, columns=list(columns), dtype=object),
-            {name: column for name, column in columns.items() if name not in numbers},
-            {name: column for name, column in columns.items() if name in numbers},
-        )
-    if isinstance(value, list) and sum(len(str(item)) for item in value) < _LONGEST_EXCERPT // 2:
-        return ", ".join(_fact(item) for item in value)
-    if isinstance(value, list):
-        return "<ul>" + "".join(f"<li>{_fact(item)}</li>" for item in value) + "</ul>"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return f"<bdi>{escaped('none' if value is None else value)}</bdi>"
-
-
-def _words(name: object) -> str:
-    return str(name).replace("_", " ")
-
-
-def table(rows: pd.DataFrame, names: Columns, numbers: Columns) -> str:
-    """Return an HTML table: columns of names to the left, of numbers to the right."""
-    head = _cells("th", (title for title, _ in names.values()), "") + _cells(
-        "th", (title for title, _ in numbers.values()), "number"
-    )
-    body = "".join(
-        f"<tr>{_cells('td', (show(row[name]) for name, (_, show) in names.items()), '')}"
-        f"{_cells('td', (show(row[name]) for name, (_, show) in numbers.items()), 'number')}</tr>"
-        for row in rows.to_dict("records")
-    )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _cells(tag: str, contents: Iterable[str], kind: str) -> str:
-    attribute = f' class="{kind}"' if kind else ""
-    return "".join(f"<{tag}{attribute}>{content}</{tag}>" for content in contents)
 
 
 def _kind(analysis: Analysis) -> Cell:
@@ -168,15 +114,6 @@ def _key(text: object) -> str:
 
 def _excerpt(text: object) -> str:
     return f"<code><bdi>{escaped(shortened(text, _LONGEST_EXCERPT))}</bdi></code>"
-
-
-def _folded(title: str, content: str) -> str:
-    return f"<details><summary>{title}</summary>{content}</details>"
-
-
-def nothing(sentence: str) -> str:
-    """Return what stands where there is nothing to show; HTML."""
-    return f'<p class="nothing">{sentence}</p>'
 
 
 def options(names: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.report.browser import browse, installed
+from pages.browser import browse, installed
 
 _DRAWN = """[...document.querySelectorAll('.plot')].map(plot => [
   plot.id, plot.checkVisibility(), plot.querySelectorAll('.scatterlayer .point, .js-line, .barlayer .point, .hm').length

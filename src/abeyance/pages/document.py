@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import Path
 from string import Template
 
-from .style import Figure, plotly
-from .words import escaped
+from abeyance.pages.style import Figure, plotly
+from abeyance.pages.words import escaped
 
 
 def document(

@@ -7,25 +7,19 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from .analysis import ReportError
-from .words import tick_values
+from abeyance.errors import AbeyanceError
+from abeyance.pages.words import tick_values
+
+
+class ReportError(AbeyanceError):
+    """The report cannot be written; the message says why in one line."""
+
 
 # Mid-tones: each has a contrast of at least 3:1 on the page's light ground and on its dark one.
 PALETTE: Final = ("#3f80d6", "#c8741c", "#1f968a", "#9166cf", "#c460a2", "#85881f", "#a0694c", "#74818f")
 EXPIRED: Final = "#d8433c"
 SHORTEST_MS: Final = 0.1
 """Where a logarithmic axis of waits begins at the latest: shorter ones are drawn at its edge."""
-
-_OF_KIND: Final = {
-    "PRODUCE": PALETTE[0],
-    "FETCH": PALETTE[1],
-    "FETCH_CONSUMER": PALETTE[1],
-    "FETCH_FOLLOWER": PALETTE[2],
-    "FETCH_RAFT": PALETTE[7],
-    "JOIN_GROUP": PALETTE[3],
-    "SYNC_GROUP": PALETTE[4],
-    "DELETE_RECORDS": PALETTE[5],
-}
 
 Figure = Any
 """A plotly figure; plotly ships no types."""
@@ -39,18 +33,6 @@ def plotly(module: str) -> Any:
         raise ReportError(
             "the report draws its figures with plotly, which is not installed: pip install 'abeyance[report]'"
         ) from error
-
-
-def colours(kinds: Sequence[str]) -> dict[str, str]:
-    """Return each kind's colour: its own for those that Kafka always has, the next free one for others."""
-    chosen = dict[str, str]()
-    for kind in kinds:
-        if kind in _OF_KIND and _OF_KIND[kind] not in chosen.values():
-            chosen[kind] = _OF_KIND[kind]
-    free = [colour for colour in PALETTE if colour not in chosen.values()]
-    for i, kind in enumerate(kind for kind in kinds if kind not in chosen):
-        chosen[kind] = free[i % len(free)]
-    return chosen
 
 
 def faint(colour: str, opacity: float) -> str:

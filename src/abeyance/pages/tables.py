@@ -1,0 +1,78 @@
+"""Tables and lists in HTML; every cell is escaped where it is shown, by the column's own function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import pandas as pd
+
+from abeyance.pages.words import escaped
+
+__all__ = ["Cell", "Column", "Columns", "facts", "folded", "nothing", "table"]
+
+_LONGEST_LIST: Final = 120
+
+Cell = Callable[[Any], str]
+Column = tuple[str, Cell]
+Columns = Mapping[str, Column]
+
+
+def facts(made: Mapping[str, Any]) -> str:
+    """Return how the analysis was made: the marker's entries, as they are."""
+    if not made:
+        return nothing("The analysis left no record of how it was made.")
+    entries = (f"<dt>{escaped(_words(name))}</dt><dd>{_fact(value)}</dd>" for name, value in made.items())
+    return f"<dl>{''.join(entries)}</dl>"
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "<ul>" + "".join(f"<li>{escaped(_words(k))}: {_fact(v)}</li>" for k, v in value.items()) + "</ul>"
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        columns: Columns = {str(name): (escaped(_words(name)), _fact) for name in value[0]}
+        numbers = {name for name in columns if all(isinstance(item.get(name), int) for item in value)}
+        return table(
+            pd.DataFrame(value, columns=list(columns), dtype=object),
+            {name: column for name, column in columns.items() if name not in numbers},
+            {name: column for name, column in columns.items() if name in numbers},
+        )
+    if isinstance(value, list) and sum(len(str(item)) for item in value) < _LONGEST_LIST:
+        return ", ".join(_fact(item) for item in value)
+    if isinstance(value, list):
+        return "<ul>" + "".join(f"<li>{_fact(item)}</li>" for item in value) + "</ul>"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"<bdi>{escaped('none' if value is None else value)}</bdi>"
+
+
+def _words(name: object) -> str:
+    return str(name).replace("_", " ")
+
+
+def table(rows: pd.DataFrame, names: Columns, numbers: Columns) -> str:
+    """Return an HTML table: columns of names to the left, of numbers to the right."""
+    head = _cells("th", (title for title, _ in names.values()), "") + _cells(
+        "th", (title for title, _ in numbers.values()), "number"
+    )
+    body = "".join(
+        f"<tr>{_cells('td', (show(row[name]) for name, (_, show) in names.items()), '')}"
+        f"{_cells('td', (show(row[name]) for name, (_, show) in numbers.items()), 'number')}</tr>"
+        for row in rows.to_dict("records")
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cells(tag: str, contents: Iterable[str], kind: str) -> str:
+    attribute = f' class="{kind}"' if kind else ""
+    return "".join(f"<{tag}{attribute}>{content}</{tag}>" for content in contents)
+
+
+def folded(title: str, content: str) -> str:
+    """Return content behind a title that opens it; HTML."""
+    return f"<details><summary>{title}</summary>{content}</details>"
+
+
+def nothing(sentence: str) -> str:
+    """Return what stands where there is nothing to show; HTML."""
+    return f'<p class="nothing">{sentence}</p>'

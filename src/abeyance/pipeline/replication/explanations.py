@@ -1,0 +1,18 @@
+"""What a prediction's error is put down to, and the bins in which errors are counted. No Spark: reports read it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["BIN_MS", "CLOCK", "EDGE_MS", "EXPIRY", "HANDLING", "IN_SYNC", "OUTCOME", "UNEXPLAINED"]
+
+CLOCK: Final = "within the log's clock"
+EXPIRY: Final = "expiry told early or late"
+HANDLING: Final = "while the fetch was handled"
+IN_SYNC: Final = "a change of the replicas in sync"
+OUTCOME: Final = "another outcome"
+UNEXPLAINED: Final = "unexplained"
+
+BIN_MS: Final = 0.25
+EDGE_MS: Final = 5.0
+"""Errors beyond are counted in the outermost bins."""

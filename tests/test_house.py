@@ -1,0 +1,119 @@
+"""The house: imports point down only, and each room of the pipeline is seen from the folder list."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+# From the roof to the ground: a module may import what is on its own floor's line or below, wherever the import stands.
+FLOORS = (
+    ("__main__",),
+    ("cli",),
+    ("lab",),  # the experiments read logs and run on Spark ...
+    ("pipeline.commands",),
+    ("pipeline",),
+    ("pipeline.replayer",),
+    ("pipeline.analysis",),
+    ("pipeline.report",),
+    ("pipeline.replication",),
+    ("pipeline.resolver",),
+    ("pipeline.resolver.either",),
+    ("pipeline.resolver.streams",),
+    ("pipeline.resolver.tables",),
+    ("pipeline.resolver.reasons",),
+    ("pipeline.request_log", "pipeline.sources"),
+    ("pipeline.results",),
+    ("pipeline.spark",),
+    ("pipeline.schemas",),
+    ("lab.purgatories", "lab.rivals"),  # ... but the designs that they compare are below all of it
+    ("pages",),
+    ("aio",),
+    ("",),  # abeyance itself: timers, purgatory and idle time-outs by name
+    ("purgatory",),
+    ("idle",),
+    ("timer",),
+    ("engine",),
+    ("_interpreted", "errors", "loggers"),
+)
+ROOMS = {name: number for number, floor in enumerate(FLOORS) for name in floor}
+
+
+@cache
+def sources() -> dict[str, str]:
+    """The text of each module of `abeyance`, by its name below that; a package's name ends in `.__init__`."""
+    top = SOURCE / "abeyance"
+    return {
+        ".".join(path.relative_to(top).with_suffix("").parts): path.read_text(encoding="utf-8")
+        for path in top.rglob("*.py")
+    }
+
+
+def imported(name: str, text: str) -> Iterator[str]:
+    """The modules of ours that a module imports, anywhere in it."""
+    package = ["abeyance", *name.split(".")[:-1]]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            found = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (full.partition(".")[2] for full in found if full.partition(".")[0] == "abeyance")
+
+
+def floor(name: str) -> int:
+    """The floor of a module, or of a name in one: that of the longest room that it begins with."""
+    parts = name.removesuffix("__init__").split(".")
+    rooms = (".".join(parts[:n]).rstrip(".") for n in range(len(parts), -1, -1))
+    return ROOMS[next(room for room in rooms if room in ROOMS)]
+
+
+def upward(texts: Mapping[str, str]) -> list[str]:
+    return [
+        f"{name} imports {other}"
+        for name, text in texts.items()
+        for other in imported(name, text)
+        if floor(other) < floor(name)
+    ]
+
+
+def test_imports_point_down_only() -> None:
+    assert upward(sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("engine.planted", "import abeyance.timer.base"),
+        ("pages.planted", "def draw():\n    from abeyance.pipeline import resolve"),
+        ("pipeline.request_log.planted", "from ..resolver import tables"),
+        ("pipeline.resolver.tables.__init__", "from ..streams import plan"),
+        ("purgatory.__init__", "from abeyance import aio"),
+        ("lab.purgatories.planted", "from abeyance.lab.runner import Runner"),
+    ],
+)
+def test_an_import_that_points_up_is_found(name: str, text: str) -> None:
+    assert len(upward({**sources(), name: text})) == 1
+
+
+def test_the_pipelines_rooms_are_seen_from_the_folder_list() -> None:
+    modules = {path.name for path in (SOURCE / "abeyance" / "pipeline").glob("*.py")}
+    assert modules == {"__init__.py", "schemas.py"}
+
+
+def test_reports_know_no_spark() -> None:
+    rooms = ("pages", "pipeline.report")
+    names = [f"abeyance.{name.removesuffix('.__init__')}" for name in sources() if name.startswith(rooms)]
+    program = f"import sys\nfor name in {names}: __import__(name)\nprint('pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
