@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = {
     path.relative_to(ROOT).as_posix(): path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
-ELSEWHERE = "log.xes"  # its block is run by tests/pipeline/test_event_log.py, which makes the file
+ELSEWHERE = "log.xes"  # its block is run by tests/pipeline/commands/test_event_log.py, which makes the file
 SMALL = "examples/data/shop"
 
 
