@@ -1,0 +1,165 @@
+"""Settings by Kafka's names: values, defaults, what a topic falls back on, what is refused, what is described."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from abeyance.broker.definitions import definitions
+from abeyance.broker.log import LogConfig
+from abeyance.broker.settings import ALL_BROKERS, BROKER, DEFAULT, STATIC, TOPIC, ConfigError, Settings
+from abeyance.errors import AbeyanceError
+
+
+def test_every_default_is_allowed() -> None:
+    for found in (*definitions("broker").values(), *definitions("topic").values()):
+        found.parse(found.default)
+    assert len(definitions("broker")) > 300
+
+
+def test_defaults_of_a_log_are_kafkas() -> None:
+    assert Settings().for_topic({}).log_config() == LogConfig()
+
+
+def test_one_default_differs_and_says_so() -> None:
+    settings = Settings()
+
+    assert settings["group.initial.rebalance.delay.ms"] == 0
+    (entry,) = settings.describe(1, ["group.initial.rebalance.delay.ms"])
+    assert "differs from Kafka's" in entry.documentation
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "value"),
+    [
+        ("auto.create.topics.enable", "FALSE", False),
+        ("auto.create.topics.enable", True, True),
+        ("log.retention.ms", " 5 ", 5),
+        ("log.cleaner.min.cleanable.ratio", "0.25", 0.25),
+        ("log.cleanup.policy", "compact, delete", ("compact", "delete")),
+        ("log.cleanup.policy", ["compact"], ("compact",)),
+        ("log.cleanup.policy", "", ()),
+        ("broker.rack", "r1", "r1"),
+        ("group.consumer.migration.policy", "Upgrade", "Upgrade"),
+        ("compression.gzip.level", -1, -1),
+    ],
+)
+def test_types(name: str, given: object, value: object) -> None:
+    assert Settings({name: given})[name] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "reason"),
+    [
+        ("auto.create.topics.enable", "yes", "Expected value to be either true or false"),
+        ("num.partitions", "many", "Not a number of type INT"),
+        ("num.partitions", 1 << 31, "Not a number of type INT"),
+        ("num.partitions", "1.5", "Not a number of type INT"),
+        ("num.partitions", 0, "Value must be at least 1"),
+        ("log.cleaner.min.cleanable.ratio", 1.5, "Value must be no more than 1"),
+        ("log.cleaner.min.cleanable.ratio", "much", "Not a number of type DOUBLE"),
+        ("compression.gzip.level", 0, "Value must be at least 1"),
+        ("log.cleanup.policy", "compact,burn", "String must be one of: compact, delete"),
+        ("group.consumer.migration.policy", "x", "String must be one of (case insensitive): DISABLED, DOWNGRADE"),
+    ],
+)
+def test_values_that_kafka_refuses(name: str, given: object, reason: str) -> None:
+    with pytest.raises(AbeyanceError) as caught:
+        Settings({name: given})
+
+    assert str(caught.value).startswith(f"Invalid value {given} for configuration {name}: {reason}")
+
+
+def test_unknown_names_are_refused_with_the_nearest() -> None:
+    with pytest.raises(
+        ConfigError, match=r"Unknown broker config name: replica.lag.max.ms; the nearest is replica.lag"
+    ):
+        Settings({"replica.lag.max.ms": 1})
+    with pytest.raises(
+        ConfigError, match=r"Unknown topic config name: retention; the nearest is retention.ms"
+    ) as caught:
+        Settings().for_topic({"retention": 1})
+    assert caught.value.kafka_message == "Unknown topic config name: retention"
+    with pytest.raises(ConfigError, match=r"Unknown broker config name: zzzzz$"):
+        Settings()["zzzzz"]
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "value"),
+    [
+        ({"log.retention.ms": 5, "log.retention.minutes": 3}, "retention.ms", 5),
+        ({"log.retention.minutes": 3, "log.retention.hours": 9}, "retention.ms", 180_000),
+        ({"log.retention.hours": 2}, "retention.ms", 7_200_000),
+        ({"log.retention.hours": -1}, "retention.ms", -1),
+        ({"log.roll.hours": 1}, "segment.ms", 3_600_000),
+        ({"log.flush.scheduler.interval.ms": 70}, "flush.ms", 70),
+        ({"message.max.bytes": 70}, "max.message.bytes", 70),
+        ({"log.segment.delete.delay.ms": 70}, "file.delete.delay.ms", 70),
+        ({}, "remote.storage.enable", False),
+    ],
+)
+def test_topics_fall_back_on_the_broker(given: dict[str, Any], name: str, value: object) -> None:
+    settings = Settings(given)
+
+    assert settings.for_topic({})[name] == value
+    (entry,) = settings.for_topic({}).describe([name])
+    assert entry.value == str(value).lower()
+    assert entry.source == (STATIC if given else DEFAULT)
+
+
+def test_topics_own_settings_come_first() -> None:
+    topic = Settings({"log.retention.hours": 2}).for_topic(
+        {"retention.ms": 7, "internal.segment.bytes": 100, "cleanup.policy": "compact"}
+    )
+
+    assert topic["retention.ms"] == 7
+    config = topic.log_config()
+    assert (config.retention_ms, config.segment_bytes, config.cleanup_policy) == (7, 100, frozenset({"compact"}))
+
+
+def test_compaction_lags_that_contradict() -> None:
+    with pytest.raises(ConfigError, match=r"min.compaction.lag.ms \(9\) > max.compaction.lag.ms \(8\)"):
+        Settings().for_topic({"min.compaction.lag.ms": 9, "max.compaction.lag.ms": 8})
+
+
+def test_changes_while_running() -> None:
+    settings = Settings({"min.insync.replicas": 2})
+    topic = settings.for_topic({})
+    assert topic["min.insync.replicas"] == 2
+
+    settings.change(None, {"min.insync.replicas": 3})
+    settings.change(1, {"min.insync.replicas": 4})
+
+    assert (settings["min.insync.replicas"], topic["min.insync.replicas"]) == (3, 3)
+    assert (settings.value("min.insync.replicas", 1), settings.value("min.insync.replicas", 2)) == (4, 3)
+    assert settings.changed(1) == {"min.insync.replicas": "4"}
+    (entry,) = settings.describe(1, ["min.insync.replicas"])
+    assert [place.source for place in entry.synonyms] == [BROKER, ALL_BROKERS, STATIC, DEFAULT]
+    assert (entry.value, entry.source) == ("4", BROKER)
+    assert [one.name for one in settings.describe(None)] == ["min.insync.replicas"]
+    settings.change(None, {})
+    settings.change(1, {})
+    assert (settings["min.insync.replicas"], settings.value("min.insync.replicas", 1)) == (2, 2)
+    with pytest.raises(ConfigError, match=r"Cannot update these configs dynamically: Set\(num.partitions\)"):
+        settings.change(None, {"num.partitions": 3})
+
+
+def test_described_as_kafka_does() -> None:
+    """Kafka 4.3.1's own answers for a topic without settings, and for a broker's."""
+    topic = Settings().for_topic({"cleanup.policy": "compact"})
+
+    found = {entry.name: entry for entry in topic.describe()}
+    assert len(found) == 33
+    assert [place[:] for place in found["cleanup.policy"].synonyms] == [
+        ("cleanup.policy", "compact", TOPIC),
+        ("log.cleanup.policy", "delete", DEFAULT),
+    ]
+    entry = found["retention.ms"]
+    assert (entry.value, entry.source, entry.synonyms, entry.type) == ("604800000", DEFAULT, (), 5)
+    entry = found["min.cleanable.dirty.ratio"]
+    assert (entry.value, entry.type, entry.read_only) == ("0.5", 6, False)
+    assert [entry.name for entry in topic.describe(["retention.ms", "nonsense"])] == ["retention.ms"]
+    secret, port = Settings({"ssl.key.password": "x"}).describe(1, ["ssl.key.password", "num.partitions"])[::-1]
+    assert (secret.value, secret.sensitive, secret.synonyms[0].value) == (None, True, None)
+    assert (port.value, port.read_only, port.type) == ("1", True, 3)
