@@ -20,20 +20,29 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd src/abeyance/*/*/*.pxd)
 COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
-SET_UP := scripts/set_up.py pyproject.toml setup.py $(wildcard requirements/*.txt) $(COMPILED)
+NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
+SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: demo demo-flights test test-compiled test-interpreted test-kafka test-asyncio check sanitize bench bench-spark bench-stream lab docs clean
+.PHONY: help demo demo-flights test test-compiled test-interpreted test-kafka test-asyncio check sanitize bench bench-spark bench-stream lab docs clean
 .DELETE_ON_ERROR:
 
-$(VENV)/.run: $(SET_UP)
-	@$(PYTHON) scripts/set_up.py $(VENV) run
+help:
+	@sed -n -e '/^$$/q' -e 's/^# \{0,1\}//p' Makefile
+
+# Nothing is compiled for the demo: its time is Spark's.
+$(VENV)/.demo: $(NEEDED)
+	@$(PYTHON) -m scripts.set_up $(VENV) demo
 	@touch $@
 
-$(VENV)/.test: $(SET_UP)
-	@$(PYTHON) scripts/set_up.py $(VENV) test
-	@touch $@ $(VENV)/.run
+$(VENV)/.run: $(SET_UP)
+	@$(PYTHON) -m scripts.set_up $(VENV) run
+	@touch $@ $(VENV)/.demo
 
-demo: $(VENV)/.run
+$(VENV)/.test: $(SET_UP)
+	@$(PYTHON) -m scripts.set_up $(VENV) test
+	@touch $@ $(VENV)/.run $(VENV)/.demo
+
+demo: $(VENV)/.demo
 	@$(BIN)/abeyance analyze examples/data/kafka-request-log --out build/demo --overwrite
 
 demo-flights: $(VENV)/.run
@@ -65,7 +74,7 @@ sanitize: $(VENV)/.test
 	$(BIN)/python scripts/check_memory.py
 
 $(VENV)/.bench: $(SET_UP)
-	@$(PYTHON) scripts/set_up.py $(VENV) bench
+	@$(PYTHON) -m scripts.set_up $(VENV) bench
 	@touch $@
 
 bench: $(VENV)/.bench

