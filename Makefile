@@ -95,8 +95,9 @@ $(VENV)/.docs: requirements/docs.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
 	@touch $@
 
+# Not --quiet: it would keep warnings from --strict.
 docs: $(VENV)/.docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "docs: build/site/index.html (with search: $(BIN)/python -m mkdocs serve)"
 
 clean:
