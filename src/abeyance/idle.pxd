@@ -26,7 +26,6 @@ cdef class IdleDetector:
     cdef TimingWheel _wheel
     cdef bint _closed
     cdef object _lock
-    cdef bint _paused
     cdef TimerTask _alarm
     cdef long long _alarm_at
     cdef long long _number

@@ -16,7 +16,7 @@ Ground rules
 * The lock guards the wheel, the table and the alarm. Compiled, on an interpreter with a global lock, that one is the
   lock, by the ground rules of timer/base.py: between `_enter` and `_leave` no Python call, and nothing made that the
   collector tracks (but in `_grow`, `_widen` and `drain`, which pause it or expect it). Interpreted, `_enter` takes a
-  lock, and keeps the collector from running a finaliser that uses this detector half changed.
+  `Mutex`, which keeps finalisers and signal handlers from using this detector half changed.
 * Peers' `__hash__` and `__eq__` are the user's code, and run with the lock free: the hash is taken before; to compare,
   `_find` lets go of the lock, and looks again where what it had read has changed meanwhile. So does `on_idle`, and the
   timer is called with the lock free: it may be a loop's, and its clock is then the user's code too.
@@ -28,27 +28,22 @@ Ground rules
 from __future__ import annotations
 
 import sys
-import threading
 from array import array
 from collections.abc import Callable, Hashable
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-try:
-    import cython
-except ImportError:
-    from abeyance.engine import uncompiled as cython
-
 from abeyance.engine import MAX_TIME
 from abeyance.engine.slab import grown, pause_collection, resume_collection
 from abeyance.engine.wheel import TimingWheel
+from abeyance.mutex import LOCKED, mutex
 from abeyance.timer.base import Timer, TimerClosedError
 from abeyance.timer.system import SystemTimer
 from abeyance.timer.task import TimerTask
 from abeyance.timer.units import to_nanoseconds, to_seconds
 
-_LOCKED = not cython.compiled or not getattr(sys, "_is_gil_enabled", lambda: True)()
+_LOCKED = LOCKED
 _AWAKE = -1  # for `_alarm_at`
 _NEVER = MAX_TIME  # for `_alarm_at`; no deadline is as late
 _LONGEST = 100 * 366 * 86_400 * 10**9  # nanoseconds: a hundred years
@@ -84,7 +79,7 @@ class IdleDetector:
 
     __slots__ = (
         "__weakref__", "_alarm", "_alarm_at", "_bits", "_chain", "_closed", "_first", "_hash", "_lock", "_number",
-        "_on_idle", "_own_timer", "_paused", "_timeout", "_timer", "_wheel",
+        "_on_idle", "_own_timer", "_timeout", "_timer", "_wheel",
     )  # fmt: skip
 
     def __init__(
@@ -115,8 +110,7 @@ class IdleDetector:
         self._timer: Timer = self._own_timer or timer  # type: ignore[assignment]
         self._wheel = TimingWheel(self._timer._wheel.tick, self._timer._wheel.wheel_size, self._timer._now())
         self._closed = False
-        self._lock = threading.RLock()
-        self._paused = False  # whether the collector was on before `_enter`
+        self._lock = mutex("an IdleDetector")
         self._alarm: TimerTask | None = None
         self._alarm_at = _NEVER
         self._number = 0
@@ -325,12 +319,9 @@ class IdleDetector:
     def _enter(self) -> None:
         if _LOCKED:
             self._lock.acquire()
-            self._paused = pause_collection() or self._paused  # a signal handler may come back for the lock
 
     def _leave(self) -> None:
         if _LOCKED:
-            paused, self._paused = self._paused, False
-            resume_collection(paused)
             self._lock.release()
 
     def _draw(self, deadline: int) -> int:

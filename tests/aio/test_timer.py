@@ -20,6 +20,7 @@ import pytest
 from abeyance import DelayedOperation, IdleDetector, PendingTask, Purgatory, TimerClosedError
 from abeyance.aio import Timer, run_virtual
 from aio.any_loop import LOOPS, EarlyLoop, JumpingLoop, LoopFactory, run
+from broken_log import KINDS, broken_log
 from purgatory.waits import in_thread
 from timer.guard import in_turn
 
@@ -238,6 +239,46 @@ def test_t8_an_error_goes_to_the_loops_exception_handler_and_harms_no_other(fact
         assert timer.stats().failed == 2
 
     run(main(), factory)
+
+
+@each_loop
+@pytest.mark.parametrize("kind", KINDS)
+def test_t8_a_log_that_raises_harms_no_other_and_leaves_the_loop_running(factory: LoopFactory, kind: str) -> None:
+    async def main() -> None:
+        timer = Timer()
+        ran: list[int] = []
+        timer.call_later(0, int, "x")
+        timer.call_later(0, ran.append, 1)
+        while not ran:
+            await asyncio.sleep(0.001)
+        assert timer.stats().failed == 1
+
+    with broken_log(kind) as unraisable:
+        run(main(), factory)
+    errors = [error.__context__ for error in unraisable]
+    while errors and not isinstance(errors[0], ValueError):
+        errors = [error.__context__ for error in errors if error is not None]
+    assert len(errors) == 1, "the log's error and the callback's, in one chain"
+
+
+def test_t8_a_callback_that_cannot_be_shown_is_reported_all_the_same() -> None:
+    class Unshowable:
+        def __call__(self) -> None:
+            raise LookupError
+
+        def __repr__(self) -> str:
+            raise ValueError
+
+    async def main() -> None:
+        reported: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        timer = Timer()
+        timer.call_later(0, Unshowable())
+        await asyncio.sleep(0.01)
+        assert "whose repr raised ValueError" in reported[0]["message"]
+        assert isinstance(reported[0]["exception"], LookupError)
+
+    run(main())
 
 
 def test_t8_on_error_comes_before_the_handler() -> None:

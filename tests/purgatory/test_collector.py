@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import pytest
 
 from abeyance.engine import is_compiled
+from abeyance.mutex import LOCKED
 from abeyance.purgatory import DelayedOperation, Purgatory
-from abeyance.purgatory.nesting import LOCKED
 from abeyance.timer import ManualTimer
 from collecting import collecting
 from purgatory.waits import Wait, in_thread

@@ -26,6 +26,7 @@ import time
 import weakref
 from contextvars import Context, copy_context
 from datetime import timedelta
+from functools import partial
 from inspect import iscoroutinefunction
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ if TYPE_CHECKING or not cython.compiled:
 else:
     from cython.cimports.abeyance.timer.clock import monotonic_ns
 
+from abeyance.reporting import attempt, shown
 from abeyance.timer.base import Callback, ErrorHandler, PendingTask, TimerClosedError, _unpack, enter, leave
 from abeyance.timer.base import Timer as _Timer
 from abeyance.timer.task import TimerTask
@@ -227,9 +229,8 @@ class Timer(_Timer):
         enter(self)
         self._failed += 1
         leave(self)
-        self._loop.call_exception_handler(
-            {"message": f"Exception in callback {callback!r}", "exception": error, "timer": self}
-        )
+        context = {"message": f"Exception in callback {shown(callback)}", "exception": error, "timer": self}
+        attempt(partial(self._loop.call_exception_handler, context), error)  # the handler is the user's, or the log's
 
     # -- turns ---------------------------------------------------------------------------------------------
 

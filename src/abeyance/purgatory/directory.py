@@ -24,18 +24,14 @@ Ground rules
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from abeyance.engine.slab import grown, pause_collection, resume_collection
+from abeyance.mutex import LOCKED, mutex
 from abeyance.purgatory.errors import PurgatoryError
-from abeyance.purgatory.nesting import LOCKED
 from abeyance.purgatory.operation import PENDING, DelayedOperation
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _PENDING = PENDING  # C constants when compiled
 _LOCKED = LOCKED
@@ -44,48 +40,6 @@ _LOW = 0xFFFFFFFF
 
 _FIRST_ROOM = 256
 _FIRST_BITS = 6
-
-
-class ListsLock:
-    """A mutex that tells its own holder off instead of hanging when that comes back for it.
-
-    No code of the user's runs while it is held, so how could its holder come back? Between any two
-    bytecodes of the interpreted build the interpreter may collect garbage, and run a finaliser, or run a
-    signal handler; and either may call the purgatory, whose lists are half changed at that moment. A plain
-    lock would hang there for ever, a reentrant one would let it work on the half-changed lists. This one
-    raises: the finaliser's or the handler's call fails, visibly, and the lists stay sound. (Compiled code
-    has no such gaps.)
-    """
-
-    __slots__ = ("_busy", "_mutex")
-
-    def __init__(self) -> None:
-        self._mutex = threading.RLock()
-        self._busy = False
-
-    def acquire(self) -> None:
-        """Take it, or raise PurgatoryError where this thread has it."""
-        self._mutex.acquire()
-        if self._busy:  # only the holder can get here and find it so
-            self._mutex.release()
-            raise PurgatoryError(
-                "a finaliser or a signal handler called the purgatory in the middle of a change to its lists; "
-                "let it set a flag, or hand the call to a thread"
-            )
-        self._busy = True
-
-    def release(self) -> None:
-        """Give it back."""
-        self._busy = False
-        self._mutex.release()
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
 
 
 class Directory:
@@ -100,7 +54,7 @@ class Directory:
         self.closed = False  # nobody joins any more
         self.keys = 0
         self.watches = 0
-        self._lock = ListsLock()
+        self._lock = mutex("the purgatory", PurgatoryError)
         # A slot is a sentinel, a watch on a list, a watch on none (not yet, or its key was given twice), or free.
         self._next = array("i", bytes(4 * _FIRST_ROOM))  # in the key's list; of a free slot: the next free one
         self._previous = array("i", bytes(4 * _FIRST_ROOM))

@@ -16,7 +16,6 @@ another nests to a fixed depth, and goes on from the queue.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -32,15 +31,13 @@ if TYPE_CHECKING or not cython.compiled:
 else:
     from cython.cimports.abeyance.purgatory.thread_state import depth, get_ident, owed, set_depth, set_owed
 
+from abeyance.mutex import LOCKED
 from abeyance.purgatory.ports import ReentrantLock
 
 DEEPEST = 64
 """Locks a thread may hold before it puts off what would nest deeper: some 30 operations, 200 frames."""
 _DEEPEST = DEEPEST  # a C constant when compiled
 
-# Whether a lock is a lock; False where the interpreter's global one does for all: see operation.py. A free-threaded
-# interpreter (its ABI's flag is t) may have that one now, while it loads some module, and not any more later.
-LOCKED = not cython.compiled or "t" in getattr(sys, "abiflags", "t")
 _LOCKED = LOCKED  # a C constant when compiled
 
 _PLAIN_LOCK: Any = type(threading.Lock())

@@ -50,7 +50,6 @@ not defended against, as in the standard library; one that comes out of the user
 from __future__ import annotations
 
 import math
-import threading
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal, cast
 
@@ -59,8 +58,10 @@ try:
 except ImportError:
     from abeyance.engine import uncompiled as cython
 
-from abeyance.loggers import logger
-from abeyance.purgatory.nesting import LOCKED, Locked, begin, defer, enter_at_any_depth, leave, whole_lock
+from abeyance.mutex import LOCKED, mutex
+from abeyance.purgatory.errors import PurgatoryError
+from abeyance.purgatory.nesting import Locked, begin, defer, enter_at_any_depth, leave, whole_lock
+from abeyance.reporting import log
 
 if TYPE_CHECKING:
     from abeyance.purgatory.ports import ReentrantLock, Stoppable
@@ -82,7 +83,7 @@ LONGEST: Final = 100 * 366 * 86_400.0
 _LONGEST = LONGEST
 
 _LOCKED = LOCKED  # whether lock 2 is a lock: see the ground rules
-_UNSUBMITTED = threading.Lock()  # lock 2 of every operation that is in no purgatory yet
+_UNSUBMITTED = mutex("an operation", PurgatoryError)  # lock 2 of every operation that is in no purgatory yet
 
 
 class Home:
@@ -269,7 +270,7 @@ def _complete_later(operation: DelayedOperation) -> None:
     except Exception as error:  # noqa: BLE001  reported
         home = operation._dop_home
         if home is None:
-            logger("purgatory").error("%r: on_complete raised", operation, exc_info=error)
+            log(error, "purgatory", "%s: on_complete raised", operation)
         else:
             home._report(error, operation)
 

@@ -10,6 +10,7 @@ cdef int _PENDING
 cdef int _COMPLETED
 cdef int _EXPIRED
 cdef int _CANCELLED
+cdef bint _LOCKED
 cdef int _ROUNDS
 cdef object _EXPIRE
 
@@ -43,7 +44,7 @@ cdef class Room(Home):
     cdef bint _watch(self, DelayedOperation operation, tuple keys) except -1
     @cython.locals(handle=cython.longlong, surplus=cython.bint)
     cdef object _start_timer(self, DelayedOperation operation)
-    cdef bint _stop(self, long long handle, object task) except -1
+    cdef bint _stop(self, DelayedOperation operation, long long handle, object task) except -1
     cpdef bint _try(self, DelayedOperation operation) except -1
     @cython.locals(done=cython.bint, rounds=cython.int)
     cpdef bint _attempt(self, DelayedOperation operation) except -1

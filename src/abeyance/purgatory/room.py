@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from abeyance.loggers import logger
+from abeyance.mutex import LOCKED
 from abeyance.purgatory.directory import Directory
 from abeyance.purgatory.errors import OperationReusedError, PurgatoryClosedError
 from abeyance.purgatory.nesting import defer, enter, leave, release, settle
@@ -25,6 +25,7 @@ from abeyance.purgatory.operation import (
     DelayedOperation,
     Home,
 )
+from abeyance.reporting import report
 from abeyance.timer.manual import ManualTimer
 from abeyance.timer.system import SystemTimer
 from abeyance.timer.units import whole_nanoseconds
@@ -36,6 +37,7 @@ _PENDING = PENDING  # C constants when compiled
 _COMPLETED = COMPLETED
 _EXPIRED = EXPIRED
 _CANCELLED = CANCELLED
+_LOCKED = LOCKED
 _ROUNDS = 8  # how often a try is repeated because it checked its own key; one that always does would never end
 
 
@@ -325,13 +327,20 @@ class Room(Home):
             self._delayed += 1
         self._directory.unlock()
         if surplus:
-            self._stop(handle, task)
+            self._stop(operation, handle, task)
 
-    def _stop(self, handle: int, task: ports.Stoppable | None) -> None:
-        if handle:
+    def _stop(self, operation: DelayedOperation, handle: int, task: ports.Stoppable | None) -> None:
+        """Stop an ended operation's timer. Raises nothing: its hooks are still to run (P3)."""
+        if handle and not _LOCKED:
             self._quick_timer._stop_item(handle)
-        elif task is not None:
-            task.cancel()
+        elif handle or task is not None:
+            try:
+                if task is not None:
+                    task.cancel()
+                else:
+                    self._quick_timer._stop_item(handle)
+            except Exception as error:  # noqa: BLE001  reported
+                self._report(error, operation)
 
     # -- the tries
 
@@ -430,7 +439,7 @@ class Room(Home):
         else:
             self._cancelled += 1
         self._directory.unlock()
-        self._stop(handle, task)
+        self._stop(operation, handle, task)
         del key  # here at the earliest
         return True
 
@@ -438,13 +447,7 @@ class Room(Home):
         self._directory.lock()
         self._errors += 1
         self._directory.unlock()
-        if self._on_error is not None:
-            try:
-                self._on_error(error, operation)
-                return
-            except Exception:  # noqa: BLE001  logged
-                logger("purgatory").exception("%r: on_error raised while handling an error of %r", self, operation)
-        logger("purgatory").error("%r: %r raised", self, operation, exc_info=error)
+        report(error, self, operation, "purgatory", self._on_error)
 
     # -- odds and ends
 

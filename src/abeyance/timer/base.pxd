@@ -22,6 +22,7 @@ cdef class Timer(TaskOwner):
     cdef bint _ready
     cdef long long _sleeps_until
     cdef long long _failed
+    cdef object _failure
     cdef long long _wakeups
 
     cdef int64_t _now(self) except -1
@@ -44,3 +45,4 @@ cdef class Timer(TaskOwner):
 
 cpdef bint enter(Timer timer) except -1
 cpdef bint leave(Timer timer) except -1
+cpdef bint abandon(Timer timer) except -1

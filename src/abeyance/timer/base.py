@@ -9,15 +9,13 @@ Ground rules
   C code that neither gives it up nor makes anything that the garbage collector tracks, so no other thread and no
   finaliser gets in between, and `enter` has nothing to do. Keep it so: no Python call between the two. (Where the
   wheel grows it pauses the collector; an overdue task's entry is a tuple, made when the wheel is in order.)
-* Interpreted, or on a free-threaded interpreter, `enter` takes `_lock`. It is reentrant because the collector may
-  start while it is held, and run a `__del__` that cancels a task on the same thread.
+* Interpreted, or on a free-threaded interpreter, `enter` takes `_lock`, a `Mutex`, which says what becomes of
+  finalisers and signal handlers that call in the middle of a change. No method that takes it calls another.
 * A driver decides when time passes: it polls the wheel between `enter` and `leave`, and calls `_run` outside.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
 import weakref
 from collections.abc import Callable
 from datetime import timedelta
@@ -30,13 +28,12 @@ except ImportError:
     from abeyance.engine import uncompiled as cython
 
 from abeyance.engine.wheel import TimingWheel
-from abeyance.loggers import logger
+from abeyance.mutex import LOCKED, mutex
+from abeyance.reporting import report
 from abeyance.timer.task import CANCELLED, TaskOwner, TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
 
-# Whether `enter` takes a lock: see the ground rules. A free-threaded interpreter (its ABI's flag is t) may have a
-# global lock now, while it loads some module, and not any more later.
-_LOCKED = not cython.compiled or "t" in getattr(sys, "abiflags", "t")
+_LOCKED = LOCKED  # whether `enter` takes a lock: see the ground rules
 _NEVER = NEVER  # C constants when compiled
 _CANCELLED = CANCELLED
 _AWAKE = -1  # for `_sleeps_until`: the driver will look at the wheel before it sleeps, so no deadline need wake it
@@ -68,14 +65,15 @@ class TimerStats(NamedTuple):
     cascaded: int  # tasks filed anew, nearer, by the wheel
     levels: int  # wheels in use
     wakeups: int  # times that the driver looked at the wheel because time had passed
+    failure: str | None = None  # what ended the timer's thread, if anything did: nothing runs any more
 
 
 class Timer(TaskOwner):
     """Runs callbacks at their deadlines, on a hierarchical timing wheel. Safe to use from any thread."""
 
     __slots__ = (
-        "__weakref__", "_caught", "_closed", "_failed", "_lock", "_on_error", "_ready", "_reference", "_sleeps_until",
-        "_wakeups", "_wheel",
+        "__weakref__", "_caught", "_closed", "_failed", "_failure", "_lock", "_on_error", "_ready", "_reference",
+        "_sleeps_until", "_wakeups", "_wheel",
     )  # fmt: skip
 
     def __init__(
@@ -93,7 +91,7 @@ class Timer(TaskOwner):
         if on_error is not None and not callable(on_error):
             raise TypeError(f"on_error must be callable, not {on_error!r}")
         self._wheel = TimingWheel(tick_ns, wheel_size, start)
-        self._lock = threading.RLock()
+        self._lock = mutex("a timer")
         self._reference = weakref.ref(self)  # the one that all handles share
         self._on_error = on_error
         self._caught = caught
@@ -101,6 +99,7 @@ class Timer(TaskOwner):
         self._ready = True
         self._sleeps_until = _AWAKE
         self._failed = 0
+        self._failure: str | None = None  # what ended the driver's thread
         self._wakeups = 0
 
     # -- for users -----------------------------------------------------------------------------------------
@@ -141,6 +140,7 @@ class Timer(TaskOwner):
             wheel = self._wheel.stats()
             failed = self._failed
             wakeups = self._wakeups
+            failure = self._failure
         finally:
             leave(self)
         return TimerStats(
@@ -152,6 +152,7 @@ class Timer(TaskOwner):
             cascaded=wheel.cascaded,
             levels=wheel.levels,
             wakeups=wakeups,
+            failure=failure,
         )
 
     def close(self) -> list[PendingTask]:
@@ -222,14 +223,7 @@ class Timer(TaskOwner):
         enter(self)
         self._failed += 1
         leave(self)
-        # `repr(self)` takes our lock, so it is made here, not where records are formatted: under logging's lock.
-        if self._on_error is not None:
-            try:
-                self._on_error(error, callback)
-                return
-            except self._caught:
-                logger("timer").exception("%s: on_error raised while handling an error of %r", repr(self), callback)
-        logger("timer").error("%s: %r raised", repr(self), callback, exc_info=error)
+        report(error, self, callback, "timer", self._on_error, self._caught)
 
     # -- for TimerTask -------------------------------------------------------------------------------------
 
@@ -337,6 +331,13 @@ def leave(timer: Timer) -> bool:
     """End what `enter` began."""
     if _LOCKED:
         timer._lock.release()
+    return True
+
+
+def abandon(timer: Timer) -> bool:
+    """For a thread that is at its end, and by whatever exception may have missed a `leave`."""
+    if _LOCKED and not cython.compiled:
+        timer._lock.abandon()
     return True
 
 

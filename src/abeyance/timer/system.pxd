@@ -1,7 +1,7 @@
 # C types for system.py: the same source runs interpreted without them.
 cimport cython
 from libc.stdint cimport int64_t
-from abeyance.timer.base cimport Timer, enter, leave
+from abeyance.timer.base cimport Timer, abandon, enter, leave
 from abeyance.timer.task cimport TimerTask
 from abeyance.timer.units cimport to_nanoseconds
 
@@ -29,3 +29,4 @@ cdef class SystemTimer(Timer):
     cdef bint _alarm(self) except -1
     @cython.locals(now=cython.longlong, began=cython.longlong, upcoming=cython.longlong, runs=cython.int)
     cpdef int64_t _turn(self) except? -2
+    cpdef object _break_down(self, object error)

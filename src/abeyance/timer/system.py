@@ -37,7 +37,9 @@ if TYPE_CHECKING or not cython.compiled:
 else:
     from cython.cimports.abeyance.timer.clock import monotonic_ns
 
-from abeyance.timer.base import Callback, ErrorHandler, PendingTask, Timer, _unpack, enter, leave
+from abeyance.mutex import mutex
+from abeyance.reporting import report
+from abeyance.timer.base import Callback, ErrorHandler, PendingTask, Timer, _unpack, abandon, enter, leave
 from abeyance.timer.task import TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds
 
@@ -102,7 +104,7 @@ class SystemTimer(Timer):
     def _begin_anew(self) -> None:
         """In the child of a fork."""
         inherited = self._wheel
-        self._lock = threading.RLock()
+        self._lock = mutex("a timer")
         self._wheel = inherited._successor(monotonic_ns())
         self._be_without_thread()
         del inherited  # now that all is in order: what it held is let go of, which may run finalisers
@@ -226,7 +228,23 @@ class SystemTimer(Timer):
     def _execute(self, item: object) -> None:
         self._run(item)
 
+    def _break_down(self, error: BaseException) -> None:
+        """The thread ends by an error that is no callback's (memory ran out, say): refuse what comes, and say so.
+
+        What is pending stays, for `close` to hand back.
+        """
+        abandon(self)
+        enter(self)
+        try:
+            self._closed = True
+            self._failure = f"its thread was ended by {type(error).__name__}"
+        finally:
+            leave(self)
+        report(error, self, self._turn, "timer", self._on_error, self._caught)
+
     def __repr__(self) -> str:
+        if self._failure is not None:
+            return f"<SystemTimer {self._name!r}, {self._failure}, {len(self)} pending>"
         return f"<SystemTimer {self._name!r}, {'closed' if self._closed else f'{len(self)} pending'}>"
 
 
@@ -248,20 +266,27 @@ if hasattr(os, "register_at_fork"):
 
 def _drive(reference: Any, handed: list[SystemTimer], alarm: Any) -> None:
     """The thread: let the timer have its turn, sleep, and so on until it is closed or gone."""
-    while True:
-        timer = reference()
-        handed.clear()
-        if timer is None:
-            return
-        delay = timer._turn()
-        if delay == _ENDED:
+    timer = None
+    try:
+        while True:
+            timer = reference()
             handed.clear()
-            return
-        if delay >= _FOREVER:
-            del timer
-            alarm.acquire()
-        else:
-            alarm.acquire(True, min(delay / 1e9, _LONGEST))
+            if timer is None:
+                return
+            delay = timer._turn()
+            if delay == _ENDED:
+                return
+            if delay >= _FOREVER:
+                timer = None
+                alarm.acquire()
+            else:
+                alarm.acquire(True, min(delay / 1e9, _LONGEST))
+    except BaseException as error:  # noqa: BLE001  reported
+        timer = timer or reference()
+        if timer is not None:
+            timer._break_down(error)
+    finally:
+        handed.clear()
 
 
 def _release(alarm: Any, _: object) -> None:

@@ -15,7 +15,8 @@ import threading
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from abeyance.purgatory.nesting import LOCKED, defer, enter, enter_at_any_depth, leave
+from abeyance.mutex import LOCKED
+from abeyance.purgatory.nesting import defer, enter, enter_at_any_depth, leave
 from abeyance.purgatory.operation import COMPLETED, EXPIRED, PENDING, DelayedOperation, Home
 
 PURGE_INTERVAL = 1_000  # Kafka's default: `producer.purgatory.purge.interval.requests` and its like
