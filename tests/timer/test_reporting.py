@@ -133,7 +133,7 @@ def end_the_thread_of(timer: SystemTimer, monkeypatch: pytest.MonkeyPatch) -> No
     gate, pause = threading.Event(), threading.Event()
     timer.call_later(0, gate.wait)
     for _ in range(63):
-        timer.call_later(0, pause.wait, 0.0002)
+        timer.call_later(-1, pause.wait, 0.0002)  # due by now, so that the thread does not sleep before it
     (thread,) = threads_named(f"{timer.name}-timer")
     monkeypatch.setattr(abeyance.timer.system, "time", types.SimpleNamespace(sleep=exhausted))
     gate.set()
