@@ -1,0 +1,313 @@
+"""One broker: its replicas, its purgatories, its listening socket, and the calls that come in.
+
+A `Broker` is one life of it: stopped, it is not used again, and `Cluster.start` makes another with the same id.
+
+Whatever happens to a broker comes through `run`: messages of the others, its own timers, requests. So to pause it is to
+keep all that in an inbox, as a process that stands still (SIGSTOP) has it wait in its sockets and its clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import uuid
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from abeyance import IdleDetector, Purgatory
+from abeyance.broker.delayed.delete_records import DelayedDeleteRecords
+from abeyance.broker.delayed.elect_leader import DelayedElectLeader
+from abeyance.broker.delayed.produce import DelayedProduce
+from abeyance.broker.log import Log
+from abeyance.broker.replica.fetcher import Fetchers
+from abeyance.broker.replica.messages import Key, ReplicaAnswer, ReplicaFetch
+from abeyance.broker.replica.partition import Partition
+from abeyance.broker.replica.passage import ReplicaPassage
+from abeyance.broker.replica.session import Session
+from abeyance.broker.requests.call import Call
+from abeyance.broker.wire.apis import BY_KEY
+from abeyance.broker.wire.connection import Connection
+from abeyance.broker.wire.schema import ErrorCode
+from abeyance.loggers import logger
+
+if TYPE_CHECKING:
+    from abeyance.broker.cluster import Cluster
+    from abeyance.broker.controller import PartitionState, Topic
+    from abeyance.purgatory.ports import Stoppable
+
+_HEADER = struct.Struct(">hhi")  # API key, version, correlation id: the same in every version
+_API_VERSIONS = 18
+_BACKLOG = 1024
+
+
+class BrokerTimer:
+    """The cluster's one timer, for one broker: what comes due while it is paused waits in its inbox."""
+
+    __slots__ = ("_broker", "_call_later")
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._call_later = broker.cluster.clock.timer.call_later
+
+    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable:
+        """As every timer's; `delay` in seconds."""
+        return self._call_later(delay, self._broker.run, callback, *args)
+
+
+class Broker:
+    """One of the cluster's brokers, from its start to its stop. Use from the loop's thread only."""
+
+    def __init__(self, cluster: Cluster, broker_id: int) -> None:
+        settings = cluster.settings
+        self.cluster = cluster
+        self.id = broker_id
+        self.host = cluster.host
+        self.port = 0
+        self.paused = False
+        self.stopped = False
+        self.now = cluster.clock.now
+        self.now_ms = cluster.clock.now_ms
+        self.timer = BrokerTimer(self)
+        self.partitions: dict[Key, Partition] = {}
+        self.by_id: dict[tuple[uuid.UUID, int], Partition] = {}
+        self.fetchers = Fetchers(self)
+        self.sessions: dict[int, Session] = {}
+        self.connections: set[Connection] = set()
+        self.lag_max: float = settings["replica.lag.time.max.ms"] / 1000
+        self.replica_fetch_wait: float = settings["replica.fetch.wait.max.ms"] / 1000
+        self.replica_fetch_backoff: float = settings["replica.fetch.backoff.ms"] / 1000
+        self.replica_fetch_bytes: int = settings["replica.fetch.response.max.bytes"]
+        self.replica_partition_bytes: int = settings["replica.fetch.max.bytes"]
+        self.produce_purgatory: Purgatory[DelayedProduce] = self._purgatory("Produce")
+        self.fetch_purgatory: Purgatory[Any] = self._purgatory("Fetch")  # consumers' and followers'
+        self.delete_records_purgatory: Purgatory[DelayedDeleteRecords] = self._purgatory("DeleteRecords")
+        self.elect_leader_purgatory: Purgatory[DelayedElectLeader] = self._purgatory("ElectLeader")
+        self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self._socket: socket.socket | None = None
+        self._serving: asyncio.Task[asyncio.Server] | None = None
+        self._max_request: int = settings["socket.request.max.bytes"]
+        self._idle = IdleDetector(settings["connections.max.idle.ms"] / 1000, self._close_idle, cluster.clock.timer)
+
+    def _purgatory(self, name: str) -> Purgatory[Any]:
+        return Purgatory(name, self.timer)
+
+    @property
+    def purgatories(self) -> tuple[Purgatory[Any], ...]:
+        """All of them."""
+        return (
+            self.produce_purgatory,
+            self.fetch_purgatory,
+            self.delete_records_purgatory,
+            self.elect_leader_purgatory,
+        )
+
+    def __repr__(self) -> str:
+        state = "stopped" if self.stopped else "paused" if self.paused else f"at {self.host}:{self.port}"
+        return f"<Broker {self.id} {state}>"
+
+    # -- from start to stop
+
+    def listen(self, port: int) -> None:
+        """Open the socket; 0 for a free port. Clients are let in from the loop's next turn on. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        self._socket = socket.create_server((self.host, port), backlog=_BACKLOG)
+        self.port = self._socket.getsockname()[1]
+
+        def connection() -> Connection:
+            return Connection(loop, self, self.cluster.staging, self._max_request)
+
+        self._serving = loop.create_task(loop.create_server(connection, sock=self._socket, backlog=_BACKLOG))
+
+    def stop(self) -> None:
+        """Stop as a broker that is asked to: what waits ends, connections are closed, leaders move."""
+        self.cluster.controller.unregister(self.id)
+        self.cluster.network.settle()
+        self.stopped = True
+        self._inbox.clear()
+        if self._serving is not None and not self._serving.cancel():
+            self._serving.result().close()
+        if self._socket is not None:
+            self._socket.close()
+        for connection in list(self.connections):
+            connection.abort()
+        for purgatory in self.purgatories:
+            purgatory.close("cancel")
+        self._idle.close()
+        for partition in self.partitions.values():
+            partition.retire()
+
+    def pause(self) -> None:
+        """Stand still, as under SIGSTOP: connections stay, nothing is done."""
+        if not self.paused and not self.stopped:
+            self.paused = True
+            self.cluster.controller.silent(self.id)
+
+    def resume(self) -> None:
+        """Go on, with what has come meanwhile first."""
+        if not self.paused:
+            return
+        self.paused = False
+        self.cluster.controller.heard(self)
+        inbox, self._inbox = self._inbox, deque()
+        while inbox and not self.paused:
+            action, args = inbox.popleft()
+            self.run(action, *args)
+        self._inbox.extendleft(reversed(inbox))  # where one of those has paused it again
+
+    def run(self, action: Callable[..., object], *args: Any) -> None:
+        """Do it now; when paused, later; when stopped, never."""
+        if self.paused:
+            self._inbox.append((action, args))
+        elif not self.stopped:
+            action(*args)
+
+    # -- from the controller
+
+    def tell(self, state: PartitionState, topic: Topic) -> None:
+        """A partition has changed."""
+        self.cluster.network.send(self, self._apply, state, topic)
+
+    def tell_topics(self, present: frozenset[uuid.UUID]) -> None:
+        """The topics there are."""
+        self.cluster.network.send(self, self._forget_others, present)
+
+    def tell_deleted(self, topic: Topic) -> None:
+        """A topic is gone."""
+        self.cluster.network.send(self, self._forget_topic, topic.id)
+
+    def tell_settings(self, topic: Topic) -> None:
+        """A topic's settings have changed."""
+        self.cluster.network.send(self, self._configure, topic)
+
+    def _apply(self, state: PartitionState, topic: Topic) -> None:
+        partition = self.by_id.get((state.topic_id, state.partition))
+        if self.id not in state.replicas:
+            if partition is not None and partition.state.partition_epoch < state.partition_epoch:
+                self._forget(partition)
+            return
+        if partition is None:
+            if self.cluster.controller.by_id.get(state.topic_id) is None:
+                return  # it was deleted before this broker got to hear of it
+            log = Log(state.topic, state.partition, topic.settings.log_config(), self.now_ms())
+            partition = Partition(self, state, topic, log)
+            self.partitions[state.topic, state.partition] = partition
+            self.by_id[state.topic_id, state.partition] = partition
+        partition.become(state)
+        for broker in self.cluster.brokers.values():
+            broker.elect_leader_purgatory.check_and_complete((state.topic, state.partition))
+
+    def _configure(self, topic: Topic) -> None:
+        for partition in self.partitions.values():
+            if partition.topic_id == topic.id:
+                partition.configure(topic)
+
+    def _forget_others(self, present: frozenset[uuid.UUID]) -> None:
+        for partition in list(self.partitions.values()):
+            if partition.topic_id not in present:
+                self._forget(partition)
+
+    def _forget_topic(self, topic_id: uuid.UUID) -> None:
+        for partition in list(self.partitions.values()):
+            if partition.topic_id == topic_id:
+                self._forget(partition)
+
+    def _forget(self, partition: Partition) -> None:
+        del self.partitions[partition.topic, partition.index]
+        del self.by_id[partition.topic_id, partition.index]
+        partition.close()
+        partition.log.close()
+
+    # -- followers and leaders
+
+    def ask_leader(self, leader: int, fetch: ReplicaFetch) -> None:
+        """Send a fetch. A leader that is stopped does not answer: the controller will name another."""
+        broker = self.cluster.brokers.get(leader)
+        if broker is not None and not broker.stopped:
+            self.cluster.network.send(broker, broker.take_fetch, fetch)
+
+    def take_fetch(self, fetch: ReplicaFetch) -> None:
+        """A follower's fetch has come."""
+        gate = self.cluster.gate
+        if gate is None or not gate(ReplicaPassage(self, fetch)):
+            self.session(fetch.follower).fetch(fetch)
+
+    def session(self, follower: int) -> Session:
+        """The session of a broker that follows this one."""
+        found = self.sessions.get(follower)
+        if found is None:
+            found = self.sessions[follower] = Session(self, follower)
+        return found
+
+    def answer_follower(self, follower: int, answer: ReplicaAnswer) -> None:
+        """Send what a follower's fetch has brought."""
+        broker = self.cluster.brokers.get(follower)
+        if broker is not None:
+            self.cluster.network.send(broker, broker.fetchers.answered, answer)
+
+    # -- clients
+
+    def connected(self, connection: Connection) -> None:
+        """A client has come."""
+        if self.stopped:
+            connection.abort()
+            return
+        self.connections.add(connection)
+        self._idle.seen(connection)
+
+    def disconnected(self, connection: Connection) -> None:
+        """A client has gone."""
+        self.connections.discard(connection)
+        if not self._idle.closed:
+            self._idle.forget(connection)
+
+    def receive(self, connection: Connection, frame: memoryview) -> None:
+        """A request has come."""
+        if self.paused:
+            self._inbox.append((self.receive, (connection, memoryview(bytes(frame)))))
+            return
+        if connection.closed:
+            return
+        self._idle.seen(connection)
+        try:
+            call = self._call(connection, frame)
+        except Exception as error:  # noqa: BLE001  whatever bytes can cause (K9)
+            connection.close(f"cannot read its request: {type(error).__name__}: {error}")
+            return
+        gate = self.cluster.gate
+        if gate is None or not gate(call):
+            self.handle(call)
+
+    def handle(self, call: Call) -> None:
+        """Do what a call asks for."""
+        try:
+            call.proceed()
+        except Exception:  # noqa: BLE001  a bug of ours must not take others along
+            logger("broker").exception("%r failed", call)
+            call.refuse(ErrorCode.unknown_server_error)
+
+    def _call(self, connection: Connection, frame: memoryview) -> Call:
+        try:
+            key, version, _ = _HEADER.unpack_from(frame)
+        except struct.error:
+            raise ValueError(f"{len(frame)} bytes are less than a request's header") from None
+        api = BY_KEY.get(key)
+        if api is None:
+            raise ValueError(f"it asked for API key {key}, which is not supported")
+        asked = version
+        if not api.lowest <= version <= api.highest:
+            if key != _API_VERSIONS:
+                raise ValueError(f"it asked for version {version} of {api.name}, which is not supported")
+            version = 0  # whoever asks for what there is gets an answer in any case, of the lowest version
+        codec = api.codec(version)
+        header, size = codec.read_header(frame, 0)
+        if asked != version:
+            return Call(self, connection, api, asked, codec, header, None)
+        request, used = codec.read_request(frame, size)
+        if size + used != len(frame):
+            raise ValueError(f"{len(frame) - size - used} bytes are left over after its {api.name}")
+        return Call(self, connection, api, version, codec, header, request)
+
+    def _close_idle(self, connection: Connection) -> None:
+        connection.close()

@@ -1,0 +1,73 @@
+"""The broker's one clock (K8): every time in it is read here, and all that waits rides this timer.
+
+`Clock` goes with the event loop, a virtual one too. `HeldClock` stands still until it is told to go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+
+from abeyance.aio.timer import Timer
+from abeyance.timer import ManualTimer
+from abeyance.timer import Timer as AnyTimer
+
+
+class Clock:
+    """The loop's clock: seconds since some moment for what waits, milliseconds since 1970 for what is written down."""
+
+    held = False
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.timer: AnyTimer = self._make_timer(loop)
+        # Once and for all: a record's time and a time-out never disagree, also where the machine's clock is set anew.
+        self._epoch = time.time() - self.timer.time()
+
+    def _make_timer(self, loop: asyncio.AbstractEventLoop) -> AnyTimer:
+        return Timer(loop)
+
+    def now(self) -> float:
+        """Seconds, monotonic."""
+        return self.timer.time()
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, which never go back either."""
+        return int((self._epoch + self.timer.time()) * 1000)
+
+    def close(self) -> None:
+        """Run nothing any more."""
+        self.timer.close()
+
+
+class HeldClock(Clock):
+    """Time that stands still until `advance`."""
+
+    held = True
+
+    def _make_timer(self, loop: asyncio.AbstractEventLoop) -> ManualTimer:
+        def report(error: BaseException, callback: Callable[..., object]) -> None:
+            loop.call_exception_handler({"message": f"Exception in callback {callback!r}", "exception": error})
+
+        self._manual = ManualTimer(on_error=report)
+        return self._manual
+
+    def advance(self, seconds: float, settle: Callable[[], object]) -> None:
+        """Let `seconds` pass, in the loop's thread: what comes due runs in order, each at its own time.
+
+        `settle` is called at each of those times, so that what brokers tell one another takes none.
+        """
+        if not seconds >= 0:
+            raise ValueError(f"time does not go back: advance({seconds!r})")
+        target = self._manual.time() + seconds
+        settle()
+        while (upcoming := self._manual.next_expiration()) is not None and upcoming <= target:
+            if not self._manual.advance_to(max(upcoming, self._manual.time())):
+                # a bucket that only cascaded; or the nearest float is a nanosecond early
+                self._manual.advance_to(min(target, max(math.nextafter(upcoming, math.inf), self._manual.time())))
+                if self._manual.next_expiration() == upcoming:
+                    break
+            settle()
+        self._manual.advance_to(max(target, self._manual.time()))
+        settle()

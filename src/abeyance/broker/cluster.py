@@ -1,0 +1,280 @@
+"""A cluster: its brokers, its controller, its clock, and the loop they run on.
+
+    with Cluster(brokers=3) as kafka: ...           a thread of its own with our event loop
+    async with Cluster(brokers=3) as kafka: ...     on the loop that runs, one of virtual time too
+
+Both have the same methods. From another thread they are carried over to the loop's and waited for; in the loop's thread
+they are done at once. Nothing but `_on_loop` may be called in another thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from abeyance.aio.loop import EventLoop
+from abeyance.broker.broker import Broker
+from abeyance.broker.clock import Clock, HeldClock
+from abeyance.broker.controller import Controller
+from abeyance.broker.errors import ApiError
+from abeyance.broker.network import Network
+from abeyance.broker.settings import Settings
+from abeyance.broker.wire.connection import Staging
+from abeyance.errors import AbeyanceError
+
+T = TypeVar("T")
+
+Gate = Callable[[Any], bool]
+"""Sees every request before it is handled, a client's `Call` or a follower's `ReplicaPassage`; True if it has taken it
+over: then it is its to `proceed`, `refuse` or `drop`, in the loop's thread, now or later."""
+
+Observer = Callable[[Any, Any], object]
+"""Sees every `Call` with its response when it is answered; None for a response where there is none."""
+
+
+class Cluster:
+    """Brokers in this process, numbered from 1, that Kafka's clients take for a cluster.
+
+    `bootstrap` is where clients find it. Use it as a context manager, or `open` and `close` it.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        clock: Literal["real", "held"] = "real",
+        host: str = "127.0.0.1",
+        port: int = 0,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """`port` is that of the first broker, the others have the next ones; 0 for free ones.
+
+        `settings` have Kafka's own names and defaults. With `clock="held"` time stands still until `clock.advance`.
+        Raises AbeyanceError for an unknown setting, and ValueError for other nonsense.
+        """
+        if not 1 <= brokers <= 1000:
+            raise ValueError(f"brokers must be from 1 to 1000, not {brokers!r}")
+        if clock not in ("real", "held"):
+            raise ValueError(f'clock must be "real" or "held", not {clock!r}')
+        self.settings = Settings(settings or {})
+        self.host = host
+        self.brokers: dict[int, Broker] = {}
+        self.staging = Staging()
+        self.gate: Gate | None = None
+        self.observer: Observer | None = None
+        self.clock: Clock
+        self.network: Network
+        self.controller: Controller
+        self._ports = {number: port and port + number - 1 for number in range(1, brokers + 1)}
+        self._held = clock == "held"
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    # -- from open to close
+
+    def open(self) -> Self:
+        """Start all brokers in a thread of their own. Raises AbeyanceError where a port is taken."""
+        self._require_new()
+        loop = EventLoop()
+        self._loop = loop
+        self._thread = threading.Thread(target=_run, args=(loop,), name="abeyance-broker", daemon=True)
+        self._thread.start()
+        try:
+            self._on_loop(self._begin, loop)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Stop all brokers; clients' connections end. A second call does nothing."""
+        loop, self._loop = self._loop, None
+        if loop is None:
+            return
+        if self._thread is None:
+            self._end()
+            return
+        if not loop.is_closed():
+            with suppress(RuntimeError):
+                asyncio.run_coroutine_threadsafe(self._end_thread(loop), loop)
+        self._thread.join()
+        self._thread = None
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        self._require_new()
+        self._loop = asyncio.get_running_loop()
+        try:
+            self._begin(self._loop)
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        await asyncio.sleep(0)  # transports that were aborted tell their protocols in the loop's next turn
+
+    # -- for users
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients find the cluster: `bootstrap.servers`."""
+        return ",".join(f"{self.host}:{port}" for port in self._ports.values())
+
+    def create_topic(
+        self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Make a topic; `replicas` of each partition, by default three or as many as there are brokers.
+
+        Partition 0 is led by broker 1, partition 1 by broker 2, and so on. Raises AbeyanceError where there is one of
+        that name, or a setting is wrong.
+        """
+        wanted = min(3, len(self._ports)) if replicas is None else replicas
+        given = {key: _text(value) for key, value in (config or {}).items()}
+
+        def create() -> None:
+            try:
+                self.controller.create_topic(name, partitions, wanted, {}, given)
+            except ApiError as error:
+                raise AbeyanceError(f"cannot create topic {name!r}: {error.message}") from None
+            self.network.settle()
+
+        self._on_loop(create)
+
+    def pause(self, broker: int) -> None:
+        """Have a broker stand still, as under SIGSTOP: its connections stay, and nothing is done, until `resume`."""
+        self._on_loop(lambda: self._broker(broker).pause())
+
+    def resume(self, broker: int) -> None:
+        """Have a paused broker go on."""
+
+        def resume() -> None:
+            self._broker(broker).resume()
+            self.network.settle()
+
+        self._on_loop(resume)
+
+    def stop(self, broker: int) -> None:
+        """Stop a broker: its connections end, others lead what it led. What it had in memory is gone."""
+        self._on_loop(lambda: self._broker(broker).stop())
+
+    def start(self, broker: int) -> None:
+        """Start a broker that was stopped, where it was before. Raises AbeyanceError where its port is taken."""
+
+        def start() -> None:
+            if not self._broker(broker).stopped:
+                raise AbeyanceError(f"broker {broker} has not been stopped")
+            self._start(broker)
+            self.network.settle()
+
+        self._on_loop(start)
+
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass on a held clock. Raises AbeyanceError on one that is not."""
+
+        def advance() -> None:
+            if not isinstance(self.clock, HeldClock):
+                raise AbeyanceError('only a held clock can be advanced: make the Cluster with clock="held"')
+            self.clock.advance(seconds, self.network.settle)
+
+        self._on_loop(advance)
+
+    # -- inside
+
+    def _require_new(self) -> None:
+        if self._loop is not None or self.brokers:
+            raise AbeyanceError("this cluster has been opened before: make another")
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In the loop's thread: everything there is, and all brokers started."""
+        self.clock = HeldClock(loop) if self._held else Clock(loop)
+        self.network = Network(loop)
+        self.controller = Controller(self.clock, self.settings, tuple(self._ports))
+        for number in self._ports:
+            self._start(number)
+        self.network.settle()
+
+    def _start(self, number: int) -> None:
+        broker = Broker(self, number)
+        try:
+            broker.listen(self._ports[number])
+        except OSError as error:
+            where = f"{self.host}:{self._ports[number]}"
+            raise AbeyanceError(f"broker {number} cannot listen at {where}: {error.strerror or error}") from error
+        self._ports[number] = broker.port
+        self.brokers[number] = broker
+        self.controller.register(broker)
+
+    def _end(self) -> None:
+        for broker in self.brokers.values():
+            if not broker.stopped:
+                broker.stop()
+        if hasattr(self, "controller"):
+            self.controller.close()
+            self.clock.close()
+
+    async def _end_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self._end()
+            await asyncio.sleep(0)
+        finally:
+            loop.stop()
+
+    def _broker(self, number: int) -> Broker:
+        broker = self.brokers.get(number)
+        if broker is None:
+            known = f"there are brokers 1 to {len(self._ports)}" if self.brokers else "the cluster is not open"
+            raise AbeyanceError(f"there is no broker {number!r}: {known}")
+        return broker
+
+    def _on_loop(self, action: Callable[..., T], *args: Any) -> T:
+        """Do `action` in the loop's thread, and return what it returns."""
+        loop = self._loop
+        if loop is None:
+            raise AbeyanceError("the cluster is not open: use it in a `with` statement, or call open()")
+        if asyncio._get_running_loop() is loop:
+            return action(*args)
+        result: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(action(*args))
+            except BaseException as error:  # noqa: BLE001  raised where it is waited for
+                result.set_exception(error)
+
+        loop.call_soon_threadsafe(run)
+        return result.result()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """A cluster's thread."""
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+def _text(value: object) -> str:
+    """A setting's value as Kafka writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(map(str, sorted(value) if isinstance(value, (set, frozenset)) else value))
+    return str(value)

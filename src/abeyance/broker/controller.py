@@ -1,0 +1,486 @@
+"""The controller: which topics there are, who leads their partitions, who is in sync. One object, no consensus.
+
+It keeps one immutable `PartitionState` a partition, replaces it at every change, and sends it to the brokers that hold
+a replica, as Kafka's controller does with its records. So a broker that was paused learns of the changes in order.
+Rules are those of KRaft's controller: of leader epochs, of who is elected, of when a reassignment is over.
+
+A broker that is paused cannot send heartbeats. That is a timer of `broker.session.timeout.ms` here, which starts when
+it is paused; when it is over the broker is fenced: it leads nothing and is in sync with nobody until it is back.
+"""
+
+from __future__ import annotations
+
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from abeyance.broker.errors import ApiError
+from abeyance.broker.placement import check_name, check_replicas, placed
+from abeyance.broker.wire.schema import ErrorCode
+from abeyance.timer import TimerTask
+
+if TYPE_CHECKING:
+    from abeyance.broker.clock import Clock
+    from abeyance.broker.settings import Settings, TopicSettings
+
+NO_LEADER = -1
+
+
+class PartitionState(NamedTuple):
+    """All that is known of a partition beyond its log."""
+
+    topic: str
+    topic_id: uuid.UUID
+    partition: int
+    replicas: tuple[int, ...]  # the first is the preferred leader
+    isr: tuple[int, ...]
+    leader: int  # a broker, or NO_LEADER
+    leader_epoch: int
+    partition_epoch: int  # grows with every change
+    adding: tuple[int, ...] = ()  # of a reassignment under way
+    removing: tuple[int, ...] = ()
+
+    @property
+    def reassigning(self) -> bool:
+        """Whether its replicas are moving."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """The replicas it is to have when its reassignment is over."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+    @property
+    def present(self) -> tuple[int, ...]:
+        """The replicas it had before its reassignment."""
+        return tuple(broker for broker in self.replicas if broker not in self.adding)
+
+
+class Topic:
+    """A topic: its partitions by index, and its settings."""
+
+    __slots__ = ("id", "name", "partitions", "settings")
+
+    def __init__(self, name: str, topic_id: uuid.UUID, settings: TopicSettings) -> None:
+        self.name = name
+        self.id = topic_id
+        self.settings = settings
+        self.partitions: list[PartitionState] = []
+
+    @property
+    def internal(self) -> bool:
+        """Whether it is one of the broker's own."""
+        return self.name in ("__consumer_offsets", "__transaction_state", "__share_group_state")
+
+
+class Member(Protocol):
+    """What the controller sees of a broker."""
+
+    id: int
+
+    def tell(self, state: PartitionState, topic: Topic) -> None:
+        """A partition of which it holds a replica, or held one, has changed."""
+
+    def tell_topics(self, present: frozenset[uuid.UUID]) -> None:
+        """What there is; others were deleted while it could not be told."""
+
+    def tell_deleted(self, topic: Topic) -> None:
+        """A topic is gone."""
+
+    def tell_settings(self, topic: Topic) -> None:
+        """A topic's settings have changed."""
+
+
+class Controller:
+    """Use from the loop's thread only."""
+
+    def __init__(self, clock: Clock, settings: Settings, brokers: Collection[int]) -> None:
+        """`brokers`: the ids of all there are, whether they have started or not."""
+        self._brokers = brokers
+        self._clock = clock
+        self._settings = settings
+        self._next_producer = 0
+        self._silent: dict[int, TimerTask] = {}  # the sessions of paused brokers
+        self._rebalance: TimerTask | None = None
+        self.members: dict[int, Member] = {}  # brokers that are registered and not fenced
+        self.topics: dict[str, Topic] = {}
+        self.by_id: dict[uuid.UUID, Topic] = {}
+        # As Kafka writes ids that are shown to people.
+        self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self.changed: Callable[[PartitionState], object] | None = None  # for faults and tests: called at every change
+        self._schedule_rebalance()
+
+    # -- brokers
+
+    def register(self, member: Member) -> None:
+        """A broker has started, or is back."""
+        self.members[member.id] = member
+        member.tell_topics(frozenset(self.by_id))
+        for topic in self.topics.values():
+            for state in list(topic.partitions):
+                if member.id not in state.replicas:
+                    continue
+                elected = self._elected(state, topic) if state.leader == NO_LEADER else state
+                if elected is state:
+                    member.tell(state, topic)
+                else:
+                    self._put(elected, topic)
+
+    def unregister(self, broker: int) -> None:
+        """A broker stops, or has been silent for too long: others lead what it led, where they can."""
+        self._end_session(broker)
+        if self.members.pop(broker, None) is None:
+            return
+        for topic in self.topics.values():
+            for state in list(topic.partitions):
+                if broker in state.isr:
+                    self._put(self._without(state, broker, topic), topic)
+
+    def silent(self, broker: int) -> None:
+        """A broker has been paused: its session ends by and by."""
+        if broker in self.members and broker not in self._silent:
+            session: float = self._settings["broker.session.timeout.ms"] / 1000
+            self._silent[broker] = self._clock.timer.call_later(session, self.unregister, broker)
+
+    def heard(self, member: Member) -> None:
+        """A broker that was silent is back."""
+        self._end_session(member.id)
+        if member.id not in self.members:
+            self.register(member)
+
+    def _end_session(self, broker: int) -> None:
+        task = self._silent.pop(broker, None)
+        if task is not None:
+            task.cancel()
+
+    @property
+    def controller_id(self) -> int:
+        """The broker that clients are told is the controller: the lowest there is."""
+        return min(self.members, default=NO_LEADER)
+
+    # -- topics
+
+    def topic(self, name: str) -> Topic:
+        """By name. Raises ApiError where there is none."""
+        topic = self.topics.get(name)
+        if topic is None:
+            raise ApiError(ErrorCode.unknown_topic_or_partition, "This server does not host this topic-partition.")
+        return topic
+
+    def topic_of(self, name: str | None, topic_id: uuid.UUID | None) -> Topic:
+        """By its id, or where a version has none, by name."""
+        if topic_id is None:
+            return self.topic(name or "")
+        topic = self.by_id.get(topic_id)
+        if topic is None:
+            raise ApiError(ErrorCode.unknown_topic_id, "This server does not host this topic ID.")
+        return topic
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int,
+        replication: int,
+        assignments: Mapping[int, Sequence[int]],
+        config: Mapping[str, str | None],
+        *,
+        validate_only: bool = False,
+    ) -> Topic:
+        """Make a topic; -1 stands for the default number of partitions or replicas. Raises ApiError."""
+        check_name(name, self.topics)
+        replicas = self._assignment(partitions, replication, assignments)
+        topic = Topic(name, uuid.uuid4(), self.topic_settings(config))
+        for index, brokers in enumerate(replicas):
+            isr = tuple(broker for broker in brokers if broker in self.members)
+            if not isr:
+                raise ApiError(
+                    ErrorCode.invalid_replica_assignment,
+                    f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+                    "controlled shutdown.",
+                )
+            topic.partitions.append(PartitionState(name, topic.id, index, brokers, isr, isr[0], 0, 0))
+        if not validate_only:
+            self.topics[name] = topic
+            self.by_id[topic.id] = topic
+            for state in topic.partitions:
+                self._tell(state, topic)
+        return topic
+
+    def _assignment(
+        self, partitions: int, replication: int, assignments: Mapping[int, Sequence[int]]
+    ) -> list[tuple[int, ...]]:
+        if assignments:
+            return self._manual_assignment(partitions, replication, assignments)
+        if partitions == -1:
+            partitions = self._settings["num.partitions"]
+        if replication == -1:
+            replication = self._settings["default.replication.factor"]
+        if partitions < 1:
+            raise ApiError(
+                ErrorCode.invalid_partitions, "Number of partitions was set to an invalid non-positive value."
+            )
+        if replication < 1:
+            raise ApiError(
+                ErrorCode.invalid_replication_factor,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        return placed(0, partitions, replication, sorted(self.members))
+
+    def _manual_assignment(
+        self, partitions: int, replication: int, assignments: Mapping[int, Sequence[int]]
+    ) -> list[tuple[int, ...]]:
+        if replication != -1:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                "A manual partition assignment was specified, but replication factor was not set to -1.",
+            )
+        if partitions != -1:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                "A manual partition assignment was specified, but numPartitions was not set to -1.",
+            )
+        for index in range(len(assignments)):
+            if index not in assignments:
+                raise ApiError(
+                    ErrorCode.invalid_replica_assignment, "partitions should be a consecutive 0-based integer sequence"
+                )
+        size = len(assignments[0])
+        for index in range(len(assignments)):
+            check_replicas(assignments[index], self._brokers, size if index else None)
+        return [tuple(assignments[index]) for index in range(len(assignments))]
+
+    def topic_settings(self, config: Mapping[str, str | None]) -> TopicSettings:
+        """A topic's settings. Raises ApiError for what they must not be."""
+        from abeyance.broker.settings import ConfigError
+
+        missing = next((name for name, value in config.items() if value is None), None)
+        if missing is not None:
+            raise ApiError(ErrorCode.invalid_config, f"Null value not supported for topic configs: {missing}")
+        try:
+            return self._settings.for_topic({name: value for name, value in config.items() if value is not None})
+        except ConfigError as error:
+            raise ApiError(ErrorCode.invalid_config, str(error)) from None
+
+    def delete_topic(self, topic: Topic) -> None:
+        """Forget a topic; its replicas are deleted."""
+        del self.topics[topic.name]
+        del self.by_id[topic.id]
+        for member in list(self.members.values()):
+            member.tell_deleted(topic)
+
+    def create_partitions(
+        self, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None, *, validate_only: bool
+    ) -> None:
+        """Give a topic more partitions, `count` in all. Raises ApiError."""
+        present = len(topic.partitions)
+        if count == present:
+            raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {present} partition(s).")
+        if count < present:
+            raise ApiError(
+                ErrorCode.invalid_partitions,
+                f"The topic {topic.name} currently has {present} partition(s); {count} would not be an increase.",
+            )
+        more = count - present
+        replication = len(topic.partitions[0].replicas)
+        if assignments is None:
+            replicas = placed(present, more, replication, sorted(self.members))
+        else:
+            if len(assignments) != more:
+                raise ApiError(
+                    ErrorCode.invalid_replica_assignment,
+                    f"Attempted to add {more} additional partition(s), but only {len(assignments)} assignment(s) were "
+                    "specified.",
+                )
+            for brokers in assignments:
+                check_replicas(brokers, self._brokers, replication)
+            replicas = [tuple(brokers) for brokers in assignments]
+        states = []
+        for index, brokers in enumerate(replicas, present):
+            isr = tuple(broker for broker in brokers if broker in self.members)
+            if not isr:
+                raise ApiError(
+                    ErrorCode.invalid_replica_assignment,
+                    "All brokers specified in the manual partition assignment for partition "
+                    f"{index} are fenced or in controlled shutdown.",
+                )
+            states.append(PartitionState(topic.name, topic.id, index, brokers, isr, isr[0], 0, 0))
+        if not validate_only:
+            topic.partitions.extend(states)
+            for state in states:
+                self._tell(state, topic)
+
+    def configure(self, topic: Topic, config: Mapping[str, str | None]) -> None:
+        """Give a topic other settings, all at once. Raises ApiError."""
+        topic.settings = self.topic_settings(config)
+        for member in list(self.members.values()):
+            member.tell_settings(topic)
+
+    # -- leaders and in-sync sets
+
+    def alter_isr(self, state: PartitionState, isr: Iterable[int]) -> PartitionState | None:
+        """A leader wants another in-sync set. None where what it knows, `state`, is not so any more.
+
+        Kafka: AlterPartition. Fenced brokers do not come in.
+        """
+        topic = self.by_id.get(state.topic_id)
+        if topic is None:
+            return None
+        present = topic.partitions[state.partition]
+        if present.partition_epoch != state.partition_epoch or present.leader not in self.members:
+            return None
+        wanted = set(isr)
+        if any(broker not in self.members for broker in wanted - set(present.isr)):
+            return None
+        ordered = tuple(broker for broker in present.replicas if broker in wanted)
+        changed = self._next(present, isr=ordered)
+        changed = self._finish_reassignment(changed, topic)
+        self._put(changed, topic)
+        return changed
+
+    def elect_preferred(self, state: PartitionState) -> PartitionState:
+        """Let the preferred replica lead. Raises ApiError."""
+        topic = self.topics[state.topic]
+        preferred = state.replicas[0]
+        if state.leader == preferred:
+            raise ApiError(ErrorCode.election_not_needed, None)
+        if preferred not in state.isr or preferred not in self.members:
+            raise ApiError(ErrorCode.preferred_leader_not_available, "The preferred leader was not available.")
+        elected = self._next(state, leader=preferred)
+        self._put(elected, topic)
+        return elected
+
+    def elect_unclean(self, state: PartitionState) -> PartitionState:
+        """Let any replica lead that is alive, where none that is in sync is. Raises ApiError."""
+        topic = self.topics[state.topic]
+        if state.leader != NO_LEADER:
+            raise ApiError(ErrorCode.election_not_needed, None)
+        elected = self._elected(state, topic, unclean=True)
+        if elected is state:
+            raise ApiError(
+                ErrorCode.eligible_leaders_not_available, "Eligible topic partition leaders are not available."
+            )
+        self._put(elected, topic)
+        return elected
+
+    def _elected(self, state: PartitionState, topic: Topic, *, unclean: bool = False) -> PartitionState:
+        """With a leader, if there can be one."""
+        for broker in state.replicas:
+            if broker in state.isr and broker in self.members:
+                return self._next(state, leader=broker)
+        if unclean or topic.settings["unclean.leader.election.enable"]:
+            for broker in state.replicas:
+                if broker in self.members:
+                    return self._next(state, leader=broker, isr=(broker,))
+        return state
+
+    def _without(self, state: PartitionState, broker: int, topic: Topic) -> PartitionState:
+        """With a broker out of sync; the last one stays, for nobody else has what was acknowledged."""
+        isr = tuple(other for other in state.isr if other != broker) or state.isr
+        if state.leader != broker:
+            return state if isr == state.isr else self._next(state, isr=isr)
+        leaderless = state._replace(isr=isr)
+        elected = self._elected(leaderless, topic)
+        return self._next(leaderless, leader=NO_LEADER) if elected is leaderless else elected
+
+    def _next(
+        self, state: PartitionState, *, leader: int | None = None, isr: tuple[int, ...] | None = None
+    ) -> PartitionState:
+        leader = state.leader if leader is None else leader
+        return state._replace(
+            leader=leader,
+            isr=state.isr if isr is None else isr,
+            leader_epoch=state.leader_epoch + (leader != state.leader),
+            partition_epoch=state.partition_epoch + 1,
+        )
+
+    def _schedule_rebalance(self) -> None:
+        if self._settings["auto.leader.rebalance.enable"]:
+            interval: float = self._settings["leader.imbalance.check.interval.seconds"]
+            self._rebalance = self._clock.timer.call_later(interval, self._rebalance_leaders)
+
+    def _rebalance_leaders(self) -> None:
+        """Give leadership back to the preferred replicas that are in sync again."""
+        for topic in self.topics.values():
+            for state in list(topic.partitions):
+                preferred = state.replicas[0]
+                if state.leader not in (preferred, NO_LEADER) and preferred in state.isr and preferred in self.members:
+                    self._put(self._next(state, leader=preferred), topic)
+        self._schedule_rebalance()
+
+    # -- reassignments
+
+    def reassign(self, state: PartitionState, replicas: Sequence[int] | None, *, factor_may_change: bool) -> None:
+        """Move a partition to other brokers; None takes a reassignment under way back. Raises ApiError."""
+        topic = self.topics[state.topic]
+        if replicas is None:
+            self._put(self._taken_back(state, topic), topic)
+            return
+        check_replicas(replicas, self._brokers, None if factor_may_change else len(state.present))
+        target = tuple(replicas)
+        present = state.present
+        adding = tuple(broker for broker in target if broker not in present)
+        removing = tuple(broker for broker in present if broker not in target)
+        moving = state._replace(
+            replicas=target + removing,
+            adding=adding,
+            removing=removing,
+            partition_epoch=state.partition_epoch + 1,
+            isr=tuple(broker for broker in target + removing if broker in state.isr),
+        )
+        self._put(self._finish_reassignment(moving, topic), topic)
+
+    def _taken_back(self, state: PartitionState, topic: Topic) -> PartitionState:
+        if not state.reassigning:
+            raise ApiError(ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress.")
+        replicas = state.present
+        isr = tuple(broker for broker in replicas if broker in state.isr)
+        if not isr:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment, "None of the replicas it would go back to are in sync."
+            )
+        back = state._replace(
+            replicas=replicas, isr=isr, adding=(), removing=(), partition_epoch=state.partition_epoch + 1
+        )
+        return back if back.leader in isr else self._elected(back, topic)
+
+    def _finish_reassignment(self, state: PartitionState, topic: Topic) -> PartitionState:
+        """Without the replicas that are to go, once those that are to stay are in sync."""
+        if not state.reassigning or not set(state.wanted) <= set(state.isr):
+            return state
+        wanted = state.wanted
+        done = state._replace(replicas=wanted, isr=wanted, adding=(), removing=())
+        if done.leader not in wanted:
+            return self._elected(done, topic)
+        # Those that were removed must not fetch any more: a new epoch fences them. (KRaft does the same.)
+        return done._replace(leader_epoch=done.leader_epoch + bool(state.removing))
+
+    # -- odds and ends
+
+    def allocate_producer_id(self) -> int:
+        """A producer id that nobody has."""
+        self._next_producer += 1
+        return self._next_producer - 1
+
+    def close(self) -> None:
+        """Start nothing any more."""
+        for task in [*self._silent.values(), self._rebalance]:
+            if task is not None:
+                task.cancel()
+        self._silent.clear()
+
+    def _put(self, state: PartitionState, topic: Topic) -> None:
+        """Replace what is known of a partition, and tell its brokers, old and new."""
+        before = topic.partitions[state.partition]
+        if before is state:
+            return
+        topic.partitions[state.partition] = state
+        self._tell(state, topic, before.replicas)
+        if self.changed is not None:
+            self.changed(state)
+
+    def _tell(self, state: PartitionState, topic: Topic, also: tuple[int, ...] = ()) -> None:
+        for broker in dict.fromkeys((*state.replicas, *also)):
+            member = self.members.get(broker)
+            if member is not None:
+                member.tell(state, topic)

@@ -1,0 +1,1 @@
+"""The operations that wait, each a `DelayedOperation` in a purgatory of its broker."""

@@ -1,0 +1,49 @@
+"""An ElectLeaders: waits until every broker that was elected has begun to lead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from abeyance import DelayedOperation
+
+if TYPE_CHECKING:
+    from abeyance.broker.cluster import Cluster
+    from abeyance.broker.controller import PartitionState
+
+
+class DelayedElectLeader(DelayedOperation):
+    """In the ElectLeader purgatory of the broker that was asked, on its partitions' topic and index."""
+
+    __slots__ = ("_answer", "_cluster", "client_id", "waiting")
+
+    kind = "ElectLeader"
+
+    def __init__(
+        self,
+        timeout: float,
+        cluster: Cluster,
+        elected: Sequence[PartitionState],
+        client_id: str,
+        answer: Callable[[], object],
+    ) -> None:
+        """`timeout` in seconds; `answer` is called once; `waiting` then has those that have not begun to lead."""
+        super().__init__(timeout)
+        self._cluster = cluster
+        self._answer = answer
+        self.waiting = list(elected)
+        self.client_id = client_id
+
+    def try_complete(self) -> bool:
+        """Complete when all lead. Kafka: `DelayedElectLeader.tryComplete`."""
+        self.waiting = [state for state in self.waiting if not self._leads(state)]
+        return not self.waiting and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Answer: those that are waiting still have timed out."""
+        self._answer()
+
+    def _leads(self, state: PartitionState) -> bool:
+        broker = self._cluster.brokers.get(state.leader)
+        partition = None if broker is None else broker.partitions.get((state.topic, state.partition))
+        return partition is not None and partition.state.leader_epoch >= state.leader_epoch

@@ -1,0 +1,61 @@
+"""How brokers and the controller tell one another: messages in one process, delivered in order, in the loop's thread.
+
+A message is delivered in the same turn of the loop in which it was sent, after what sent it has ended: so nothing is
+re-entered, and what many connections cause in one turn travels together. One that is sent to a paused broker waits in
+its inbox; one that is sent to a stopped broker is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+_TURN = 2_000  # messages, before the loop's other work has its turn
+
+
+class Receiver(Protocol):
+    """Where messages go: a broker."""
+
+    def run(self, action: Callable[..., object], *args: Any) -> None:
+        """Do it now, later if paused, or never if stopped."""
+
+
+class Network:
+    """The queue of messages under way."""
+
+    __slots__ = ("_loop", "_queue", "_scheduled")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._queue: deque[tuple[Receiver, Callable[..., object], tuple[Any, ...]]] = deque()
+        self._scheduled = False
+
+    def send(self, receiver: Receiver, action: Callable[..., object], *args: Any) -> None:
+        """Have `action(*args)` done by `receiver`. O(1)."""
+        self._queue.append((receiver, action, args))
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def settle(self) -> None:
+        """Deliver all there is, and all that this leads to."""
+        queue = self._queue
+        while queue:
+            receiver, action, args = queue.popleft()
+            receiver.run(action, *args)
+
+    def _turn(self) -> None:
+        queue = self._queue
+        self._scheduled = False
+        try:
+            for _ in range(_TURN):
+                if not queue:
+                    return
+                receiver, action, args = queue.popleft()
+                receiver.run(action, *args)
+        finally:
+            if queue and not self._scheduled:
+                self._scheduled = True
+                self._loop.call_soon(self._turn)

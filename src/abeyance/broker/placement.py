@@ -1,0 +1,87 @@
+"""Which brokers hold a new partition's replicas, and what a topic may be called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from abeyance.broker.errors import ApiError
+from abeyance.broker.wire.schema import ErrorCode
+
+_LONGEST_NAME = 249
+_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def placed(first: int, partitions: int, replication: int, brokers: Sequence[int]) -> list[tuple[int, ...]]:
+    """Replicas for `partitions` partitions, the first of them with index `first`: round robin.
+
+    Partition 0 is led by the lowest broker, so that a test knows who leads what. (Kafka begins with a random one.)
+    Raises ApiError where there are not enough brokers.
+    """
+    if replication > len(brokers):
+        raise ApiError(
+            ErrorCode.invalid_replication_factor,
+            f"Unable to replicate the partition {replication} time(s): The target replication factor of {replication} "
+            f"cannot be reached because only {len(brokers)} broker(s) are registered.",
+        )
+    count = len(brokers)
+    return [
+        tuple(brokers[(index + replica) % count] for replica in range(replication))
+        for index in range(first, first + partitions)
+    ]
+
+
+def check_replicas(replicas: Sequence[int], registered: Collection[int], size: int | None) -> None:
+    """Refuse what cannot be a partition's replicas; `size` is how many the others have. Raises ApiError."""
+    if not replicas:
+        raise ApiError(
+            ErrorCode.invalid_replica_assignment, "The manual partition assignment includes an empty replica list."
+        )
+    seen = set()
+    for broker in sorted(replicas):
+        if broker in seen:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"The manual partition assignment includes the broker {broker} more than once.",
+            )
+        seen.add(broker)
+        if broker not in registered:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"The manual partition assignment includes broker {broker}, but no such broker is registered.",
+            )
+    if size is not None and len(replicas) != size:
+        raise ApiError(
+            ErrorCode.invalid_replica_assignment,
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
+            f"consistent with previous partitions, which have {size} replica(s).",
+        )
+
+
+def check_name(name: str, present: Collection[str]) -> None:
+    """Refuse what no new topic may be called. Raises ApiError."""
+    complaint = complaint_about(name)
+    if complaint is not None:
+        raise ApiError(ErrorCode.invalid_topic_exception, complaint)
+    if name in present:
+        raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+    if "." in name or "_" in name:  # in metrics' names the two are the same
+        alike = next((other for other in present if other.replace(".", "_") == name.replace(".", "_")), None)
+        if alike is not None:
+            raise ApiError(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topic: {alike}")
+
+
+def complaint_about(name: str) -> str | None:
+    """Why no topic can be called `name`, in Kafka's words; None where one can."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in (".", ".."):
+        return "Topic name is invalid: '.' or '..' is not allowed"
+    if len(name) > _LONGEST_NAME:
+        return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {_LONGEST_NAME}"
+    if not _NAME.fullmatch(name):
+        return (
+            f"Topic name is invalid: '{name}' contains one or more characters other than ASCII alphanumerics, '.', "
+            "'_' and '-'"
+        )
+    return None

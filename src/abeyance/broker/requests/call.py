@@ -1,0 +1,85 @@
+"""One request in work: who asks for what, and the way back."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from abeyance.broker.broker import Broker
+    from abeyance.broker.wire.apis import Api
+    from abeyance.broker.wire.connection import Connection
+    from abeyance.broker.wire.schema import Codec, ErrorCode
+
+_CORRELATION_ID = Struct(">i")
+
+
+class _Parts:
+    """What kio's writers write to."""
+
+    __slots__ = ("write",)
+
+    def __init__(self, parts: list[bytes]) -> None:
+        self.write = parts.append
+
+
+class Call:
+    """A client's request at a broker. Answer it once: `answer`, `done` where there is no answer, or `drop`."""
+
+    __slots__ = (
+        "_codec",
+        "api",
+        "broker",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "request",
+        "since",
+        "version",
+    )
+
+    def __init__(
+        self, broker: Broker, connection: Connection, api: Api, version: int, codec: Codec, header: Any, request: Any
+    ) -> None:
+        self.broker = broker
+        self.connection = connection
+        self.api = api
+        self.version = version
+        self.client_id: str = header.client_id or ""
+        self.correlation_id: int = header.correlation_id
+        self.request = request
+        self.since = broker.now()  # seconds on the broker's clock
+        self._codec = codec
+
+    def answer(self, response: Any) -> None:
+        """Send a response: an object with the fields of all versions."""
+        if self.connection.closed:
+            return
+        observer = self.broker.cluster.observer
+        if observer is not None:
+            observer(self, response)
+        parts = [_CORRELATION_ID.pack(self.correlation_id), self._codec.response_tags]
+        self._codec.write_response(_Parts(parts), response)
+        self.connection.answer(parts)
+
+    def done(self) -> None:
+        """There is no answer to this one: go on with the next (acks=0)."""
+        observer = self.broker.cluster.observer
+        if observer is not None:
+            observer(self, None)
+        self.connection.answer([])
+
+    def proceed(self) -> None:
+        """Do what is asked for."""
+        self.api.module.handle(self)
+
+    def refuse(self, error: ErrorCode) -> None:
+        """Answer with an error for everything that is asked for, and do nothing."""
+        self.answer(self.api.module.refused(self.request, error))
+
+    def drop(self) -> None:
+        """Answer nothing, and end the connection."""
+        self.connection.abort()
+
+    def __repr__(self) -> str:
+        return f"<{self.api.name} {self.version} of {self.client_id!r} at broker {self.broker.id}>"

@@ -1,0 +1,169 @@
+"""Produce: append to the partitions that this broker leads; with acks=all wait for the in-sync replicas (K1, K2)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from abeyance.broker.delayed.produce import Acked, DelayedProduce
+from abeyance.broker.errors import ApiError
+from abeyance.broker.log import Appended, LogError
+from abeyance.broker.replica.partition import Partition
+from abeyance.broker.requests.call import Call
+from abeyance.broker.requests.nodes import leader_now
+from abeyance.broker.requests.partitions import partition_of
+from abeyance.broker.wire.schema import NO_TIME, OMIT, ErrorCode, Message, seconds
+
+FILL: dict[str, dict[str, object]] = {"TopicProduceData": {"name": None, "topic_id": None}}
+_ALL = -1
+_NONE = ErrorCode.none
+_MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
+
+
+class _Result:
+    """What has come of one partition's records so far."""
+
+    __slots__ = ("acked", "appended", "error", "index", "message", "partition", "record_errors")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.error: ErrorCode = _NONE
+        self.message: str | None = None
+        self.record_errors: list[Message] = []
+        self.partition: Partition | None = None
+        self.appended: Appended | None = None
+        self.acked: Acked | None = None
+
+
+def handle(call: Call) -> None:
+    """Append, then answer or wait."""
+    request = call.request
+    acks = request.acks
+    if acks not in (_ALL, 0, 1):
+        call.answer(refused(request, ErrorCode.invalid_required_acks))
+        return
+    topics = []
+    waiting = []
+    for topic in request.topic_data:
+        results = []
+        for data in topic.partition_data:
+            result = _append(call, topic, data, acks)
+            if acks == _ALL and result.appended is not None:
+                assert result.partition is not None
+                result.acked = Acked(result.partition, result.appended.last_offset + 1)
+                waiting.append(result.acked)
+            results.append(result)
+        topics.append((topic, results))
+    if not waiting:
+        _answer(call, topics)
+    else:
+        operation = DelayedProduce(seconds(request.timeout), waiting, call.client_id, lambda: _answer(call, topics))
+        call.broker.produce_purgatory.try_complete_else_watch(operation, [acked.partition for acked in waiting])
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return Message(
+        responses=[
+            Message(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_response(data.index, error, None, None) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ],
+        throttle_time=NO_TIME,
+        node_endpoints=(),
+    )
+
+
+def _append(call: Call, topic: Any, data: Any, acks: int) -> _Result:
+    result = _Result(data.index)
+    try:
+        partition = result.partition = partition_of(call.broker, topic.name, topic.topic_id, data.index)
+        result.appended = partition.append(data.records or b"", all_in_sync=acks == _ALL)
+    except ApiError as error:
+        result.error, result.message = error.code, error.message
+    except LogError as error:
+        result.error, result.message = ErrorCode(error.code), str(error)
+        result.record_errors = [
+            Message(batch_index=index, batch_index_error_message=message)
+            for index, message in getattr(error, "record_errors", ())
+        ]
+    return result
+
+
+def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
+    failed = any(_error(result) is not _NONE for _, results in topics for result in results)
+    if call.request.acks == 0:
+        if failed:
+            # The one way to tell a client that wants no answer that it has to look for other leaders.
+            call.connection.close()
+        else:
+            call.done()
+        return
+    moved = failed and any(_error(result) in _MOVED for _, results in topics for result in results)
+    call.answer(
+        Message(
+            responses=[
+                Message(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partition_responses=[_responded(call, topic, result) for result in results],
+                )
+                for topic, results in topics
+            ],
+            throttle_time=NO_TIME,
+            node_endpoints=_endpoints(call, topics) if moved else (),
+        )
+    )
+
+
+def _error(result: _Result) -> ErrorCode:
+    return result.error if result.acked is None else result.acked.error
+
+
+def _responded(call: Call, topic: Any, result: _Result) -> Message:
+    error = _error(result)
+    if error is _NONE:
+        assert result.partition is not None
+        return _response(result.index, error, result.appended, result.partition)
+    response = _response(result.index, error, None, None)
+    response.error_message = result.message
+    response.record_errors = result.record_errors
+    if error in _MOVED:
+        response.current_leader = leader_now(_state(call, topic, result.index))
+    return response
+
+
+def _response(index: int, error: ErrorCode, appended: Appended | None, partition: Partition | None) -> Message:
+    time = -1 if appended is None else appended.append_time_ms
+    return Message(
+        index=index,
+        error_code=error,
+        base_offset=-1 if appended is None else appended.base_offset,
+        log_append_time=None if time < 0 else datetime.fromtimestamp(time / 1000, UTC),
+        log_start_offset=-1 if partition is None else partition.log.start_offset,
+        record_errors=(),
+        error_message=None,
+        current_leader=OMIT,
+    )
+
+
+def _state(call: Call, topic: Any, index: int) -> Any:
+    try:
+        return call.broker.cluster.controller.topic_of(topic.name, topic.topic_id).partitions[index]
+    except (ApiError, IndexError):
+        return None
+
+
+def _endpoints(call: Call, topics: list[tuple[Any, list[_Result]]]) -> list[Message]:
+    from abeyance.broker.requests.nodes import brokers_alive
+
+    leaders = {
+        state.leader
+        for topic, results in topics
+        for result in results
+        if _error(result) in _MOVED and (state := _state(call, topic, result.index)) is not None
+    }
+    return [node for node in brokers_alive(call.broker.cluster) if node.node_id in leaders]

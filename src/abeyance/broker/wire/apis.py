@@ -1,0 +1,59 @@
+"""The APIs that the broker speaks, and in which versions: those that kio has, which are those of Kafka 4.
+
+An API's requests are handled by a module of `broker.requests`, imported when the first of them comes. It has
+    `FILL`                      what to read where a version lacks a field, by kio's class (see schema.py)
+    `handle(call)`              answers, now or later
+    `refused(request, error)`   the response that gives everything in a request the same error
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from abeyance.broker.wire.schema import Codec, codec
+
+
+class Api:
+    """One API: its key, its name as Kafka writes it, its versions and its module of `broker.requests`."""
+
+    __slots__ = ("_module", "highest", "key", "lowest", "module_name", "name")
+
+    def __init__(self, key: int, name: str, lowest: int, highest: int, module: str) -> None:
+        self.key = key
+        self.name = name
+        self.lowest = lowest
+        self.highest = highest
+        self.module_name = module
+        self._module: Any = None
+
+    @property
+    def module(self) -> Any:
+        """Its handler's module, imported now at the latest."""
+        if self._module is None:
+            self._module = import_module(f"abeyance.broker.requests.{self.module_name}")
+        return self._module
+
+    def codec(self, version: int) -> Codec:
+        """Of a version between `lowest` and `highest`."""
+        fill: Mapping[str, Mapping[str, object]] = self.module.FILL
+        return codec(self.key, version, fill)
+
+    def __repr__(self) -> str:
+        return f"<Api {self.name} {self.lowest}-{self.highest}>"
+
+
+APIS = (
+    Api(0, "Produce", 3, 13, "produce"),
+    Api(1, "Fetch", 4, 18, "fetch"),
+    Api(2, "ListOffsets", 1, 11, "list_offsets"),
+    Api(3, "Metadata", 0, 13, "metadata"),
+    Api(10, "FindCoordinator", 0, 6, "find_coordinator"),
+    Api(18, "ApiVersions", 0, 4, "api_versions"),
+    Api(19, "CreateTopics", 2, 7, "create_topics"),
+    Api(22, "InitProducerId", 0, 6, "init_producer_id"),
+)
+
+BY_KEY = {api.key: api for api in APIS}
+BY_NAME = {api.name: api for api in APIS}

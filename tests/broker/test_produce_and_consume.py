@@ -1,0 +1,64 @@
+"""Unmodified confluent-kafka through three brokers."""
+
+from __future__ import annotations
+
+import pytest
+
+from abeyance import broker
+from abeyance.errors import AbeyanceError
+from broker.clients import consuming, producing, send, settle, take
+
+
+def test_what_is_produced_is_consumed() -> None:
+    with broker.Cluster(brokers=3) as kafka:
+        kafka.create_topic("orders", partitions=3)
+        with producing(kafka, acks="all") as producer:
+            sent = [
+                send(
+                    producer, "orders", b"value %d" % number, number % 3, key=b"key %d" % number,
+                    headers=[("n", b"%d" % number)], timestamp=1_700_000_000_000 + number,
+                )
+                for number in range(30)
+            ]  # fmt: skip
+            assert settle(producer, *sent) == [None] * 30
+        with consuming(kafka, ("orders", 0), ("orders", 1), ("orders", 2)) as consumer:
+            got = take(consumer, 30)
+        seen = {
+            (message.partition(), message.offset(), message.key(), message.value(), message.timestamp()[1])
+            for message in got
+        }
+        assert seen == {
+            (number % 3, number // 3, b"key %d" % number, b"value %d" % number, 1_700_000_000_000 + number)
+            for number in range(30)
+        }
+        assert [message.headers() for message in got if message.value() == b"value 7"] == [[("n", b"7")]]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec(codec: str) -> None:
+    with broker.Cluster(brokers=3) as kafka:
+        kafka.create_topic("squeezed")
+        values = [b"a" * 1000, None, b"", b"b" * 1000]
+        with producing(kafka, compression_type=codec, enable_idempotence=True, retries=5) as producer:
+            assert settle(producer, *[send(producer, "squeezed", value) for value in values]) == [None] * 4
+        with consuming(kafka, ("squeezed", 0)) as consumer:
+            assert [message.value() for message in take(consumer, 4)] == values
+
+
+def test_a_topic_that_is_there_is_refused() -> None:
+    with broker.Cluster() as kafka:
+        kafka.create_topic("orders")
+        with pytest.raises(AbeyanceError, match="cannot create topic 'orders': Topic 'orders' already exists"):
+            kafka.create_topic("orders")
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with broker.Cluster() as kafka:
+        port = int(kafka.bootstrap.rpartition(":")[2])
+        with pytest.raises(AbeyanceError, match=rf"broker 1 cannot listen at 127.0.0.1:{port}: Address already in use"):
+            broker.Cluster(port=port).open()
+
+
+def test_more_replicas_than_brokers() -> None:
+    with broker.Cluster(brokers=2) as kafka, pytest.raises(AbeyanceError, match="only 2 broker"):
+        kafka.create_topic("orders", replicas=3)

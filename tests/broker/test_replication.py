@@ -1,0 +1,120 @@
+"""K1 to K4: what waits for replicas, with unmodified confluent-kafka and with the clock held."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from abeyance import broker
+from abeyance.broker import Cluster
+from broker.clients import PATIENCE, consuming, producing, send, settle, take
+
+TOPIC = "orders"
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Until something has come about that a client's thread is about to do."""
+    give_up = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < give_up, "it has not come about"
+        time.sleep(0.002)
+
+
+def waiting_produces(kafka: Cluster) -> int:
+    return sum(one.produce_purgatory.delayed for one in kafka.brokers.values())
+
+
+def test_k2_a_paused_follower_makes_an_acks_all_produce_time_out() -> None:
+    with broker.Cluster(brokers=3, clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        with producing(kafka, acks="all", request_timeout_ms=1500) as producer:
+            assert settle(producer, send(producer, TOPIC, b"before")) == [None]
+            kafka.pause(2)
+            late = send(producer, TOPIC, b"late")
+            wait_for(lambda: waiting_produces(kafka) == 1)
+            kafka.advance(1.4)
+            assert not late.done
+            kafka.advance(0.2)
+            assert settle(producer, late) == ["REQUEST_TIMED_OUT"]
+            kafka.resume(2)
+        with consuming(kafka, (TOPIC, 0)) as consumer:  # what was appended stays
+            assert [message.value() for message in take(consumer, 2)] == [b"before", b"late"]
+
+
+def test_k2_a_follower_that_comes_back_lets_it_succeed() -> None:
+    with broker.Cluster(brokers=3, clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        with producing(kafka, acks="all", request_timeout_ms=1500) as producer:
+            kafka.pause(3)
+            late = send(producer, TOPIC, b"late")
+            wait_for(lambda: waiting_produces(kafka) == 1)
+            kafka.advance(0.7)
+            assert not late.done
+            kafka.resume(3)
+            assert settle(producer, late) == [None]
+
+
+def test_k4_a_consumer_sees_nothing_beyond_the_high_watermark() -> None:
+    with broker.Cluster(brokers=3, clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        with producing(kafka, acks=1) as producer, consuming(kafka, (TOPIC, 0), fetch_wait_max_ms=10) as consumer:
+            assert settle(producer, send(producer, TOPIC, b"first")) == [None]
+            assert [message.value() for message in take(consumer, 1)] == [b"first"]
+            kafka.pause(2)
+            assert settle(producer, send(producer, TOPIC, b"second")) == [None]
+            leader = kafka.brokers[1].partitions[TOPIC, 0]
+            assert (leader.high_watermark, leader.log.end_offset) == (1, 2)
+            kafka.advance(0.02)
+            assert consumer.poll(0.1) is None
+            kafka.resume(2)
+            assert [message.value() for message in take(consumer, 1)] == [b"second"]
+
+
+def test_the_in_sync_set_shrinks_and_the_produce_succeeds() -> None:
+    with broker.Cluster(brokers=3, clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        with producing(kafka, acks="all", request_timeout_ms=60_000, message_timeout_ms=90_000) as producer:
+            assert settle(producer, send(producer, TOPIC, b"before")) == [None]
+            # Broker 2's fetches are never answered; it has not fallen silent, so it stays a broker.
+            kafka.gate = lambda passage: str(passage.client_id).startswith("broker-2-")
+            late = send(producer, TOPIC, b"late")
+            wait_for(lambda: waiting_produces(kafka) == 1)
+            kafka.advance(29.0)
+            assert not late.done
+            kafka.advance(1.5)
+            assert settle(producer, late) == [None]
+            assert kafka.controller.topics[TOPIC].partitions[0].isr == (1, 3)
+
+
+def test_k1_what_was_acknowledged_survives_the_leader() -> None:
+    with broker.Cluster(brokers=3) as kafka:
+        kafka.create_topic(TOPIC)
+        with producing(kafka, acks="all") as producer:
+            assert settle(producer, *[send(producer, TOPIC, b"%d" % number) for number in range(20)]) == [None] * 20
+        kafka.stop(1)
+        assert kafka.controller.topics[TOPIC].partitions[0].leader == 2
+        kafka.start(1)
+        wait_for(lambda: kafka.controller.topics[TOPIC].partitions[0].isr == (1, 2, 3))
+        kafka.stop(2)
+        kafka.stop(3)
+        assert kafka.controller.topics[TOPIC].partitions[0].leader == 1
+        with consuming(kafka, (TOPIC, 0)) as consumer:
+            assert [message.value() for message in take(consumer, 20)] == [b"%d" % number for number in range(20)]
+
+
+def test_a_paused_leader_is_fenced_when_its_session_is_over() -> None:
+    with broker.Cluster(brokers=3, clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        with producing(kafka, acks="all") as producer:
+            assert settle(producer, send(producer, TOPIC, b"before")) == [None]
+        kafka.pause(1)
+        kafka.advance(8.9)
+        assert kafka.controller.topics[TOPIC].partitions[0].leader == 1
+        kafka.advance(0.2)
+        state = kafka.controller.topics[TOPIC].partitions[0]
+        assert (state.leader, state.isr) == (2, (2, 3))
+        with producing(kafka, acks="all") as producer:
+            assert settle(producer, send(producer, TOPIC, b"after")) == [None]
+        kafka.resume(1)
+        assert kafka.controller.topics[TOPIC].partitions[0].isr == (1, 2, 3)
+        assert kafka.brokers[1].partitions[TOPIC, 0].log.end_offset == 2
