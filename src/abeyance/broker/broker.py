@@ -30,7 +30,7 @@ from abeyance.broker.requests.call import Call
 from abeyance.broker.wire.apis import BY_KEY
 from abeyance.broker.wire.connection import Connection
 from abeyance.broker.wire.schema import ErrorCode
-from abeyance.loggers import logger
+from abeyance.reporting import logger
 
 if TYPE_CHECKING:
     from abeyance.broker.cluster import Cluster

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from abeyance.broker.log import LogError
 from abeyance.broker.replica.messages import Answered, Key, Position, ReplicaAnswer, ReplicaFetch
 from abeyance.broker.wire.schema import ErrorCode
-from abeyance.loggers import logger
+from abeyance.reporting import logger
 
 if TYPE_CHECKING:
     from abeyance.broker.broker import Broker

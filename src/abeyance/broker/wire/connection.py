@@ -19,7 +19,7 @@ import asyncio
 from struct import Struct
 from typing import Protocol
 
-from abeyance.loggers import logger
+from abeyance.reporting import logger
 
 _LENGTH = Struct(">i")
 _STAGING = 256 * 1024
