@@ -13,7 +13,7 @@ SOURCE = Path(abeyance.__file__).parent
 
 # From the ground up. The rows below the last know nothing of what is above them.
 ROWS: list[set[str]] = [
-    {"errors", "loggers", "_interpreted"},
+    {"errors", "reporting", "_interpreted"},
     {"engine"},
     {"timer"},
     {"idle"},
