@@ -1,4 +1,8 @@
-"""One HTML file that needs nothing else: its text, its look, its figures and the script that draws them."""
+"""One HTML file that needs nothing else: its text, its look, its figures and the script that draws them.
+
+The figures' library is plotly.js' basic bundle, which lies beside this module (1.2 MB; what plotly for Python brings is
+4.8 MB): lines, points and bars. A heat map is a table (`heat`).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from string import Template
+from typing import Any
 
-from abeyance.pages.style import Figure, plotly
+from abeyance.pages.style import Figure
 from abeyance.pages.words import escaped
 
 
@@ -32,7 +37,7 @@ def document(
 
     `kicker` and `title` are plain text; `findings`, `sections`, `made` and `options` are HTML.
     """
-    script, library = _asset("page.js"), plotly("offline").get_plotlyjs()
+    script, library = _asset("page.js"), _asset("plotly-basic.min.js")
     drawn = {plot: {scope: _json(figure) for scope, figure in scopes.items()} for plot, scopes in figures.items()}
     return Template(_asset("page.template")).substitute(
         kicker=escaped(kicker),
@@ -64,7 +69,11 @@ def write_whole(text: str, destination: Path) -> None:
 
 
 def _json(figure: Figure | None) -> object:
-    return None if figure is None else json.loads(figure.to_json())
+    if figure is None:
+        return None
+    made: dict[str, Any] = json.loads(figure.to_json())
+    made["layout"].pop("template", None)  # plotly's own look, in each figure anew: the page has one for all of them
+    return made
 
 
 def _data(value: object) -> str:

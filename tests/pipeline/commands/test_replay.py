@@ -20,7 +20,7 @@ from pages.page_checks import check_page
 from pipeline.long_known import Known
 
 LOG = Path(__file__).parents[2] / "data" / "kafka-request-debug.log.gz"
-PLOTS = ["plot-wheel", "plot-pending", "plot-what-if"]
+PLOTS = ["plot-pending", "plot-what-if"]
 SETTING = ("tick_ms", "wheel_size", "timeout_ms", "purge_interval")
 SHORT = ("--tick", "1ms,0.1s", "--wheel-size", "20", "--quiet")
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from abeyance.lab.report.look import ORDER, colour, line, title
 from abeyance.lab.report.run import Run
+from abeyance.pages.heat import heat_map
 from abeyance.pages.style import Figure, plotly
 from abeyance.pages.words import duration
 
@@ -146,40 +147,17 @@ def purge(run: Run) -> Figure:
     return _panels(panels, draw, "purge interval, operations", rows=1)
 
 
-def geometry(run: Run) -> Figure:
-    """Cascades a task and bucket-queue operations a task, as heat maps of tick and wheel size, a row a trace."""
-    go = plotly("graph_objects")
+def geometry(run: Run) -> str:
+    """Cascades a task and bucket-queue operations a task, as heat maps of tick and wheel size, a row a trace; HTML."""
     traces = sorted(run.choices("trace"), key=lambda trace: (Path(trace).suffix != "", trace))
     metrics = [("cascades", "cascades a task"), ("bucket-queue operations", "bucket-queue operations a task")]
-    figure = go.Figure()
-    gap, row = 44, 168
-    inner = len(traces) * (row + gap)
-    titles = []
-    for number, name in enumerate(traces):
-        top = 1 - (number * (row + gap) + gap) / inner
-        bottom = 1 - (number + 1) * (row + gap) / inner
-        for column, (metric, words) in enumerate(metrics):
-            cells = run.of(trace=name)
-            grid = cells.pivot_table(index="tick_us", columns="wheel_size", values=metric)
-            index = 2 * number + column + 1
-            shown = [[f"{value:.2f}" for value in line_] for line_ in grid.to_numpy()]
-            figure.add_heatmap(
-                z=grid.to_numpy(), x=[f"{size:,}" for size in grid.columns], y=[_tick(tick) for tick in grid.index],
-                xaxis=f"x{index}", yaxis=f"y{index}", colorscale=[[0, "rgba(63,128,214,0.08)"], [1, "#3f80d6"]],
-                showscale=False, text=shown, texttemplate="%{text}", xgap=2, ygap=2,
-                hovertemplate=f"tick %{{y}}, %{{x}} buckets a wheel<br>%{{z:.3f}} {words}<extra></extra>",
-            )  # fmt: skip
-            left = 0.0 if column == 0 else 0.54
-            figure.layout[f"xaxis{index}"] = {
-                "domain": [left, left + 0.46], "anchor": f"y{index}", "type": "category", "showgrid": False,
-                "title": {"text": "buckets a wheel"} if number == len(traces) - 1 else {},
-            }  # fmt: skip
-            figure.layout[f"yaxis{index}"] = {
-                "domain": [bottom, top], "anchor": f"x{index}", "type": "category", "showgrid": False,
-            }  # fmt: skip
-            titles.append(_title(f"<b>{Path(name).stem}</b>: {words}", left, top))
-    figure.update_layout(height=inner + 60, annotations=titles, uirevision="geometry")
-    return figure
+    maps = []
+    for name in traces:
+        for metric, words in metrics:
+            grid = run.of(trace=name).pivot_table(index="tick_us", columns="wheel_size", values=metric)
+            shown = grid.rename(index=_tick, columns=lambda size: f"{size:,}")
+            maps.append(heat_map(f"{Path(name).stem}: {words}", shown, "tick", "buckets a wheel", lambda n: f"{n:.2f}"))
+    return f'<div class="heats">{"".join(maps)}</div>'
 
 
 def idle(run: Run) -> Figure:
@@ -204,7 +182,7 @@ def idle(run: Run) -> Figure:
 
 
 FIGURES: Final[dict[str, Callable[[Run], Figure]]] = {
-    "enqueue": enqueue, "cost": cost, "precision": precision, "purge": purge, "geometry": geometry, "idle": idle,
+    "enqueue": enqueue, "cost": cost, "precision": precision, "purge": purge, "idle": idle,
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from abeyance.lab.experiments import EXPERIMENTS
 from abeyance.lab.report.claims import CLAIMS, Claim, Finding, judged
-from abeyance.lab.report.figures import FIGURES
+from abeyance.lab.report.figures import FIGURES, geometry
 from abeyance.lab.report.run import Run, runs
 from abeyance.pages.document import document
 from abeyance.pages.words import escaped
@@ -66,7 +66,11 @@ def page(rows: pd.DataFrame) -> str:
         findings=_findings(chapters),
         sections="\n".join(_section(chapter) for chapter in chapters),
         made=_made(chapters),
-        figures={f"plot-{chapter.name}": {"0": FIGURES[chapter.name](chapter.runs[0])} for chapter in chapters},
+        figures={
+            f"plot-{chapter.name}": {"0": FIGURES[chapter.name](chapter.runs[0])}
+            for chapter in chapters
+            if chapter.name in FIGURES
+        },
         style=resources.files(__package__).joinpath("lab.css").read_text(encoding="utf-8"),
     )
 
@@ -87,7 +91,9 @@ def _section(chapter: Chapter) -> str:
     parts = [
         f"<h2>{escaped(experiment.title)}</h2>",
         f'<ul class="claims">{"".join(_claim(claim, finding) for claim, finding in chapter.found)}</ul>',
-        f'<div class="plot" id="{plot}" role="img" aria-label="{escaped(experiment.title)}" hidden></div>',
+        geometry(chapter.runs[0])
+        if chapter.name not in FIGURES
+        else f'<div class="plot" id="{plot}" role="img" aria-label="{escaped(experiment.title)}" hidden></div>'
         f'<p class="nothing" id="{plot}-nothing" hidden>Nothing was measured.</p>',
         f'<p class="read">{_READ[chapter.name]}</p>',
         f'<p class="small again">To repeat it: <code>abeyance lab run {chapter.name}</code></p>',

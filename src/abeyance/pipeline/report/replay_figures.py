@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from abeyance.pages.heat import heat_map
 from abeyance.pages.style import PALETTE, Figure, faint, plotly, wait_axis
 from abeyance.pages.words import duration, label
 from abeyance.pipeline.report.kinds import colours
@@ -26,53 +27,16 @@ def setting(timeout_ms: float) -> str:
     return "own time-outs" if pd.isna(timeout_ms) else f"time-out {duration(float(timeout_ms))}"
 
 
-def by_wheel(rows: pd.DataFrame) -> Figure | None:
-    """Four heat maps, tick against wheel size, of one time-out."""
+def by_wheel(rows: pd.DataFrame) -> str:
+    """Four heat maps, tick against wheel size, of one time-out; HTML."""
     if rows.empty or not rows["timers"].any():
-        return None
-    go = plotly("graph_objects")
-    figure, titles = go.Figure(), list[dict[str, Any]]()
-    for number, (name, metric) in enumerate(METRICS.items()):
-        down, right = divmod(number, 2)
-        index = "" if number == 0 else str(number + 1)
-        left, top = 0.54 * right, 1 - 0.54 * down
+        return ""
+    maps = []
+    for name, metric in METRICS.items():
         grid = rows.assign(value=metric(rows)).pivot_table(index="tick_ms", columns="wheel_size", values="value")
-        figure.add_heatmap(
-            z=grid.to_numpy(),
-            x=[f"{size:,}" for size in grid.columns],
-            y=[f"{tick:g} ms" for tick in grid.index],
-            xaxis=f"x{index}",
-            yaxis=f"y{index}",
-            colorscale=[[0, faint(PALETTE[0], 0.08)], [1, PALETTE[0]]],
-            showscale=False,
-            text=[[f"{value:,.3g}" for value in line] for line in grid.to_numpy()],
-            texttemplate="%{text}",
-            xgap=2,
-            ygap=2,
-            hovertemplate=f"tick %{{y}}, %{{x}} buckets a wheel<br>%{{z:.4~g}} {name}<extra></extra>",
-        )
-        below = {"title": {"text": "buckets a wheel"}} if down else {}
-        figure.layout[f"xaxis{index}"] = {
-            "domain": [left, left + 0.46], "anchor": f"y{index}", "type": "category", "showgrid": False, **below,
-        }  # fmt: skip
-        figure.layout[f"yaxis{index}"] = {
-            "domain": [top - 0.4, top - 0.06], "anchor": f"x{index}", "type": "category", "showgrid": False,
-        }  # fmt: skip
-        titles.append(
-            {
-                "text": f"<b>{name}</b>",
-                "x": left,
-                "y": top - 0.05,
-                "xref": "paper",
-                "yref": "paper",
-                "xanchor": "left",
-                "yanchor": "bottom",
-                "showarrow": False,
-                "font": {"size": 12},
-            }
-        )
-    figure.update_layout(height=440, annotations=titles, showlegend=False, uirevision="wheel")
-    return figure
+        shown = grid.rename(index=lambda tick: f"{tick:g} ms", columns=lambda size: f"{size:,}")
+        maps.append(heat_map(name, shown, "tick", "buckets a wheel", lambda value: f"{value:,.3g}"))
+    return f'<div class="heats">{"".join(maps)}</div>'
 
 
 def pending(lines: Sequence[tuple[str, pd.DataFrame]]) -> Figure | None:

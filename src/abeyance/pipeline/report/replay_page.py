@@ -32,16 +32,15 @@ def write_replay_report(tables: Path, destination: Path) -> None:
     names = sorted(replayed["instance"].unique())
     scopes = [ALL, *names[:MOST_SCOPES]] if len(names) > 1 else names or [ALL]
     kinds = _kinds(what_if)
-    drawn: dict[str, dict[str, object]] = {"plot-wheel": {}, "plot-pending": {}, "plot-what-if": {}}
+    drawn: dict[str, dict[str, object]] = {"plot-pending": {}, "plot-what-if": {}}
     wheels, purges, whats = [], [], []
     for i, scope in enumerate(scopes):
         rows = _within(replayed, scope).sort_values(_SETTING, na_position="first")
         wheel = rows[rows["purge_interval"].isna()]
         asked = what_if[what_if["instance"] == scope]
-        drawn["plot-wheel"][str(i)] = figures.by_wheel(_first_time_out(wheel))
         drawn["plot-pending"][str(i)] = _pending(pending, scope)
         drawn["plot-what-if"][str(i)] = figures.what_if(asked, kinds)
-        wheels.append(_wheels(wheel))
+        wheels.append(figures.by_wheel(_first_time_out(wheel)) + _wheels(wheel))
         purges.append(_purges(rows[rows["purge_interval"].notna()]))
         whats.append(_what_if(asked, kinds))
     text = document(
@@ -50,7 +49,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
         findings=_findings(replayed),
         sections="\n".join(
             [
-                section("Tick and wheel size", _READ["wheel"], plot="plot-wheel", nothing=_NOTHING, tables=wheels),
+                section("Tick and wheel size", _READ["wheel"], tables=wheels),
                 section("Pending over time", _READ["pending"], plot="plot-pending", nothing=_NOTHING),
                 section("With another time-out", _READ["what_if"], plot="plot-what-if", nothing=_NOTHING, tables=whats),
                 section("What forgetting late costs", _READ["purge"], tables=purges),
