@@ -40,8 +40,9 @@ FLOORS = (
     ("purgatory",),
     ("idle",),
     ("timer",),
+    ("mutex",),
     ("engine",),
-    ("_interpreted", "errors", "loggers"),
+    ("_interpreted", "errors", "reporting", "signature"),
 )
 ROOMS = {name: number for number, floor in enumerate(FLOORS) for name in floor}
 

@@ -38,6 +38,7 @@ from abeyance.engine import MAX_TIME
 from abeyance.engine.slab import grown, pause_collection, resume_collection
 from abeyance.engine.wheel import TimingWheel
 from abeyance.mutex import LOCKED, mutex
+from abeyance.signature import CLASS_SIGNATURE
 from abeyance.timer.base import Timer, TimerClosedError
 from abeyance.timer.system import SystemTimer
 from abeyance.timer.task import TimerTask
@@ -81,6 +82,7 @@ class IdleDetector:
         "__weakref__", "_alarm", "_alarm_at", "_bits", "_chain", "_closed", "_first", "_hash", "_lock", "_number",
         "_on_idle", "_own_timer", "_timeout", "_timer", "_wheel",
     )  # fmt: skip
+    __signature__ = CLASS_SIGNATURE
 
     def __init__(
         self, timeout: float | timedelta, on_idle: Callable[[Any], object], timer: Timer | None = None

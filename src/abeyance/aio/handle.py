@@ -22,6 +22,7 @@ else:
     from cython.cimports.abeyance.aio.calling import call_in
 
 from abeyance.engine.wheel import TimingWheel
+from abeyance.signature import CLASS_SIGNATURE
 
 _Stock: Any = asyncio.TimerHandle
 # Newer versions of asyncio show a callback's arguments in debug mode only, and take the mode as an argument.
@@ -43,6 +44,7 @@ class TimerHandle:
         "__weakref__", "_args", "_callback", "_cancelled", "_context", "_loop", "_repr", "_source_traceback",
         "_ticket", "_wheel", "_when",
     )  # fmt: skip
+    __signature__ = CLASS_SIGNATURE
 
     # All written by the schedule before anyone else has seen the handle; the names are asyncio's but for two.
     _callback: Callable[..., object] | None
@@ -57,6 +59,7 @@ class TimerHandle:
     _ticket: int  # the wheel's handle for it; stale once it has left the wheel
 
     def __init__(self) -> None:
+        """Raise TypeError: a loop's `call_later` and `call_at` make handles."""
         raise TypeError("a TimerHandle is made by a loop's call_later or call_at")
 
     def cancel(self) -> None:

@@ -13,12 +13,14 @@ written anew, `_run_once`: the same turn in the same order, with the wheel where
 from __future__ import annotations
 
 import asyncio
+import selectors
 import time
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
 from abeyance.aio.schedule import Schedule
+from abeyance.signature import CLASS_SIGNATURE
 
 _base_events: Any = asyncio.base_events
 _LONGEST = _base_events.MAXIMUM_SELECT_TIMEOUT
@@ -28,6 +30,7 @@ class WheelTimers:
     """For an asyncio loop to inherit from first: its timers on a wheel, and the turn that hands them out."""
 
     __slots__ = ("_call_at_overridden", "_schedule", "_time_overridden")
+    __signature__ = CLASS_SIGNATURE
 
     _schedule: Schedule
     _call_at_overridden: bool
@@ -179,6 +182,10 @@ class EventLoop(WheelTimers, asyncio.SelectorEventLoop):  # type: ignore[misc]
     For everything that `asyncio.SelectorEventLoop` is for, and used as it is: `aio.run(main())`,
     `asyncio.Runner(loop_factory=EventLoop)`, `EventLoop(selector)`.
     """
+
+    def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
+        """On `selector`, by default the best that the machine has."""
+        super().__init__(selector)
 
 
 def run_timed(loop: Any, handle: Any) -> None:

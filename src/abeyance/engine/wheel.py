@@ -48,6 +48,7 @@ from typing import NamedTuple
 
 from abeyance.engine.delay_queue import DelayQueue
 from abeyance.engine.slab import SLOT_MASK, Slab, pause_collection, resume_collection
+from abeyance.signature import CLASS_SIGNATURE
 
 # The largest deadline and clock, in units: with nanoseconds, 146 years. The room above it, up to 2**63,
 # lets deadlines be rounded up and wheels reach past it without overflow.
@@ -92,6 +93,7 @@ class TimingWheel:
         "_levels", "_overdue", "_overdue_most", "_overdue_order", "_pending", "_queue", "_reach", "_shift", "_slab",
         "_span", "_started", "_tick", "_wheel_size",
     )  # fmt: skip
+    __signature__ = CLASS_SIGNATURE
 
     def __init__(self, tick: int = 1, wheel_size: int = 64, start: int = 0) -> None:
         """Raise ValueError for a tick below 1, a wheel size below 2 or above 65,536, or a negative start."""

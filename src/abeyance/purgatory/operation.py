@@ -62,6 +62,7 @@ from abeyance.mutex import LOCKED, mutex
 from abeyance.purgatory.errors import PurgatoryError
 from abeyance.purgatory.nesting import Locked, begin, defer, enter_at_any_depth, leave, whole_lock
 from abeyance.reporting import log
+from abeyance.signature import CLASS_SIGNATURE
 
 if TYPE_CHECKING:
     from abeyance.purgatory.ports import ReentrantLock, Stoppable
@@ -121,6 +122,7 @@ class DelayedOperation(Locked):
         "_dop_trying",
         "_dop_watches",
     )
+    __signature__ = CLASS_SIGNATURE
 
     def __init__(self, timeout: float | timedelta, *, lock: ReentrantLock | None = None) -> None:
         """`timeout` in seconds from its submission; zero or less is over as soon as the timer gets to it.

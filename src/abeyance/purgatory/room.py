@@ -26,6 +26,7 @@ from abeyance.purgatory.operation import (
     Home,
 )
 from abeyance.reporting import report
+from abeyance.signature import CLASS_SIGNATURE
 from abeyance.timer.manual import ManualTimer
 from abeyance.timer.system import SystemTimer
 from abeyance.timer.units import whole_nanoseconds
@@ -70,10 +71,15 @@ class Room(Home):
         "__weakref__", "_cancelled", "_completed", "_delayed", "_directory", "_errors", "_expired", "_name",
         "_on_error", "_quick_timer", "_timer",
     )  # fmt: skip
+    __signature__ = CLASS_SIGNATURE
 
     def __init__(
         self, name: str, timer: ports.Timer, *, on_error: Callable[[Exception, Any], object] | None = None
     ) -> None:
+        """`name` is for people; `timer` is any of this package's, or whatever has a `call_later` like theirs.
+
+        `on_error(error, operation)` gets what an operation's code raises in nobody's call; else that is logged.
+        """
         if on_error is not None and not callable(on_error):
             raise TypeError(f"on_error must be callable, not {on_error!r}")
         self._name = name

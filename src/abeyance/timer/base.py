@@ -30,6 +30,7 @@ except ImportError:
 from abeyance.engine.wheel import TimingWheel
 from abeyance.mutex import LOCKED, mutex
 from abeyance.reporting import report
+from abeyance.signature import CLASS_SIGNATURE
 from abeyance.timer.task import CANCELLED, TaskOwner, TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
 
@@ -75,6 +76,7 @@ class Timer(TaskOwner):
         "__weakref__", "_caught", "_closed", "_failed", "_failure", "_lock", "_on_error", "_ready", "_reference",
         "_sleeps_until", "_wakeups", "_wheel",
     )  # fmt: skip
+    __signature__ = CLASS_SIGNATURE
 
     def __init__(
         self,
@@ -82,9 +84,12 @@ class Timer(TaskOwner):
         wheel_size: int,
         start: int,
         on_error: ErrorHandler | None,
-        caught: type[BaseException] = Exception,
+        caught: type[BaseException] | None = None,
     ) -> None:
-        """For drivers: `start` in nanoseconds on their clock; `caught` is what they report and survive (T8)."""
+        """For drivers: `start` in nanoseconds on their clock; `caught` is what they report and survive (T8).
+
+        That is Exception by default.
+        """
         tick_ns = to_nanoseconds(tick, "tick")
         if not 1 <= tick_ns < NEVER:
             raise ValueError(f"tick must be at least a nanosecond, and finite, not {tick!r} seconds")
@@ -94,7 +99,7 @@ class Timer(TaskOwner):
         self._lock = mutex("a timer")
         self._reference = weakref.ref(self)  # the one that all handles share
         self._on_error = on_error
-        self._caught = caught
+        self._caught: type[BaseException] = Exception if caught is None else caught
         self._closed = False
         self._ready = True
         self._sleeps_until = _AWAKE

@@ -49,7 +49,8 @@ class ManualTimer(Timer):
         super().__init__(tick, wheel_size, self._time, on_error)
 
     def call_later(self, delay: float | timedelta, callback: Callback, *args: Any) -> TimerTask:
-        """As `Timer.call_later`. Here again because the interpreter calls a method of the object's own class faster."""
+        """Run `callback(*args)` once, `delay` seconds from now; see `Timer.call_later`. O(1)."""
+        # Here again because the interpreter calls a method of the object's own class faster.
         return self._start_later(callback, args, to_nanoseconds(delay, "delay"))
 
     def _now(self) -> int:

@@ -115,7 +115,8 @@ class SystemTimer(Timer):
         return self._name
 
     def call_later(self, delay: float | timedelta, callback: Callback, *args: Any) -> TimerTask:
-        """As `Timer.call_later`. Here again because the interpreter calls a method of the object's own class faster."""
+        """Run `callback(*args)` once, `delay` seconds from now; see `Timer.call_later`. O(1)."""
+        # Here again because the interpreter calls a method of the object's own class faster.
         return self._start_later(callback, args, to_nanoseconds(delay, "delay"))
 
     def _now(self) -> int:

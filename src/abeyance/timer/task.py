@@ -14,6 +14,7 @@ if TYPE_CHECKING or not cython.compiled:
 else:
     from cython.cimports.abeyance.timer.weak import owner_of
 
+from abeyance.signature import CLASS_SIGNATURE
 from abeyance.timer.units import to_seconds
 
 CANCELLED = -1  # in place of the handle of a task that was cancelled: what the wheel gives out is never negative
@@ -49,6 +50,7 @@ class TimerTask:
     """
 
     __slots__ = ("_deadline", "_delay", "_handle", "_owner")
+    __signature__ = CLASS_SIGNATURE
 
     # Written by the timer under its lock, or before anyone else has seen the handle.
     _owner: Any  # a weak reference to a TaskOwner
@@ -57,6 +59,7 @@ class TimerTask:
     _deadline: int  # nanoseconds on the timer's clock, as asked for
 
     def __init__(self) -> None:
+        """Raise TypeError: a timer's `call_later` and `call_at` make tasks."""
         raise TypeError("a TimerTask is made by a timer's call_later or call_at")
 
     def cancel(self) -> bool:

@@ -1,0 +1,34 @@
+"""What `inspect.signature` and `help` say of a compiled class."""
+
+from __future__ import annotations
+
+from types import WrapperDescriptorType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from inspect import Signature
+
+
+class ClassSignature:
+    """For a class to have as `__signature__`: the parameters of its `__init__`, as of a class that is no C.
+
+    Python looks for those of a C class in its docstring, where Cython does not put them. A class that is not compiled,
+    and a subclass with an `__init__` or `__new__` in Python, has no need of this, and does not see it.
+    """
+
+    def __get__(self, instance: object, owner: type[Any]) -> Signature:
+        """The signature of the class `owner`. Raises AttributeError where Python finds it by itself."""
+        if instance is None and isinstance(owner.__init__, WrapperDescriptorType) and _has_new_of_c(owner):
+            from inspect import signature  # here, for it would take a third of the time to import the package
+
+            init = signature(owner.__init__)
+            _, *parameters = init.parameters.values()
+            return init.replace(parameters=parameters)
+        raise AttributeError("__signature__")
+
+
+def _has_new_of_c(owner: type[Any]) -> bool:
+    return not any(isinstance(vars(kind).get("__new__"), staticmethod) for kind in owner.__mro__)
+
+
+CLASS_SIGNATURE = ClassSignature()
