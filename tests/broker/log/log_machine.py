@@ -91,9 +91,10 @@ class LogMachine(RuleBasedStateMachine):
     def truncate(self, back: int) -> None:
         offset = max(self.model.end - back, 0)
         self.log.truncate_to(offset, self.now)
-        kept = [one for one in self.model.batches if one.end <= offset]
-        cut = [one.base for one in self.model.batches if one.base < offset < one.end]
-        self.model.batches = kept
+        if offset <= self.model.start < self.model.end:
+            self.model = Model(start=offset, end=offset)
+        cut = [one.base for one in self.model.visible() if one.base < offset < one.end]
+        self.model.batches = [one for one in self.model.batches if one.end <= offset]
         self.model.end = min([offset, *cut])
         self.model.start = min(self.model.start, self.model.end)
         self.epoch += 1  # as a new leader does after it

@@ -78,11 +78,6 @@ class LeaderEpochs:
         self._starts[0] = start
         return True
 
-    def clear(self) -> None:
-        """Forget all."""
-        self._epochs.clear()
-        self._starts.clear()
-
     def check(self) -> None:
         """Assert that both rise."""
         assert self._epochs == sorted(set(self._epochs)), self._epochs

@@ -9,7 +9,7 @@ A log keeps no time and waits for nothing: `now_ms` comes from the broker's one 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from abeyance.broker.log import validation
@@ -51,15 +51,23 @@ class Log:
         self.topic = topic
         self.partition = partition
         self.config = config
-        self.start_offset = 0
-        self.end_offset = 0
+        self._open(now_ms)
+
+    def _open(self, now_ms: int) -> None:
+        """Begin empty, or with what there is already."""
+        self._begin(0, now_ms)
+
+    def _begin(self, offset: int, now_ms: int) -> None:
+        """Be empty, at `offset`."""
+        self.start_offset = offset
+        self.end_offset = offset
         self.size = 0  # bytes of all batches, also of those before `start_offset` in its segment
-        self._segments = [self._make_segment(0, now_ms)]
-        self._bases = [0]
+        self._segments = [self._make_segment(offset, now_ms)]
+        self._bases = [offset]
         self._epochs = LeaderEpochs()
         self._producers = Producers()
         # By the base offset of a segment: the producers as they were when it began, for truncation.
-        self._snapshots: dict[int, dict[str, Any]] = {0: self._producers.snapshot()}
+        self._snapshots: dict[int, dict[str, Any]] = {offset: self._producers.snapshot()}
 
     def __repr__(self) -> str:
         return f"<Log {self.topic}-{self.partition} {self.start_offset}-{self.end_offset}>"
@@ -117,8 +125,7 @@ class Log:
                 start = self.start_offset  # the leader's log starts in the middle of this batch
                 self.truncate_fully(batch.base_offset, now_ms)
                 self.start_offset = start
-            marker = marker_of(batch) if batch.is_control and batch.producer_id != NO_PRODUCER else None
-            self._write(batch, marker, now_ms)
+            self._write(batch, _marker_in(batch), now_ms)
         return self.end_offset
 
     def _write(self, batch: Batch, marker: Marker | None, now_ms: int) -> None:
@@ -139,6 +146,11 @@ class Log:
         elif marker is not None:
             self._producers.note_marker(batch, marker)
 
+    def _replay(self, batches: Iterable[Batch]) -> None:
+        """Learn of the producers from batches that are in the log already."""
+        for batch in batches:
+            self._note_producer(batch, _marker_in(batch))
+
     def _is_full(self, segment: Segment, batch: Batch, now_ms: int) -> bool:
         if not len(segment):
             return False
@@ -155,12 +167,15 @@ class Log:
         """Begin a new segment at the end, or at an offset after it. O(producers)."""
         base = self.end_offset if base_offset is None else base_offset
         last = self._segments[-1]
+        if not len(last) and last.base_offset == base:
+            last.created_ms = now_ms
+            return last
+        segment = self._make_segment(base, now_ms)
         if not len(last):
             self._segments.pop()
             self._bases.pop()
-            self._snapshots.pop(last.base_offset, None)
+            del self._snapshots[last.base_offset]
             self._remove([last], now_ms)
-        segment = self._make_segment(base, now_ms)
         self._segments.append(segment)
         self._bases.append(base)
         self._snapshots[base] = self._producers.snapshot()
@@ -286,10 +301,13 @@ class Log:
     # Removing
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Cut off what is at `offset` and after it, batches that reach past it as a whole. O(batches of a segment)."""
+        """Cut off what is at `offset` and after it, batches that reach past it as a whole. O(batches of a segment).
+
+        At the start of the log or before it nothing stays, and the log begins there.
+        """
         if offset >= self.end_offset:
             return
-        if offset < self._bases[0]:
+        if offset <= self.start_offset:
             self.truncate_fully(offset, now_ms)
             return
         keep = self._segment_index(offset)
@@ -307,20 +325,12 @@ class Log:
         self.start_offset = min(self.start_offset, self.end_offset)
         self._epochs.truncate_from(self.end_offset)
         self._producers.restore(self._snapshots[segment.base_offset])
-        for batch in segment.batches():
-            marker = marker_of(batch) if batch.is_control and batch.producer_id != NO_PRODUCER else None
-            self._note_producer(batch, marker)
+        self._replay(segment.batches())
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
         """Remove all of it, and begin again at `offset`."""
         self._remove(self._segments, now_ms)
-        self._epochs.clear()
-        self._producers = Producers()
-        self._snapshots = {offset: self._producers.snapshot()}
-        self._segments = [self._make_segment(offset, now_ms)]
-        self._bases = [offset]
-        self.start_offset = self.end_offset = offset
-        self.size = 0
+        self._begin(offset, now_ms)
 
     def advance_start(self, offset: int, now_ms: int) -> bool:
         """Let the log start at `offset` (DeleteRecords); whether it moved. Whole segments before it are removed.
@@ -446,6 +456,10 @@ def marker_of(batch: Batch) -> Marker:
             raise InvalidRecordError(f"A control record of type {kind} ends no transaction")
         return Marker(bool(kind), int.from_bytes(value[2:6], signed=True))
     raise InvalidRecordError("A control batch without a record ends no transaction")
+
+
+def _marker_in(batch: Batch) -> Marker | None:
+    return marker_of(batch) if batch.is_control and batch.producer_id != NO_PRODUCER else None
 
 
 def _epoch_of(batch: Batch) -> int | None:

@@ -1,0 +1,88 @@
+"""A small table that survives its process: names and JSON values, in one file that only grows until it is opened again.
+
+A line is a CRC, a name and its value. Later lines replace earlier ones; one that was torn ends the file. At the next
+start the file is written anew with what counts, so it stays as small as the table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from abeyance.broker.log.errors import StorageError
+from abeyance.broker.log.files import replace_file
+
+
+class Journal:
+    """What the controller knows: topics, partitions, settings. Use from one thread."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file, if there is one, and write it anew. Raises StorageError."""
+        self._path = path
+        self._values: dict[str, Any] = {}
+        self._fd = -1
+        try:
+            self._read(path.read_bytes() if path.exists() else b"")
+            replace_file(path, b"".join(_line(name, value) for name, value in self._values.items()), durable=True)
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        except OSError as error:
+            raise StorageError(f"cannot open {path}: {error.strerror or error}") from error
+
+    def _read(self, content: bytes) -> None:
+        for line in content.split(b"\n")[:-1]:
+            try:
+                crc, text = line[:8], line[9:]
+                if int(crc, 16) != zlib.crc32(text):
+                    return
+                name, value = json.loads(text)
+            except ValueError:
+                return
+            self._take(name, value)
+
+    def _take(self, name: str, value: Any) -> None:
+        if value is None:
+            self._values.pop(name, None)
+        else:
+            self._values[name] = value
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a name, or else the default."""
+        return self._values.get(name, default)
+
+    def items(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
+        """All names that begin with `prefix`, and their values, in the order in which they came."""
+        return iter([(name, value) for name, value in self._values.items() if name.startswith(prefix)])
+
+    def put(self, name: str, value: Any) -> None:
+        """Set the value of a name, or with None forget it. When this returns it survives kill -9.
+
+        Raises StorageError: then nothing has changed.
+        """
+        line = _line(name, value)
+        size = os.fstat(self._fd).st_size
+        try:
+            if os.write(self._fd, line) != len(line):
+                raise OSError("the disk is full")  # a line in part: what comes after it would not be read
+        except OSError as error:
+            os.ftruncate(self._fd, size)
+            raise StorageError(f"cannot write {self._path}: {error.strerror or error}") from error
+        self._take(name, value)
+
+    def close(self) -> None:
+        """Have the disk hold it, and close the file."""
+        if self._fd >= 0:
+            os.fsync(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _line(name: str, value: Any) -> bytes:
+    text = json.dumps([name, value], separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
