@@ -35,6 +35,7 @@ FLOORS = (
     ("pipeline.schemas",),
     ("lab.purgatories", "lab.rivals"),  # ... but the designs that they compare are below all of it
     ("pages",),
+    ("broker",),
     ("aio",),
     ("",),  # abeyance itself: timers, purgatory and idle time-outs by name
     ("purgatory",),
