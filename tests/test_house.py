@@ -18,6 +18,7 @@ FLOORS = (
     ("__main__",),
     ("cli",),
     ("lab",),  # the experiments read logs and run on Spark ...
+    ("broker",),
     ("pipeline.commands",),
     ("pipeline",),
     ("pipeline.replayer",),
@@ -43,7 +44,7 @@ FLOORS = (
     ("timer",),
     ("mutex",),
     ("engine",),
-    ("_interpreted", "errors", "reporting", "signature"),
+    ("_compilation", "_interpreted", "errors", "reporting", "signature"),
 )
 ROOMS = {name: number for number, floor in enumerate(FLOORS) for name in floor}
 
