@@ -20,7 +20,8 @@ from abeyance import IdleDetector, Purgatory
 from abeyance.broker.delayed.delete_records import DelayedDeleteRecords
 from abeyance.broker.delayed.elect_leader import DelayedElectLeader
 from abeyance.broker.delayed.produce import DelayedProduce
-from abeyance.broker.log import Log
+from abeyance.broker.housekeeping import Housekeeping
+from abeyance.broker.log import Log, LogError
 from abeyance.broker.replica.fetcher import Fetchers
 from abeyance.broker.replica.messages import Key, ReplicaAnswer, ReplicaFetch
 from abeyance.broker.replica.partition import Partition
@@ -84,6 +85,7 @@ class Broker:
         self.fetch_purgatory: Purgatory[Any] = self._purgatory("Fetch")  # consumers' and followers'
         self.delete_records_purgatory: Purgatory[DelayedDeleteRecords] = self._purgatory("DeleteRecords")
         self.elect_leader_purgatory: Purgatory[DelayedElectLeader] = self._purgatory("ElectLeader")
+        self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._socket: socket.socket | None = None
         self._serving: asyncio.Task[asyncio.Server] | None = None
@@ -135,8 +137,12 @@ class Broker:
         for purgatory in self.purgatories:
             purgatory.close("cancel")
         self._idle.close()
+        self.housekeeping.close()
         for partition in self.partitions.values():
-            partition.retire()
+            try:
+                partition.retire()
+            except LogError as error:  # the next start reads the log's batches instead
+                logger("broker").error("broker %d: %s", self.id, error)
 
     def pause(self) -> None:
         """Stand still, as under SIGSTOP: connections stay, nothing is done."""
@@ -190,13 +196,24 @@ class Broker:
         if partition is None:
             if self.cluster.controller.by_id.get(state.topic_id) is None:
                 return  # it was deleted before this broker got to hear of it
-            log = Log(state.topic, state.partition, topic.settings.log_config(), self.now_ms())
+            try:
+                log = self._open_log(state, topic)
+            except LogError as error:
+                logger("broker").error("broker %d has no %s-%d: %s", self.id, state.topic, state.partition, error)
+                return
             partition = Partition(self, state, topic, log)
             self.partitions[state.topic, state.partition] = partition
             self.by_id[state.topic_id, state.partition] = partition
         partition.become(state)
         for broker in self.cluster.brokers.values():
             broker.elect_leader_purgatory.check_and_complete((state.topic, state.partition))
+
+    def _open_log(self, state: PartitionState, topic: Topic) -> Log:
+        config = topic.settings.log_config()
+        directory = self.cluster.directory
+        if directory is None:
+            return Log(state.topic, state.partition, config, self.now_ms())
+        return directory.open_log(self.id, state.topic, state.partition, state.topic_id, config, self.now_ms())
 
     def _configure(self, topic: Topic) -> None:
         for partition in self.partitions.values():
@@ -217,7 +234,10 @@ class Broker:
         del self.partitions[partition.topic, partition.index]
         del self.by_id[partition.topic_id, partition.index]
         partition.close()
-        partition.log.close()
+        try:
+            partition.log.delete(self.now_ms())
+        except LogError as error:
+            logger("broker").error("broker %d: %s", self.id, error)
 
     # -- followers and leaders
 

@@ -14,8 +14,9 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from abeyance.aio.loop import EventLoop
 from abeyance.broker.broker import Broker
@@ -26,6 +27,9 @@ from abeyance.broker.network import Network
 from abeyance.broker.settings import Settings
 from abeyance.broker.wire.connection import Staging
 from abeyance.errors import AbeyanceError
+
+if TYPE_CHECKING:
+    from abeyance.broker.log.directory import DataDirectory
 
 T = TypeVar("T")
 
@@ -51,10 +55,13 @@ class Cluster:
         host: str = "127.0.0.1",
         port: int = 0,
         settings: Mapping[str, object] | None = None,
+        data: str | Path | None = None,
     ) -> None:
         """`port` is that of the first broker, the others have the next ones; 0 for free ones.
 
-        `settings` have Kafka's own names and defaults. With `clock="held"` time stands still until `clock.advance`.
+        With `data`, a directory, topics and records are kept there, and the next cluster that is opened with it goes
+        on with them, however this one ended; without, they are in memory. `settings` have Kafka's own names and
+        defaults. With `clock="held"` time stands still until `clock.advance`.
         Raises AbeyanceError for an unknown setting, and ValueError for other nonsense.
         """
         if not 1 <= brokers <= 1000:
@@ -71,6 +78,8 @@ class Cluster:
         self.network: Network
         self.controller: Controller
         self._ports = {number: port and port + number - 1 for number in range(1, brokers + 1)}
+        self.directory: DataDirectory | None = None
+        self._data = data
         self._held = clock == "held"
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -202,12 +211,25 @@ class Cluster:
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """In the loop's thread: everything there is, and all brokers started."""
+        journal = None
+        if self._data is not None:
+            from abeyance.broker.log.directory import DataDirectory
+
+            self.directory = DataDirectory(self._data)
+            journal = self.directory.journal
         self.clock = HeldClock(loop) if self._held else Clock(loop)
+        if self.directory is not None:
+            self.directory.doomed = self._delete_files_at
         self.network = Network(loop)
-        self.controller = Controller(self.clock, self.settings, tuple(self._ports))
+        self.controller = Controller(self.clock, self.settings, tuple(self._ports), journal)
         for number in self._ports:
             self._start(number)
         self.network.settle()
+
+    def _delete_files_at(self, at_ms: int) -> None:
+        assert self.directory is not None
+        delay = max(at_ms - self.clock.now_ms(), 0) / 1000
+        self.clock.timer.call_later(delay, self.directory.delete_due, at_ms)
 
     def _start(self, number: int) -> None:
         broker = Broker(self, number)
@@ -218,6 +240,8 @@ class Cluster:
             raise AbeyanceError(f"broker {number} cannot listen at {where}: {error.strerror or error}") from error
         self._ports[number] = broker.port
         self.brokers[number] = broker
+        if self.directory is not None:
+            self.directory.delete_others(number, self.controller.replicas_of(number), broker.now_ms())
         self.controller.register(broker)
 
     def _end(self) -> None:
@@ -227,6 +251,8 @@ class Cluster:
         if hasattr(self, "controller"):
             self.controller.close()
             self.clock.close()
+        if self.directory is not None:
+            self.directory.close()
 
     async def _end_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         try:

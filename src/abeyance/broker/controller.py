@@ -16,12 +16,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from abeyance.broker.errors import ApiError
+from abeyance.broker.memory import Memory
 from abeyance.broker.placement import check_name, check_replicas, placed
 from abeyance.broker.wire.schema import ErrorCode
 from abeyance.timer import TimerTask
 
 if TYPE_CHECKING:
     from abeyance.broker.clock import Clock
+    from abeyance.broker.log.journal import Journal
     from abeyance.broker.settings import Settings, TopicSettings
 
 NO_LEADER = -1
@@ -95,8 +97,13 @@ class Member(Protocol):
 class Controller:
     """Use from the loop's thread only."""
 
-    def __init__(self, clock: Clock, settings: Settings, brokers: Collection[int]) -> None:
-        """`brokers`: the ids of all there are, whether they have started or not."""
+    def __init__(
+        self, clock: Clock, settings: Settings, brokers: Collection[int], journal: Journal | None = None
+    ) -> None:
+        """`brokers`: the ids of all there are, whether they have started or not.
+
+        With a `journal` it goes on where it was when the last process ended, and keeps every change before it tells it.
+        """
         self._brokers = brokers
         self._clock = clock
         self._settings = settings
@@ -109,7 +116,20 @@ class Controller:
         # As Kafka writes ids that are shown to people.
         self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.changed: Callable[[PartitionState], object] | None = None  # for faults and tests: called at every change
+        self._memory = Memory(journal)
+        self._recall()
         self._schedule_rebalance()
+
+    def _recall(self) -> None:
+        """What the journal knows. Nobody leads anything yet: who registers will, in a new epoch."""
+        memory = self._memory
+        self.cluster_id = memory.cluster_id(self.cluster_id)
+        self._next_producer = memory.next_producer()
+        for name, topic_id, config in memory.topics():
+            topic = Topic(name, topic_id, self.topic_settings(config))
+            topic.partitions = [self._next(state, leader=NO_LEADER) for state in memory.partitions(topic)]
+            self.topics[name] = topic
+            self.by_id[topic_id] = topic
 
     # -- brokers
 
@@ -201,6 +221,7 @@ class Controller:
                 )
             topic.partitions.append(PartitionState(name, topic.id, index, brokers, isr, isr[0], 0, 0))
         if not validate_only:
+            self._memory.keep_topic(topic)
             self.topics[name] = topic
             self.by_id[topic.id] = topic
             for state in topic.partitions:
@@ -264,6 +285,7 @@ class Controller:
 
     def delete_topic(self, topic: Topic) -> None:
         """Forget a topic; its replicas are deleted."""
+        self._memory.forget_topic(topic)
         del self.topics[topic.name]
         del self.by_id[topic.id]
         for member in list(self.members.values()):
@@ -306,13 +328,17 @@ class Controller:
                 )
             states.append(PartitionState(topic.name, topic.id, index, brokers, isr, isr[0], 0, 0))
         if not validate_only:
+            for state in states:
+                self._memory.keep_partition(state)
             topic.partitions.extend(states)
             for state in states:
                 self._tell(state, topic)
 
     def configure(self, topic: Topic, config: Mapping[str, str | None]) -> None:
         """Give a topic other settings, all at once. Raises ApiError."""
-        topic.settings = self.topic_settings(config)
+        settings = self.topic_settings(config)
+        self._memory.keep_settings(topic, settings)
+        topic.settings = settings
         for member in list(self.members.values()):
             member.tell_settings(topic)
 
@@ -335,7 +361,10 @@ class Controller:
         ordered = tuple(broker for broker in present.replicas if broker in wanted)
         changed = self._next(present, isr=ordered)
         changed = self._finish_reassignment(changed, topic)
-        self._put(changed, topic)
+        try:
+            self._put(changed, topic)
+        except ApiError:  # it cannot be kept: the leader will propose it again
+            return None
         return changed
 
     def elect_preferred(self, state: PartitionState) -> PartitionState:
@@ -457,8 +486,18 @@ class Controller:
 
     # -- odds and ends
 
+    def replicas_of(self, broker: int) -> set[tuple[str, int]]:
+        """The partitions of which a broker is to hold a replica."""
+        return {
+            (state.topic, state.partition)
+            for topic in self.topics.values()
+            for state in topic.partitions
+            if broker in state.replicas
+        }
+
     def allocate_producer_id(self) -> int:
         """A producer id that nobody has."""
+        self._memory.keep_producer(self._next_producer)
         self._next_producer += 1
         return self._next_producer - 1
 
@@ -474,6 +513,7 @@ class Controller:
         before = topic.partitions[state.partition]
         if before is state:
             return
+        self._memory.keep_partition(state)
         topic.partitions[state.partition] = state
         self._tell(state, topic, before.replicas)
         if self.changed is not None:

@@ -341,6 +341,16 @@ def test_journal_survives_a_torn_line(tmp_path: Path) -> None:
     assert dict(Journal(path).items()) == {**expected, "topic/payments": [1]}
 
 
+def test_journal_stays_small(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    for count in range(5_000):
+        journal.put("partition/orders/0", [count])
+    assert path.stat().st_size < 100_000
+    journal.close()
+    assert Journal(path)["partition/orders/0"] == [4_999]
+
+
 def test_small_file_is_the_old_or_the_new(tmp_path: Path) -> None:
     path = tmp_path / "state"
     replace_file(path, b"old")

@@ -1,11 +1,12 @@
-"""A small table that survives its process: names and JSON values, in one file that only grows until it is opened again.
+"""A small table that survives its process: names and JSON values, in one file that lines are added to.
 
-A line is a CRC, a name and its value. Later lines replace earlier ones; one that was torn ends the file. At the next
-start the file is written anew with what counts, so it stays as small as the table.
+A line is a CRC, a name and its value. Later lines replace earlier ones; one that was torn ends the file. When most
+lines were replaced, and at the next start, the file is written anew with what counts.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import zlib
@@ -16,6 +17,9 @@ from typing import Any
 from abeyance.broker.log.errors import StorageError
 from abeyance.broker.log.files import replace_file
 
+_SPARE_LINES = 1_000
+_SPARE_RATIO = 4
+
 
 class Journal:
     """What the controller knows: topics, partitions, settings. Use from one thread."""
@@ -25,12 +29,20 @@ class Journal:
         self._path = path
         self._values: dict[str, Any] = {}
         self._fd = -1
+        self._lines = 0
         try:
             self._read(path.read_bytes() if path.exists() else b"")
-            replace_file(path, b"".join(_line(name, value) for name, value in self._values.items()), durable=True)
-            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            self._write_anew()
         except OSError as error:
             raise StorageError(f"cannot open {path}: {error.strerror or error}") from error
+
+    def _write_anew(self) -> None:
+        content = b"".join(_line(name, value) for name, value in self._values.items())
+        replace_file(self._path, content, durable=True)
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._lines = len(self._values)
 
     def _read(self, content: bytes) -> None:
         for line in content.split(b"\n")[:-1]:
@@ -74,6 +86,10 @@ class Journal:
             os.ftruncate(self._fd, size)
             raise StorageError(f"cannot write {self._path}: {error.strerror or error}") from error
         self._take(name, value)
+        self._lines += 1
+        if self._lines > _SPARE_LINES + _SPARE_RATIO * len(self._values):
+            with contextlib.suppress(StorageError):  # a full disk: the longer file is right too
+                self._write_anew()
 
     def close(self) -> None:
         """Have the disk hold it, and close the file."""

@@ -401,6 +401,10 @@ class Log:
         for segment in self._segments:
             segment.close()
 
+    def delete(self, now_ms: int) -> None:
+        """Let go of everything, for good: its topic, or this replica of it, is no more."""
+        self.close()
+
     # Producers and transactions
 
     def active_producers(self) -> list[ProducerState]:

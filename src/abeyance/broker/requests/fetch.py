@@ -127,7 +127,7 @@ class Reading:
         mark = partition.high_watermark
         stable = partition.last_stable_offset
         end = stable if self._committed else mark
-        if asked.offset < log.start_offset or asked.offset > log.end_offset or asked.offset > mark:
+        if asked.offset < log.start_offset or asked.offset > log.end_offset:  # above the mark there is nothing yet
             raise ApiError(ErrorCode.offset_out_of_range)
         got.partition = partition
         if asked.offset < end:

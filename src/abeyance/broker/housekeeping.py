@@ -1,0 +1,57 @@
+"""What a broker does to its logs by itself: retention, compaction, forgetting of silent producers, deleting of files.
+
+All of it rides the one timer, at Kafka's intervals: nothing is looked at in between (K7). While the broker is paused it
+does none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from abeyance.broker.log import LogError
+from abeyance.reporting import logger
+
+if TYPE_CHECKING:
+    from abeyance.broker.broker import Broker
+    from abeyance.broker.replica.partition import Partition
+    from abeyance.purgatory.ports import Stoppable
+
+_FIRST = 30.0  # seconds: Kafka's log.initial.task.delay.ms, before anything is done
+
+
+class Housekeeping:
+    """One broker's. Use from the loop's thread only."""
+
+    def __init__(self, broker: Broker) -> None:
+        """Begin."""
+        settings = broker.cluster.settings
+        self._broker = broker
+        self._tasks: dict[str, Stoppable] = {}
+        self._repeat("retention", self._delete_old, settings["log.retention.check.interval.ms"] / 1000)
+        self._repeat("producers", self._expire, settings["producer.id.expiration.check.interval.ms"] / 1000)
+
+    def close(self) -> None:
+        """Do nothing any more."""
+        for task in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
+
+    def _repeat(self, name: str, do: Callable[[Partition, int], object], interval: float) -> None:
+        def turn() -> None:
+            now_ms = self._broker.now_ms()
+            for partition in list(self._broker.partitions.values()):
+                try:
+                    do(partition, now_ms)
+                except LogError as error:
+                    logger("broker").error("broker %d: %s of %r: %s", self._broker.id, name, partition, error)
+            self._tasks[name] = self._broker.timer.call_later(interval, turn)
+
+        self._tasks[name] = self._broker.timer.call_later(_FIRST, turn)
+
+    def _delete_old(self, partition: Partition, now_ms: int) -> None:
+        if partition.log.delete_old(now_ms, partition.high_watermark):
+            partition.start_moved()
+
+    def _expire(self, partition: Partition, now_ms: int) -> None:
+        partition.log.expire_producers(now_ms)

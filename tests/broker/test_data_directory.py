@@ -1,0 +1,74 @@
+"""A cluster with a data directory: closed, killed or with one broker stopped, it goes on with what it had (K1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from abeyance.broker import Cluster
+from abeyance.errors import AbeyanceError
+from broker.clients import consuming, producing, send, settle, take
+
+
+def produce(kafka: Cluster, topic: str, values: list[bytes], partitions: int = 1) -> None:
+    with producing(kafka, acks="all") as producer:
+        sent = [send(producer, topic, value, index % partitions) for index, value in enumerate(values)]
+        assert settle(producer, *sent) == [None] * len(values)
+
+
+def consume(kafka: Cluster, topic: str, count: int, partitions: int = 1) -> list[bytes]:
+    with consuming(kafka, *((topic, index) for index in range(partitions))) as consumer:
+        return [message.value() or b"" for message in take(consumer, count)]
+
+
+def test_records_and_topics_are_there_again(tmp_path: Path) -> None:
+    with Cluster(brokers=3, data=tmp_path) as kafka:
+        kafka.create_topic("orders", partitions=2, config={"retention.ms": 12_345_000})
+        first_id = kafka.controller.cluster_id
+        produce(kafka, "orders", [b"%d" % index for index in range(100)], 2)
+    with Cluster(brokers=3, data=tmp_path) as kafka:
+        assert kafka.controller.cluster_id == first_id
+        assert kafka.controller.topics["orders"].settings["retention.ms"] == 12_345_000
+        assert sorted(consume(kafka, "orders", 100, 2)) == sorted(b"%d" % index for index in range(100))
+        produce(kafka, "orders", [b"more"])
+        assert b"more" in consume(kafka, "orders", 101, 2)
+
+
+def test_stopped_broker_comes_back_with_its_log(tmp_path: Path) -> None:
+    with Cluster(brokers=3, data=tmp_path) as kafka:
+        kafka.create_topic("orders", replicas=3)
+        produce(kafka, "orders", [b"a", b"b"])
+        kafka.stop(2)
+        produce(kafka, "orders", [b"c"])
+        size = (tmp_path / "broker-2" / "orders-0" / f"{0:020d}.log").stat().st_size
+        assert size > 0
+        kafka.start(2)
+        produce(kafka, "orders", [b"d"])
+        assert consume(kafka, "orders", 4) == [b"a", b"b", b"c", b"d"]
+
+
+def test_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
+    with Cluster(brokers=2, clock="held", data=tmp_path, settings={"log.segment.delete.delay.ms": 60_000}) as kafka:
+        kafka.create_topic("orders", replicas=2)
+        kafka._on_loop(lambda: kafka.controller.delete_topic(kafka.controller.topics["orders"]))
+        kafka.advance(59)
+        assert len(list(tmp_path.glob("broker-*/orders-0*deleted"))) == 2
+        kafka.advance(2)
+        assert not list(tmp_path.glob("broker-*/*"))
+
+
+def test_retention_by_itself(tmp_path: Path) -> None:
+    with Cluster(clock="held", data=tmp_path) as kafka:
+        kafka.create_topic("orders", config={"retention.ms": 3_600_000})
+        produce(kafka, "orders", [b"a"])
+        kafka.advance(3_300)
+        log = kafka.brokers[1].partitions["orders", 0].log
+        assert log.start_offset == 0
+        kafka.advance(700)
+        assert (log.start_offset, log.size) == (1, 0)
+
+
+def test_directory_in_use(tmp_path: Path) -> None:
+    with Cluster(data=tmp_path), pytest.raises(AbeyanceError, match="is in use by process"):
+        Cluster(data=tmp_path).open()
