@@ -52,7 +52,16 @@ APIS = (
     Api(10, "FindCoordinator", 0, 6, "find_coordinator"),
     Api(18, "ApiVersions", 0, 4, "api_versions"),
     Api(19, "CreateTopics", 2, 7, "create_topics"),
+    Api(20, "DeleteTopics", 1, 6, "delete_topics"),
+    Api(21, "DeleteRecords", 0, 2, "delete_records"),
     Api(22, "InitProducerId", 0, 6, "init_producer_id"),
+    Api(23, "OffsetForLeaderEpoch", 2, 4, "offset_for_leader_epoch"),
+    Api(37, "CreatePartitions", 0, 3, "create_partitions"),
+    Api(43, "ElectLeaders", 0, 2, "elect_leaders"),
+    Api(45, "AlterPartitionReassignments", 0, 1, "alter_partition_reassignments"),
+    Api(46, "ListPartitionReassignments", 0, 0, "list_partition_reassignments"),
+    Api(60, "DescribeCluster", 0, 2, "describe_cluster"),
+    Api(75, "DescribeTopicPartitions", 0, 0, "describe_topic_partitions"),
 )
 
 BY_KEY = {api.key: api for api in APIS}

@@ -1,0 +1,127 @@
+"""Every API in every version that is advertised: what is asked is read, and what is answered can be read."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from abeyance.broker import Cluster
+from abeyance.broker.wire.apis import APIS, BY_NAME, Api
+from broker.log.batches import batch
+from broker.wire import WireClient
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Cluster]:
+    with Cluster(brokers=1) as cluster:
+        cluster.create_topic("there", partitions=2)
+        yield cluster
+
+
+def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
+    """A request that means something: of partition 0 of the topic that is there."""
+    topic = {"name": "there", "topic": "there", "topic_name": "there", "topic_id": kafka.controller.topics["there"].id}
+    by_name: dict[str, dict[str, Any]] = {
+        "Produce": {
+            "acks": -1, "timeout": SECOND,
+            "topic_data": [{**topic, "partition_data": [{"index": 0, "records": batch().data}]}],
+        },
+        "Fetch": {
+            "max_wait": timedelta(0), "min_bytes": 1, "max_bytes": 1000, "session_epoch": -1,
+            "topics": [{**topic, "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]}],
+        },
+        "ListOffsets": {
+            "replica_id": -1, "topics": [{**topic, "partitions": [{"partition_index": 0, "timestamp": -2}]}],
+        },
+        "Metadata": {"topics": [{**topic, "topic_id": None}]},
+        "FindCoordinator": {"key": "group", "coordinator_keys": ["group"]},
+        "CreateTopics": {
+            "topics": [{"name": f"made-{version}", "num_partitions": 1, "replication_factor": 1}], "timeout": SECOND,
+        },
+        "DeleteTopics": {
+            "topic_names": ["absent"], "topics": [{"name": "absent", "topic_id": None}], "timeout": SECOND,
+        },
+        "DeleteRecords": {
+            "topics": [{**topic, "partitions": [{"partition_index": 1, "offset": 0}]}], "timeout": SECOND,
+        },
+        "InitProducerId": {"transactional_id": None, "transaction_timeout": SECOND},
+        "OffsetForLeaderEpoch": {"topics": [{**topic, "partitions": [{"partition": 0, "leader_epoch": 0}]}]},
+        "CreatePartitions": {"topics": [{**topic, "count": 1, "assignments": None}], "timeout": SECOND},
+        "ElectLeaders": {"topic_partitions": [{**topic, "partitions": [0]}], "timeout": SECOND},
+        "AlterPartitionReassignments": {
+            "topics": [{**topic, "partitions": [{"partition_index": 0, "replicas": None}]}],
+        },
+        "DescribeTopicPartitions": {"topics": [topic]},
+        "ApiVersions": {"client_software_name": "wire", "client_software_version": "1.0"},
+    }  # fmt: skip
+    return by_name.get(api.name, {})
+
+
+EXPECTED = {
+    "DeleteTopics": ErrorCode.unknown_topic_or_partition,
+    "FindCoordinator": ErrorCode.coordinator_not_available,
+    "CreatePartitions": ErrorCode.invalid_partitions,
+    "ElectLeaders": ErrorCode.election_not_needed,
+    "AlterPartitionReassignments": ErrorCode.no_reassignment_in_progress,
+}
+
+
+def errors(response: Any) -> set[ErrorCode]:
+    """All error codes in a response, at any depth."""
+    if isinstance(response, (list, tuple)):
+        return {error for one in response for error in errors(one)}
+    if isinstance(response, ErrorCode):
+        return {response} - {ErrorCode.none}
+    if hasattr(response, "__dataclass_fields__"):
+        return {error for name in response.__dataclass_fields__ for error in errors(getattr(response, name))}
+    return set()
+
+
+@pytest.mark.parametrize(("api", "version"), [(api, v) for api in APIS for v in range(api.lowest, api.highest + 1)])
+def test_every_version_is_answered(kafka: Cluster, api: Api, version: int) -> None:
+    with WireClient(kafka.bootstrap) as client:
+        response = client.ask(api.key, version, **asked(api, version, kafka))
+    assert errors(response) == ({EXPECTED[api.name]} if api.name in EXPECTED else set()), response
+
+
+@pytest.mark.parametrize(("api", "version"), [(api, v) for api in APIS for v in range(api.lowest, api.highest + 1)])
+def test_every_version_can_be_refused(kafka: Cluster, api: Api, version: int) -> None:
+    def gate(call: Any) -> bool:
+        if call.api is not api:
+            return False
+        call.refuse(ErrorCode.policy_violation)
+        return True
+
+    kafka.gate = gate
+    try:
+        with WireClient(kafka.bootstrap) as client:
+            response = client.ask(api.key, version, **asked(api, version, kafka))
+    finally:
+        kafka.gate = None
+    assert errors(response) == {ErrorCode.policy_violation}, response
+
+
+def test_api_versions_that_nobody_knows_are_answered_in_version_0(kafka: Cluster) -> None:
+    with WireClient(kafka.bootstrap) as client:
+        number = client.send(18, 4)
+        client.receive(18, 4, number)
+        data = b"\0\x12\0\x63\0\0\0\x07\0\x04wire\0"
+        client.socket.sendall(len(data).to_bytes(4, "big") + data)
+        response = client.receive(18, 0, 7)
+    assert response.error_code is ErrorCode.unsupported_version
+    assert [(key.api_key, key.max_version) for key in response.api_keys] == [(18, BY_NAME["ApiVersions"].highest)]
+
+
+def test_a_topic_id_that_nobody_knows(kafka: Cluster) -> None:
+    with WireClient(kafka.bootstrap) as client:
+        partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 9}
+        topics = [{"topic_id": uuid.uuid4(), "partitions": [partition]}]
+        response = client.ask(1, 17, topics=topics, max_wait=SECOND, min_bytes=1, session_epoch=-1)
+    assert errors(response) == {ErrorCode.unknown_topic_id}
