@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 from abeyance import broker
 from abeyance.broker import Cluster
-from broker.clients import PATIENCE, consuming, producing, send, settle, take
+from broker.clients import consuming, producing, send, settle, take, wait_for
 
 TOPIC = "orders"
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Until something has come about that a client's thread is about to do."""
-    give_up = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < give_up, "it has not come about"
-        time.sleep(0.002)
 
 
 def waiting_produces(kafka: Cluster) -> int:

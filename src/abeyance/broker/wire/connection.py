@@ -163,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
         frame = self._frame
         if frame is None:
             received = self._staging.first(nbytes)
-            if self._busy or self._choked:
+            if self._busy or self._choked or self._backlog:  # what came before comes first
                 self._backlog += received
                 self._pause()
             else:

@@ -1,0 +1,144 @@
+"""K9 and K10: what a connection does with what comes over it."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from abeyance.broker import Cluster
+from broker.clients import wait_for
+from broker.log.batches import batch
+from broker.wire import WireClient
+
+PRODUCE, FETCH, METADATA = (0, 9), (1, 11), (3, 9)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def kafka() -> Iterator[Cluster]:
+    with Cluster(brokers=3) as cluster:
+        cluster.create_topic("orders")
+        yield cluster
+
+
+class Recorder:
+    """In place of a socket: keeps what would be sent."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def sendall(self, data: bytes) -> None:
+        self.data += data
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_k10_answers_come_in_the_order_of_requests(kafka: Cluster, seed: int) -> None:
+    chance = random.Random(seed)
+    topic = {"name": "orders", "partition_data": [{"index": 0, "records": batch([b"x" * 2000]).data}]}
+    with WireClient(kafka.bootstrap) as client:
+        wire, recorder = client.socket, Recorder()
+        client.socket = recorder  # type: ignore[assignment]
+        asked = []
+        for number in range(300):
+            kind = chance.choice((PRODUCE, METADATA, FETCH))
+            if kind is PRODUCE:
+                client.send(*kind, acks=-1, timeout=SECOND, topic_data=[topic])
+            elif kind is METADATA:
+                client.send(*kind, topics=[])
+            else:
+                at = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 3000}
+                client.send(
+                    *kind, max_wait=SECOND, min_bytes=number % 3, topics=[{"topic": "orders", "partitions": [at]}]
+                )
+            asked.append((*kind, number + 1))
+        client.socket = wire
+        data, at_byte = recorder.data, 0
+        answered = 0
+        while at_byte < len(data):
+            size = chance.choice((1, 3, 100, 5_000, 60_000))
+            wire.sendall(data[at_byte : at_byte + size])
+            at_byte += size
+            if chance.random() < 0.1 and at_byte > len(data) // 2:
+                client.receive(*asked[answered])
+                answered += 1
+        for one in asked[answered:]:
+            client.receive(*one)
+    assert kafka.brokers[1].partitions["orders", 0].log.end_offset == sum(one[:2] == PRODUCE for one in asked)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        struct.pack(">i", 2_000_000_000),
+        struct.pack(">i", -1),
+        struct.pack(">i", 0),
+        struct.pack(">i", 3) + b"\0\0\0",
+        struct.pack(">ihhih", 10, 999, 0, 1, -1),  # no such API
+        struct.pack(">ihhih", 10, 3, 99, 1, -1),  # no such version
+        struct.pack(">ihhihi", 14, 3, 1, 1, -1, 1_000_000_000),  # a billion topics in four bytes
+        struct.pack(">ihhihi", 14, 3, 1, 1, 30_000, 0),  # a client id longer than the request
+        struct.pack(">ihhihii", 18, 3, 1, 1, -1, -1, 77),  # and four bytes too many
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+)
+def test_k9_nonsense_ends_its_connection_and_no_other(
+    kafka: Cluster, frame: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with WireClient(kafka.bootstrap) as good, WireClient(kafka.bootstrap) as bad:
+        good.ask(*METADATA, topics=[])
+        bad.socket.sendall(frame)
+        with pytest.raises(ConnectionError):
+            bad.receive(*METADATA, 1)
+        good.ask(*METADATA, topics=[])
+    assert [record.name for record in caplog.records] == ["abeyance.broker"], "one line is logged"
+
+
+def test_k9_a_frame_that_is_announced_and_never_comes_takes_no_memory(kafka: Cluster) -> None:
+    with WireClient(kafka.bootstrap) as client:
+        client.socket.sendall(struct.pack(">i", 100_000_000) + b"x" * 1000)
+        (connection,) = kafka.brokers[1].connections
+        wait_for(lambda: connection._frame is not None)
+        assert connection._frame is not None
+        assert len(connection._frame) < 1_000_000
+        client.socket.shutdown(socket.SHUT_WR)
+        with pytest.raises(ConnectionError):
+            client.receive(*METADATA, 1)
+
+
+def test_acks_0_has_no_answer_and_an_error_ends_the_connection(kafka: Cluster) -> None:
+    def data(topic: str) -> list[dict[str, object]]:
+        return [{"name": topic, "partition_data": [{"index": 0, "records": batch().data}]}]
+
+    with WireClient(kafka.bootstrap) as client:
+        client.send(*PRODUCE, acks=0, timeout=SECOND, topic_data=data("orders"))
+        client.ask(*METADATA, topics=[])
+        assert kafka.brokers[1].partitions["orders", 0].log.end_offset == 1
+        client.send(*PRODUCE, acks=0, timeout=SECOND, topic_data=data("absent"))
+        with pytest.raises(ConnectionError):
+            client.receive(*METADATA, 3)
+
+
+def test_connections_that_are_idle_are_closed() -> None:
+    with Cluster(clock="held") as kafka, WireClient(kafka.bootstrap) as idle, WireClient(kafka.bootstrap) as busy:
+        idle.ask(*METADATA, topics=[])
+        kafka.advance(599.0)
+        busy.ask(*METADATA, topics=[])
+        kafka.advance(2.0)
+        with pytest.raises(ConnectionError):
+            idle.receive(*METADATA, 2)
+        assert busy.ask(*METADATA, topics=[]).cluster_id
+
+
+def test_an_error_of_the_brokers_own_is_told_and_logged(kafka: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    kafka.settings = None  # type: ignore[assignment]  # what could be worse
+    with WireClient(kafka.bootstrap) as client:
+        at = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 3000}
+        response = client.ask(*FETCH, max_wait=SECOND, topics=[{"topic": "orders", "partitions": [at]}])
+    assert response.error_code is ErrorCode.unknown_server_error
+    assert "failed" in caplog.text
