@@ -7,6 +7,7 @@ those over the small example tables are run. Commands over the example log are r
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import re
@@ -134,6 +135,31 @@ def test_the_tests_shown_pass(folder: Path) -> None:
 def test_the_commands_of_a_page_are_understood(page: str) -> None:
     for words in commands(PAGES[page]):
         assert callable(cli._parser().parse_args(words).run)
+
+
+def helps() -> dict[str, str]:
+    """What --help prints on a terminal of 80 columns, by command."""
+    parsers, found = [cli._parser()], {}
+    while parsers:
+        parser = parsers.pop()
+        found[parser.prog] = parser.format_help()
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                parsers += action.choices.values()
+    return found
+
+
+def test_help_fits_a_terminal_and_its_examples_are_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    examples = 0
+    for prog, text in helps().items():
+        assert [line for line in text.splitlines() if len(line) > 80] == [], prog
+        for line in text.replace("\\\n", " ").splitlines():
+            if line.startswith("  abeyance "):
+                words = shlex.split(line.partition(" > ")[0].removesuffix("..."))
+                assert callable(cli._parser().parse_args(words[1:]).run), line
+                examples += 1
+    assert examples > 20
 
 
 def test_the_commands_over_the_example_tables_run(spark: SparkSession, folder: Path) -> None:

@@ -22,14 +22,22 @@ from abeyance.pipeline.spark.java import find_java
 _DESCRIPTION = """\
 Delayed operations: what waited, for what, how long, and what expired.
 
-  abeyance analyze logs/kafka-request.log* --out result    what waited in Kafka's purgatories, as a report
-  abeyance lab run enqueue --quick                         designs of timers and purgatories, compared
-  abeyance resolve orders.csv payments.csv --out result    what completed in time, and what expired
-  abeyance stream orders/ payments/ --out result           the same while they arrive; also from Kafka
-  abeyance pending result                                  what waits in a stream now
-  abeyance replay logs/ --out result                       what other time-outs, ticks and wheels would have done
-  abeyance model logs/ --out result                        when produces should have completed, and when they did
-  abeyance info                                            what runs here, and what is missing
+  abeyance analyze logs/ --out result
+      what waited in Kafka brokers, as a report
+  abeyance replay logs/ --out result
+      what other time-outs, ticks and wheels would have done
+  abeyance model logs/ --out result
+      when produces should have completed, and when they did
+  abeyance resolve orders.csv payments.csv --out result
+      what completed in time, and what expired
+  abeyance stream orders/ payments/ --out result
+      the same while they arrive; also from Kafka
+  abeyance pending result
+      what waits in a stream now
+  abeyance lab run enqueue --quick
+      designs of timers and purgatories, compared
+  abeyance info
+      what runs here, and what is missing
 """
 
 

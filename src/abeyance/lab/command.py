@@ -16,16 +16,20 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments"]
 
 _DESCRIPTION: Final = """\
-The published comparisons of timers and purgatories, reproduced side by side: other designs behind the
-same port, measured in one run, with a verdict on each claim of the literature.
+Compare designs of timers and purgatories, as the literature does. Other designs
+stand behind the same port and are measured in one run, with a verdict on each
+claim.
 """
 _EXAMPLES: Final = """\
 examples:
   abeyance lab list
-  abeyance lab run enqueue --quick        two minutes at most; the genuine Kafka too, where Maven is
-  abeyance lab run all                    everything, less than an hour; --resume goes on with it
+  abeyance lab run enqueue --quick
+      two minutes at most; with Maven, the genuine Kafka too
+  abeyance lab run all
+      everything, less than an hour; --resume continues it
   abeyance lab run geometry --log 'logs/*/kafka-request.log*'
-  abeyance lab report                     lab-results/report.html, with the last run of each experiment
+  abeyance lab report
+      lab-results/report.html, with the last run of each experiment
 """
 _SPARK_MODULES: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich")
 
@@ -34,7 +38,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     """Add the sub-command `lab` and its own; their parsed arguments have `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "lab",
-        help="compare designs of timers and purgatories, by the experiments of the literature",
+        help="compare designs of timers and purgatories",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -46,7 +50,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run experiments; results are appended as they come")
     run.add_argument("names", nargs="+", metavar="NAME", help="experiments, or all")
     run.add_argument("--quick", action="store_true", help="fewer and smaller cells")
-    run.add_argument("--resume", action="store_true", help="go on with the last run: skip the cells that it has")
+    run.add_argument("--resume", action="store_true", help="continue the last run: skip the cells that it has")
     run.add_argument("--log", nargs="+", default=[], metavar="LOGS", help="Kafka request logs, as traces for geometry")
     run.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
     run.add_argument("--quiet", action="store_true", help="no progress")

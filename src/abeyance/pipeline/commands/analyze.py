@@ -18,12 +18,13 @@ __all__ = ["add_arguments", "run"]
 _BRIEF_BYTES: Final = 2 << 30
 
 _DESCRIPTION: Final = """\
-Read the request log of Apache Kafka brokers and report what waited there, for what, how long,
-and what expired: Parquet tables and one HTML page that opens offline.
+Report what waited in Kafka brokers, for what, how long, and what expired. Reads
+the brokers' request logs; writes Parquet tables and an HTML page that opens
+offline.
 
 LOGS are files (plain or gzip), globs, or directories, which are searched for
-kafka-request.log*. The folder that holds a file names the broker that wrote it. Kafka writes
-this log when its logger kafka.request.logger is at DEBUG.
+kafka-request.log*. The folder of a file names the broker that wrote it. Kafka
+writes this log when its logger kafka.request.logger is at DEBUG.
 """
 
 _EXAMPLES: Final = """\
@@ -32,8 +33,8 @@ examples:
       three brokers, one folder each; then open result/report.html
   abeyance analyze 'logs/*/kafka-request.log*' --out result --overwrite
       replace an earlier result
-  abeyance analyze broker-1/ broker-2/ --out result --master 'local[8]' --timezone Europe/Berlin
-      eight cores; the log's times are Berlin's
+  abeyance analyze broker-1/ broker-2/ --out result --timezone Europe/Berlin
+      the log's times are Berlin's
 """
 
 
@@ -41,7 +42,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     """Add the subcommand `analyze`; its parsed arguments have `run` as their `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "analyze",
-        help="report what waited in Kafka brokers, from their request logs",
+        help="report what waited in Kafka brokers, from their logs",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -16,15 +16,13 @@ FORMATS: Final = ("parquet", "json", "csv")
 def add_result(parser: argparse.ArgumentParser) -> None:
     """Add --out and --overwrite."""
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace DIR if it holds an earlier result (nothing else ever)"
-    )
+    parser.add_argument("--overwrite", action="store_true", help="replace DIR, but only if it holds an earlier result")
 
 
 def add_tables(parser: argparse.ArgumentParser) -> None:
     """Add --format, and where each column comes from."""
     parser.add_argument(
-        "--format", choices=FORMATS, help="of the files (default: by their names' ending, else parquet)"
+        "--format", choices=FORMATS, help="format of the files (default: by the ending of their names, else parquet)"
     )
     for table in ("operation", "event"):
         parser.add_argument(
@@ -33,7 +31,7 @@ def add_tables(parser: argparse.ArgumentParser) -> None:
             default=[],
             type=_assignment("COLUMN=SQL"),
             metavar="COLUMN=SQL",
-            help=f"where a column of the {table}s comes from; may be given for each column",
+            help=f"where a column of the {table}s comes from; once per column",
         )
 
 
@@ -43,7 +41,7 @@ def add_deadline(parser: argparse.ArgumentParser) -> None:
         "--deadline",
         choices=["inclusive", "exclusive"],
         default="inclusive",
-        help="whether progress at the very end of the time counts (default: %(default)s)",
+        help="whether progress exactly at the deadline counts (default: %(default)s)",
     )
 
 
@@ -58,7 +56,7 @@ def add_master(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_assignment("NAME=VALUE"),
         metavar="NAME=VALUE",
-        help="a setting of Spark's, as spark-submit takes it; may be given several times",
+        help="a Spark setting, as for spark-submit; may be given several times",
     )
 
 

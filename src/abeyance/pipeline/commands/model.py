@@ -19,22 +19,25 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 _DESCRIPTION: Final = """\
-From the request logs of all brokers of a Kafka cluster, rebuild every partition's high watermark
-(followers' fetch offsets, leaders' appends, changes of the replicas in sync), predict when each produce
-with acks=all completed or expired, and compare with the wait that Kafka itself logged.
+Predict when each produce with acks=all completed or expired, and compare with
+the wait that Kafka itself logged. For this, every partition's high watermark is
+rebuilt from followers' fetch offsets, leaders' appends and changes of the
+replicas in sync. Needs the request logs of all brokers of a cluster.
 
-LOGS are files, globs or directories, as for `abeyance analyze`. DIR gets the tables
+LOGS are files, globs or directories, as for `abeyance analyze`. DIR gets
+report.html and these tables:
   high_watermarks   when each partition's high watermark went up, and why
-  predictions       a row for each produce: logged, predicted, the error, and where it comes from
-  explanations, errors, agreement, outliers    summaries of these
-and report.html.
+  predictions       per produce: logged, predicted, the error and its cause
+  explanations, errors, agreement, outliers   summaries of these
 """
 
 _EXAMPLES: Final = """\
 examples:
   abeyance model examples/data/kafka-request-log --out result
-      three brokers of Kafka 4.3.1 with frozen followers; then open result/report.html
-  abeyance model 'logs/*/kafka-request.log*' --out result --min-insync-replicas 2
+      three brokers of Kafka 4.3.1 with frozen followers; then open
+      result/report.html
+  abeyance model 'logs/*/kafka-request.log*' --out result \\
+      --min-insync-replicas 2
 """
 
 
@@ -42,7 +45,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     """Add the subcommand `model`; its parsed arguments have `run` as their `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "model",
-        help="predict Kafka's acks=all produces from its request logs, and compare",
+        help="predict Kafka's acks=all produces from its logs, and compare",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -50,7 +53,10 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories")
     add_result(parser)
     parser.add_argument(
-        "--min-insync-replicas", type=_positive, metavar="N", help="of all topics (default: what refused produces tell)"
+        "--min-insync-replicas",
+        type=_positive,
+        metavar="N",
+        help="of every topic (default: taken from refused produces)",
     )
     parser.add_argument(
         "--timezone", default="UTC", metavar="ZONE", help="what the logs' times mean (default: %(default)s)"

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 _DESCRIPTION: Final = """\
-Show what waits in a stream now: each operation and watch, what it requires of its key, since when it waits
-and until when. Read from the state in the stream's checkpoint as of its last batch; the stream may be running.
+Show what waits in a stream now: each operation and watch, what it requires of
+its key, since when it waits and until when. Reads the state in the stream's
+checkpoint as of its last batch. The stream may be running.
 """
 
 _EXAMPLES: Final = """\
 examples:
-  abeyance pending result                  the next 20 deadlines of the stream whose --out is result
+  abeyance pending result
+      the next 20 deadlines of the stream whose --out is result
   abeyance pending result --limit 0 --json > waiting.jsonl
   abeyance pending result --key customer-17
 """
@@ -41,9 +43,11 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("stream", metavar="DIR", help="a stream's --out, or its checkpoint")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="the next N deadlines (default: 20); 0: all")
-    parser.add_argument("--key", help="only what waits for this key")
-    parser.add_argument("--json", action="store_true", help="a JSON object a line")
+    parser.add_argument(
+        "--limit", type=int, default=20, metavar="N", help="show the next N deadlines (default: 20; 0: all)"
+    )
+    parser.add_argument("--key", help="show only what waits for this key")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     add_master(parser)
     parser.set_defaults(run=run, quiet=True)
     return parser

@@ -31,29 +31,37 @@ OWN: Final = "own"
 _LADDER_MS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
 
 _DESCRIPTION: Final = """\
-Take what waited through the real timing wheel again, once for each setting: what would another tick,
-wheel size, time-out or purge interval have done? Parquet tables and one HTML page that opens offline.
+Tell what another tick, wheel size, time-out or purge interval would have done.
+What waited goes through the real timing wheel again, once per setting. Writes
+Parquet tables and an HTML page that opens offline.
 
-LOGS are request logs of Kafka, as for `abeyance analyze`; or the result of an analysis; or, with
---events, a table of operations (as for `abeyance resolve`, --operation and --event included).
+LOGS are one of these:
+  - request logs of Kafka, as for `abeyance analyze`
+  - the result of an analysis
+  - with --events, a table of operations, as for `abeyance resolve`
 
 DIR gets the tables
-  replay    a row for each instance and setting: expiries, most pending, lateness, cascades, wake-ups, memory
+  replay    per instance and setting: expiries, most pending, lateness,
+            cascades, wake-ups, memory
   pending   how many were pending, over time, under each time-out
-  what_if   by instance and kind: how many had expired under each time-out, and the waits' percentiles
+  what_if   per instance and kind: how many would have expired under each
+            time-out, and the waits' percentiles
 
-A log knows of an operation that expired only that it would have taken longer. Under a longer time-out
-than its own such an operation is `unknown`; with --events everything is known.
+Of an operation that expired, a log tells only that it would have taken longer.
+Under a longer time-out such an operation is `unknown`. With --events everything
+is known.
 """
 
 _EXAMPLES: Final = """\
 examples:
   abeyance replay examples/data/kafka-request-log --out result
-      ticks of 1, 10 and 100 ms, wheels of 20, 64 and 512 buckets; then open result/report.html
-  abeyance replay logs/ --out result --timeout own,500ms,2s,30s --tick 1ms,5ms --wheel-size 20
+      ticks of 1, 10 and 100 ms, wheels of 20, 64 and 512 buckets; then open
+      result/report.html
+  abeyance replay logs/ --out result --timeout own,500ms,2s,30s --tick 1ms,5ms
   abeyance replay logs/ --out result --kind PRODUCE --purge-interval 10,100,1000
       what Kafka's own purgatory would have kept on its watch lists
-  abeyance replay orders.parquet --events payments.parquet --out result --timeout 5m,15m,1h --tick 1s
+  abeyance replay orders.parquet --events payments.parquet --out result \\
+      --timeout 5m,15m,1h --tick 1s
 """
 
 
@@ -79,7 +87,13 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
             f"--{name}", type=_several(read), default=default, metavar=metavar,
             help=f"{what}, separated by commas (default: {default or 'none'})",
         )  # fmt: skip
-    parser.add_argument("--kind", type=_several(str), default=[], metavar="KINDS", help="these kinds of operation only")
+    parser.add_argument(
+        "--kind",
+        type=_several(str),
+        default=[],
+        metavar="KINDS",
+        help="only these kinds of operation, separated by commas",
+    )
     parser.add_argument("--events", metavar="PATH", help="when progress was made: file or directory")
     add_tables(parser)
     add_deadline(parser)

@@ -17,28 +17,32 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 _DESCRIPTION: Final = """\
-Tell which operations got their answer in time, and which did not. An operation (start, timeout_ms)
-waits until the progress of a key has reached what it requires; each ends once: completed, or expired.
+Tell which operations got their answer in time, and which did not. An operation
+waits until the progress of a key has reached what it requires. Each ends once:
+completed, or expired.
 
-OPERATIONS and EVENTS are files or directories of Parquet, JSON lines, or CSV with a header. The columns:
-
-  operations   op_id, start, timeout_ms; key and required (or watches: array<struct<key, required>>);
-               instance, kind, condition (all, any) where there is more than one
+OPERATIONS and EVENTS are files or directories of Parquet, JSON lines, or CSV
+with a header. Their columns:
+  operations   op_id, start, timeout_ms; key and required, or
+               watches: array<struct<key, required>>; instance, kind and
+               condition (all, any) where there is more than one
   events       key, at, progress; instance as above
 
---operation and --event say where a column comes from, as a Spark SQL expression over the table's own.
-Left out: instance is '', condition 'all', required 1 and progress 1 (an event that only has to happen).
+--operation and --event say where a column comes from, as a Spark SQL expression
+over the table's own columns. Defaults: instance '', condition 'all',
+required 1, progress 1 (an event that only has to happen).
 
-DIR gets the tables outcomes, invalid_operations and invalid_events (Parquet). The last two hold what
-cannot be resolved, with the reason.
+DIR gets the tables outcomes, invalid_operations and invalid_events (Parquet).
+The last two hold what cannot be resolved, with the reason.
 """
 
 _EXAMPLES: Final = """\
 examples:
   abeyance resolve orders.parquet payments.parquet --out result
   abeyance resolve orders.csv payments.csv --out result \\
-      --operation op_id=order_id --operation key=order_id --operation start=ordered_at \\
-      --operation timeout_ms=15*60*1000 --event key=order_id --event at=paid_at
+      --operation op_id=order_id --operation key=order_id \\
+      --operation start=ordered_at --operation timeout_ms=15*60*1000 \\
+      --event key=order_id --event at=paid_at
       orders that were paid within 15 minutes, from two CSV files
   abeyance resolve log.csv log.csv --out result --deadline exclusive \\
       --operation "op_id=if(activity = 'Send Fine', case, null)" ...
@@ -50,7 +54,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     """Add the subcommand `resolve`; its parsed arguments have `run` as their `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "resolve",
-        help="tell which operations completed and which expired, from tables of operations and events",
+        help="tell which operations completed and which expired, from tables",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -61,7 +65,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     add_tables(parser)
     add_deadline(parser)
     parser.add_argument(
-        "--unique-ids", action="store_true", help="promise that no op_id is there twice: saves a search"
+        "--unique-ids", action="store_true", help="guarantee that no op_id occurs twice: saves a search"
     )
     add_master(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the result's path")

@@ -26,28 +26,33 @@ __all__ = ["add_arguments", "run"]
 _NAME: Final = "abeyance stream"
 
 _DESCRIPTION: Final = """\
-Tell which operations got their answer in time, and which did not, while both arrive: each operation
-ends once, completed or expired, also when nothing arrives any more, and also over a kill -9.
+Tell which operations got their answer in time, and which did not, while both
+arrive. Each operation ends once, completed or expired: even when nothing
+arrives any more, even after a kill -9.
 
-OPERATIONS and EVENTS are directories into which files are put (Parquet, JSON lines, CSV with a header),
-or single files, or, with --kafka, topics whose records are JSON objects. Columns are those of
-`abeyance resolve`, and --operation and --event say in the same way where one comes from. Of a record
-there are also record.topic, record.partition, record.offset, record.key and record.timestamp.
+OPERATIONS and EVENTS are directories into which files are put (Parquet, JSON
+lines, CSV with a header), or single files, or, with --kafka, topics whose
+records are JSON objects. Columns are those of `abeyance resolve`; --operation
+and --event say where one comes from. A record also has record.topic,
+record.partition, record.offset, record.key and record.timestamp.
 
-DIR gets outcomes and, set aside with the reason, rows that came too late or cannot be read: Parquet, a
-directory a batch. The same command goes on where it was stopped or killed.
+DIR gets the outcomes. It also gets the rows that came too late or cannot be
+read, with the reason. Both are Parquet, one directory per batch. After a stop
+or a kill, the same command continues.
 """
 
 _EXAMPLES: Final = """\
 examples:
   abeyance stream orders/ payments/ --out result --lateness 10m
-      until stopped (Ctrl-C or SIGTERM end it after the batch that runs); rows may come ten minutes late
+      until stopped (Ctrl-C or SIGTERM end it after the running batch); rows may
+      come ten minutes late
   abeyance stream orders.csv payments.csv --out result --drain
-      what is there now, to its end; then all that still waits is resolved
-  abeyance stream orders payments --kafka localhost:9092 --out result --to-topic outcomes \\
-      --operation op_id=order_id --operation key=order_id --operation start=ordered_at \\
-      --operation timeout_ms=15*60*1000 --event key=order_id --event at=record.timestamp
-      from two topics to a third; what cannot be read is in result/aside, with partition and offset
+      all that is there now; then all that still waits is resolved
+  abeyance stream orders payments --kafka localhost:9092 --out result \\
+      --to-topic outcomes --operation op_id=order_id --operation key=order_id \\
+      --operation start=ordered_at --operation timeout_ms=15*60*1000 \\
+      --event key=order_id --event at=record.timestamp
+      from two topics to a third; what cannot be read is in result/aside
   abeyance stream logins/ clicks/ --out result --time processing
       without times in the data: what arrives happens now
   abeyance pending result
@@ -68,7 +73,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("events", metavar="EVENTS", help="the same")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
     parser.add_argument(
-        "--checkpoint", metavar="DIR", help="where the state is kept, on a cluster shared (default: DIR/checkpoint)"
+        "--checkpoint", metavar="DIR", help="where the state is kept; shared on a cluster (default: DIR/checkpoint)"
     )
     _add_tables(parser)
     _add_time(parser)
@@ -85,15 +90,15 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             f"--{table}-schema",
             metavar="DDL",
-            help=f"fields of the {table}s, as 'order_id STRING, paid STRUCT<at: STRING>' (default: those of the files "
-            "that are there; of JSON, those that are named, as text)",
+            help=f"fields of the {table}s, such as 'order_id STRING, paid STRUCT<at: STRING>' (default: those of the "
+            "files that are there; for JSON, those that are named, as text)",
         )
     parser.add_argument(
         "--files-per-batch",
         type=_positive,
         default=100,
         metavar="N",
-        help="of each table, at most (default: %(default)s)",
+        help="at most so many files of each table (default: %(default)s)",
     )
 
 
@@ -110,30 +115,31 @@ def _add_time(parser: argparse.ArgumentParser) -> None:
         type=duration,
         default=60.0,
         metavar="DURATION",
-        help="how much out of order rows may come, as 30s or 10m (default: 1m); later ones are set aside",
+        help="how far out of order rows may come, such as 30s or 10m (default: 1m); later rows are set aside",
     )
     parser.add_argument(
         "--tick",
         type=duration_or("off"),
         default=1.0,
         metavar="DURATION",
-        help="how often time-outs are looked for when nothing arrives (default and at most: 1s); off: only rows count",
+        help="how often to look for time-outs when nothing arrives (default and at most: 1s); off: only rows move "
+        "the clock",
     )
     parser.add_argument(
         "--forget-after",
         type=duration,
         metavar="DURATION",
-        help="forget keys on which nothing happened for so long and for which nothing waits (default: never)",
+        help="forget a key on which nothing has happened for so long and for which nothing waits (default: never)",
     )
     parser.add_argument(
         "--trigger",
         type=duration_or("now"),
         default=2.0,
         metavar="DURATION",
-        help="how often a batch begins (default: 2s); now: what is there now, and no more; what waits stays",
+        help="how often a batch begins (default: 2s); now: read what is there now and stop; what waits stays",
     )
     parser.add_argument(
-        "--drain", action="store_true", help="what is there now, then resolve all that still waits; ends the stream"
+        "--drain", action="store_true", help="read what is there now, resolve all that still waits, and end the stream"
     )
 
 
@@ -141,7 +147,9 @@ def _add_kafka(parser: argparse.ArgumentParser) -> None:
     kafka = parser.add_argument_group("Kafka")
     kafka.add_argument("--kafka", metavar="HOST:PORT,...", help="brokers; OPERATIONS and EVENTS are topics then")
     kafka.add_argument("--to-topic", metavar="TOPIC", help="where outcomes go, in place of DIR/outcomes")
-    kafka.add_argument("--aside-topic", metavar="TOPIC", help="where rows set aside go, in place of DIR/aside")
+    kafka.add_argument(
+        "--aside-topic", metavar="TOPIC", help="where the rows that are set aside go, in place of DIR/aside"
+    )
     kafka.add_argument(
         "--from",
         dest="start",
@@ -155,7 +163,7 @@ def _add_kafka(parser: argparse.ArgumentParser) -> None:
     kafka.add_argument(
         "--kafka-config",
         metavar="FILE",
-        help="further settings of the client, as security.protocol=SASL_SSL, a line each",
+        help="further client settings, one per line, such as security.protocol=SASL_SSL",
     )
     kafka.add_argument(
         "--connector",
