@@ -45,6 +45,4 @@ def why() -> str:
         reason = " ".join(_REASON.read_text(encoding="utf-8").split())
     except OSError:
         reason = "it was installed without being compiled"
-    return (
-        f"{reason}; with a C compiler and Python's headers (apt install gcc python3-dev) install abeyance anew"
-    )
+    return f"{reason}; with a C compiler and Python's headers (apt install gcc python3-dev) install abeyance anew"
