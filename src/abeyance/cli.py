@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 import abeyance
-from abeyance import _interpreted
+from abeyance.broker import command as broker_command
 from abeyance.engine import is_compiled
 from abeyance.errors import AbeyanceError
 from abeyance.lab import command as lab_command
@@ -35,6 +35,8 @@ Delayed operations: what waited, for what, how long, and what expired.
       the same while they arrive; also from Kafka
   abeyance pending result
       what waits in a stream now
+  abeyance broker --brokers 3
+      a Kafka-compatible cluster whose waiting is real
   abeyance lab run enqueue --quick
       designs of timers and purgatories, compared
   abeyance info
@@ -49,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"abeyance {abeyance.__version__}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (analyze, lab_command, resolve, stream, pending, replay, model):
+    for command in (analyze, broker_command, lab_command, resolve, stream, pending, replay, model):
         command.add_arguments(commands)
     info = commands.add_parser(
         "info",
@@ -61,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _info(_: argparse.Namespace) -> int:
-    engine = "compiled" if is_compiled() else f"interpreted: {_interpreted.why()}"
+    engine = "compiled" if is_compiled() else "interpreted (no compiled modules here, or ABEYANCE_PURE is set)"
     rows = [
         ("abeyance", abeyance.__version__),
         ("engine", engine),

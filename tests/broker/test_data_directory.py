@@ -51,7 +51,7 @@ def test_stopped_broker_comes_back_with_its_log(tmp_path: Path) -> None:
 def test_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
     with Cluster(brokers=2, clock="held", data=tmp_path, settings={"log.segment.delete.delay.ms": 60_000}) as kafka:
         kafka.create_topic("orders", replicas=2)
-        kafka._on_loop(lambda: kafka.controller.delete_topic(kafka.controller.topics["orders"]))
+        kafka.on_loop(lambda: kafka.controller.delete_topic(kafka.controller.topics["orders"]))
         kafka.advance(59)
         assert len(list(tmp_path.glob("broker-*/orders-0*deleted"))) == 2
         kafka.advance(2)

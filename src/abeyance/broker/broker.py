@@ -303,6 +303,9 @@ class Broker:
         """Do what a call asks for."""
         try:
             call.proceed()
+            call.local = self.now() - call.since
+            if self.cluster.awaited:
+                self.cluster.look()
         except Exception:  # noqa: BLE001  a bug of ours must not take others along
             logger("broker").exception("%r failed", call)
             call.refuse(ErrorCode.unknown_server_error)

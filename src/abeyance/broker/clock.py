@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from abeyance.aio.timer import Timer
+from abeyance.errors import AbeyanceError
 from abeyance.timer import ManualTimer
 from abeyance.timer import Timer as AnyTimer
 
@@ -36,6 +37,10 @@ class Clock:
         """Milliseconds since 1970, which never go back either."""
         return int((self._epoch + self.timer.time()) * 1000)
 
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass. Raises AbeyanceError: only a held clock waits to be told."""
+        raise AbeyanceError('only a held clock can be advanced: make the Cluster with clock="held"')
+
     def close(self) -> None:
         """Run nothing any more."""
         self.timer.close()
@@ -46,6 +51,14 @@ class HeldClock(Clock):
 
     held = True
 
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_loop: Callable[[Callable[[], None]], None], settle: Callable[[], None]
+    ) -> None:
+        """`on_loop` has something done in the loop's thread, `settle` has what brokers tell one another delivered."""
+        super().__init__(loop)
+        self._on_loop = on_loop
+        self._settle = settle
+
     def _make_timer(self, loop: asyncio.AbstractEventLoop) -> ManualTimer:
         def report(error: BaseException, callback: Callable[..., object]) -> None:
             loop.call_exception_handler({"message": f"Exception in callback {callback!r}", "exception": error})
@@ -53,13 +66,18 @@ class HeldClock(Clock):
         self._manual = ManualTimer(on_error=report)
         return self._manual
 
-    def advance(self, seconds: float, settle: Callable[[], object]) -> None:
-        """Let `seconds` pass, in the loop's thread: what comes due runs in order, each at its own time.
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass: what comes due is done in order, each at its own time. From any thread.
 
-        `settle` is called at each of those times, so that what brokers tell one another takes none.
+        What brokers tell one another takes no time. Clients live in real time: see `Cluster.until_waiting`. Raises
+        ValueError for less than 0.
         """
-        if not seconds >= 0:
-            raise ValueError(f"time does not go back: advance({seconds!r})")
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"seconds must be 0 or more: time does not go back; not {seconds!r}")
+        self._on_loop(lambda: self._advance(seconds))
+
+    def _advance(self, seconds: float) -> None:
+        settle = self._settle
         target = self._manual.time() + seconds
         settle()
         while (upcoming := self._manual.next_expiration()) is not None and upcoming <= target:

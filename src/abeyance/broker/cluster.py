@@ -4,7 +4,7 @@
     async with Cluster(brokers=3) as kafka: ...     on the loop that runs, one of virtual time too
 
 Both have the same methods. From another thread they are carried over to the loop's and waited for; in the loop's thread
-they are done at once. Nothing but `_on_loop` may be called in another thread.
+they are done at once. Nothing but `on_loop` may be called in another thread.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from abeyance.aio.loop import EventLoop
 from abeyance.broker.broker import Broker
 from abeyance.broker.clock import Clock, HeldClock
 from abeyance.broker.controller import Controller
-from abeyance.broker.errors import ApiError
+from abeyance.broker.face import Face
+from abeyance.broker.faults import Faults
 from abeyance.broker.network import Network
+from abeyance.broker.request_log import RequestLog
 from abeyance.broker.settings import Settings
 from abeyance.broker.wire.connection import Staging
 from abeyance.errors import AbeyanceError
@@ -37,11 +39,8 @@ Gate = Callable[[Any], bool]
 """Sees every request before it is handled, a client's `Call` or a follower's `ReplicaPassage`; True if it has taken it
 over: then it is its to `proceed`, `refuse` or `drop`, in the loop's thread, now or later."""
 
-Observer = Callable[[Any, Any], object]
-"""Sees every `Call` with its response when it is answered; None for a response where there is none."""
 
-
-class Cluster:
+class Cluster(Face):
     """Brokers in this process, numbered from 1, that Kafka's clients take for a cluster.
 
     `bootstrap` is where clients find it. Use it as a context manager, or `open` and `close` it.
@@ -56,12 +55,14 @@ class Cluster:
         port: int = 0,
         settings: Mapping[str, object] | None = None,
         data: str | Path | None = None,
+        request_log: str | Path | None = None,
     ) -> None:
         """`port` is that of the first broker, the others have the next ones; 0 for free ones.
 
         With `data`, a directory, topics and records are kept there, and the next cluster that is opened with it goes
         on with them, however this one ended; without, they are in memory. `settings` have Kafka's own names and
         defaults. With `clock="held"` time stands still until `clock.advance`.
+        With `request_log`, a directory, each broker writes Kafka's request log there: `broker-N/kafka-request.log`.
         Raises AbeyanceError for an unknown setting, and ValueError for other nonsense.
         """
         if not 1 <= brokers <= 1000:
@@ -73,10 +74,9 @@ class Cluster:
         self.brokers: dict[int, Broker] = {}
         self.staging = Staging()
         self.gate: Gate | None = None
-        self.observer: Observer | None = None
-        self.clock: Clock
-        self.network: Network
-        self.controller: Controller
+        self.observer: RequestLog | None = None if request_log is None else RequestLog(Path(request_log))
+        self.awaited = []
+        self._faults = Faults(self)
         self._ports = {number: port and port + number - 1 for number in range(1, brokers + 1)}
         self.directory: DataDirectory | None = None
         self._data = data
@@ -94,7 +94,7 @@ class Cluster:
         self._thread = threading.Thread(target=_run, args=(loop,), name="abeyance-broker", daemon=True)
         self._thread.start()
         try:
-            self._on_loop(self._begin, loop)
+            self.on_loop(self._begin, loop)
         except BaseException:
             self.close()
             raise
@@ -145,63 +145,15 @@ class Cluster:
         """Where clients find the cluster: `bootstrap.servers`."""
         return ",".join(f"{self.host}:{port}" for port in self._ports.values())
 
-    def create_topic(
-        self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
-    ) -> None:
-        """Make a topic; `replicas` of each partition, by default three or as many as there are brokers.
-
-        Partition 0 is led by broker 1, partition 1 by broker 2, and so on. Raises AbeyanceError where there is one of
-        that name, or a setting is wrong.
-        """
-        wanted = min(3, len(self._ports)) if replicas is None else replicas
-        given = {key: _text(value) for key, value in (config or {}).items()}
-
-        def create() -> None:
-            try:
-                self.controller.create_topic(name, partitions, wanted, {}, given)
-            except ApiError as error:
-                raise AbeyanceError(f"cannot create topic {name!r}: {error.message}") from None
-            self.network.settle()
-
-        self._on_loop(create)
-
-    def pause(self, broker: int) -> None:
-        """Have a broker stand still, as under SIGSTOP: its connections stay, and nothing is done, until `resume`."""
-        self._on_loop(lambda: self._broker(broker).pause())
-
-    def resume(self, broker: int) -> None:
-        """Have a paused broker go on."""
-
-        def resume() -> None:
-            self._broker(broker).resume()
-            self.network.settle()
-
-        self._on_loop(resume)
-
-    def stop(self, broker: int) -> None:
-        """Stop a broker: its connections end, others lead what it led. What it had in memory is gone."""
-        self._on_loop(lambda: self._broker(broker).stop())
-
-    def start(self, broker: int) -> None:
-        """Start a broker that was stopped, where it was before. Raises AbeyanceError where its port is taken."""
-
-        def start() -> None:
-            if not self._broker(broker).stopped:
-                raise AbeyanceError(f"broker {broker} has not been stopped")
-            self._start(broker)
-            self.network.settle()
-
-        self._on_loop(start)
-
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass on a held clock. Raises AbeyanceError on one that is not."""
 
         def advance() -> None:
             if not isinstance(self.clock, HeldClock):
                 raise AbeyanceError('only a held clock can be advanced: make the Cluster with clock="held"')
-            self.clock.advance(seconds, self.network.settle)
+            self.clock.advance(seconds)
 
-        self._on_loop(advance)
+        self.on_loop(advance)
 
     # -- inside
 
@@ -217,7 +169,7 @@ class Cluster:
 
             self.directory = DataDirectory(self._data)
             journal = self.directory.journal
-        self.clock = HeldClock(loop) if self._held else Clock(loop)
+        self.clock = HeldClock(loop, self.on_loop, self._settle) if self._held else Clock(loop)
         if self.directory is not None:
             self.directory.doomed = self._delete_files_at
         self.network = Network(loop)
@@ -253,6 +205,8 @@ class Cluster:
             self.clock.close()
         if self.directory is not None:
             self.directory.close()
+        if self.observer is not None:
+            self.observer.close()
 
     async def _end_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
@@ -261,15 +215,8 @@ class Cluster:
         finally:
             loop.stop()
 
-    def _broker(self, number: int) -> Broker:
-        broker = self.brokers.get(number)
-        if broker is None:
-            known = f"there are brokers 1 to {len(self._ports)}" if self.brokers else "the cluster is not open"
-            raise AbeyanceError(f"there is no broker {number!r}: {known}")
-        return broker
-
-    def _on_loop(self, action: Callable[..., T], *args: Any) -> T:
-        """Do `action` in the loop's thread, and return what it returns."""
+    def on_loop(self, action: Callable[..., T], *args: Any) -> T:
+        """Do `action` in the loop's thread, and return what it returns. From any thread. Not for users."""
         loop = self._loop
         if loop is None:
             raise AbeyanceError("the cluster is not open: use it in a `with` statement, or call open()")
@@ -295,12 +242,3 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
-
-
-def _text(value: object) -> str:
-    """A setting's value as Kafka writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return ",".join(map(str, sorted(value) if isinstance(value, (set, frozenset)) else value))
-    return str(value)

@@ -231,6 +231,14 @@ class Room(Home):
         """Operations whose timer runs, exactly. O(1)."""
         return self._delayed
 
+    def pending(self) -> list[Any]:
+        """The operations that wait, in no order that means anything. O(watched), under the lock: for those who look."""
+        self._directory.lock()
+        try:
+            return self._directory.operations()
+        finally:
+            self._directory.unlock()
+
     def stats(self) -> PurgatoryStats:
         """All counts, read at one moment. O(1)."""
         self._directory.lock()

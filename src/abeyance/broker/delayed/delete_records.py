@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from abeyance import DelayedOperation
+from abeyance.broker.delayed.waiting import BrokerOperation
 from abeyance.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
@@ -39,19 +39,24 @@ class Deleted:
         return self.pending
 
 
-class DelayedDeleteRecords(DelayedOperation):
+class DelayedDeleteRecords(BrokerOperation):
     """In the DeleteRecords purgatory, on its partitions."""
 
-    __slots__ = ("_answer", "_waiting", "client_id")
+    __slots__ = ("_answer", "_waiting")
 
     kind = "DeleteRecords"
 
-    def __init__(self, timeout: float, waiting: list[Deleted], client_id: str, answer: Callable[[], object]) -> None:
+    def __init__(
+        self, timeout: float, waiting: list[Deleted], client_id: str, since: float, answer: Callable[[], object]
+    ) -> None:
         """`timeout` in seconds; `answer` is called once."""
-        super().__init__(timeout)
+        super().__init__(timeout, client_id, since)
         self._waiting = waiting
         self._answer = answer
-        self.client_id = client_id
+
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """Those of which a replica has records below the new start."""
+        return ((deleted.partition.topic, deleted.partition.index) for deleted in self._waiting if deleted.pending)
 
     def try_complete(self) -> bool:
         """Complete when all partitions' low watermarks are there."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from abeyance import DelayedOperation
+from abeyance.broker.delayed.waiting import BrokerOperation
 
 if TYPE_CHECKING:
     from abeyance.broker.cluster import Cluster
     from abeyance.broker.controller import PartitionState
 
 
-class DelayedElectLeader(DelayedOperation):
+class DelayedElectLeader(BrokerOperation):
     """In the ElectLeader purgatory of the broker that was asked, on its partitions' topic and index."""
 
-    __slots__ = ("_answer", "_cluster", "client_id", "waiting")
+    __slots__ = ("_answer", "_cluster", "waiting")
 
     kind = "ElectLeader"
 
@@ -25,14 +25,18 @@ class DelayedElectLeader(DelayedOperation):
         cluster: Cluster,
         elected: Sequence[PartitionState],
         client_id: str,
+        since: float,
         answer: Callable[[], object],
     ) -> None:
         """`timeout` in seconds; `answer` is called once; `waiting` then has those that have not begun to lead."""
-        super().__init__(timeout)
+        super().__init__(timeout, client_id, since)
         self._cluster = cluster
         self._answer = answer
         self.waiting = list(elected)
-        self.client_id = client_id
+
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """Those whose new leader does not lead yet."""
+        return ((state.topic, state.partition) for state in self.waiting)
 
     def try_complete(self) -> bool:
         """Complete when all lead. Kafka: `DelayedElectLeader.tryComplete`."""

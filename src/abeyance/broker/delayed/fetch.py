@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from abeyance import DelayedOperation
+from abeyance.broker.delayed.waiting import BrokerOperation
 
 if TYPE_CHECKING:
     from abeyance.broker.replica.partition import Partition
@@ -40,22 +40,31 @@ class Awaited:
         return self._offset >= partition.log.start_offset
 
 
-class DelayedFetch(DelayedOperation):
+class DelayedFetch(BrokerOperation):
     """In the Fetch purgatory, on its partitions."""
 
-    __slots__ = ("_answer", "_awaited", "_min_bytes", "client_id")
+    __slots__ = ("_answer", "_awaited", "_min_bytes")
 
     kind = "Fetch"
 
     def __init__(
-        self, timeout: float, min_bytes: int, awaited: list[Awaited], client_id: str, answer: Callable[[], object]
+        self,
+        timeout: float,
+        min_bytes: int,
+        awaited: list[Awaited],
+        client_id: str,
+        since: float,
+        answer: Callable[[], object],
     ) -> None:
         """`timeout` in seconds; `answer` is called once, and reads."""
-        super().__init__(timeout)
+        super().__init__(timeout, client_id, since)
         self._min_bytes = min_bytes
         self._awaited = awaited
         self._answer = answer
-        self.client_id = client_id
+
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """All partitions of the fetch."""
+        return ((awaited.partition.topic, awaited.partition.index) for awaited in self._awaited)
 
     def try_complete(self) -> bool:
         """Only partitions that have grown are looked at closely. Kafka: `DelayedFetch.tryComplete`."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from abeyance import DelayedOperation
+from abeyance.broker.delayed.waiting import BrokerOperation
 from abeyance.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
@@ -42,19 +42,24 @@ class Acked:
         self.error = error
 
 
-class DelayedProduce(DelayedOperation):
+class DelayedProduce(BrokerOperation):
     """In the Produce purgatory, on its partitions."""
 
-    __slots__ = ("_answer", "_waiting", "client_id")
+    __slots__ = ("_answer", "_waiting")
 
     kind = "Produce"
 
-    def __init__(self, timeout: float, waiting: list[Acked], client_id: str, answer: Callable[[], object]) -> None:
+    def __init__(
+        self, timeout: float, waiting: list[Acked], client_id: str, since: float, answer: Callable[[], object]
+    ) -> None:
         """`timeout` in seconds; `answer` is called once, when every one of `waiting` has its error."""
-        super().__init__(timeout)
+        super().__init__(timeout, client_id, since)
         self._waiting = waiting
         self._answer = answer
-        self.client_id = client_id
+
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """Those that have not reached every in-sync replica."""
+        return ((acked.partition.topic, acked.partition.index) for acked in self._waiting if acked.pending)
 
     def try_complete(self) -> bool:
         """Complete when none of its partitions is pending. Kafka: `DelayedProduce.tryComplete`."""

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from abeyance import DelayedOperation
+from abeyance.broker.delayed.waiting import BrokerOperation, follower_name
 
 if TYPE_CHECKING:
     from abeyance.broker.replica.session import Session
 
 
-class DelayedReplicaFetch(DelayedOperation):
+class DelayedReplicaFetch(BrokerOperation):
     """In the Fetch purgatory of the leader, on all partitions of the session."""
 
     __slots__ = ("_session",)
 
     kind = "Fetch"
 
-    def __init__(self, session: Session, timeout: float) -> None:
+    def __init__(self, session: Session, timeout: float, since: float) -> None:
         """`timeout` in seconds: `replica.fetch.wait.max.ms`."""
-        super().__init__(timeout)
+        super().__init__(timeout, follower_name(session.follower), since)
         self._session = session
 
-    @property
-    def client_id(self) -> str:
-        """As Kafka's own fetchers call themselves."""
-        return f"broker-{self._session.follower}-fetcher-0"
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """All that it follows here."""
+        return self._session.followed()
 
     def try_complete(self) -> bool:
         """No look at a log: whoever appends says that there is something to be told."""

@@ -264,8 +264,12 @@ class Partition:
         )
 
     def _propose_isr(self, isr: tuple[int, ...]) -> None:
-        changed = self.broker.cluster.controller.alter_isr(self.state, isr)
+        before = self.state
+        changed = self.broker.cluster.controller.alter_isr(before, isr)
         if changed is not None:
+            observer = self.broker.cluster.observer
+            if observer is not None:
+                observer.in_sync_changed(self.broker, before, changed)
             self.become(changed)
 
     def _watch_lag(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from abeyance.broker.delayed.waiting import follower_name
 from abeyance.broker.replica.messages import Answered, ReplicaAnswer, ReplicaFetch
 from abeyance.broker.wire.apis import BY_NAME, Api
 from abeyance.broker.wire.schema import ErrorCode
@@ -29,7 +30,7 @@ class ReplicaPassage:
     @property
     def client_id(self) -> str:
         """As Kafka's own fetchers call themselves."""
-        return f"broker-{self.fetch.follower}-fetcher-0"
+        return follower_name(self.fetch.follower)
 
     def proceed(self) -> None:
         """Fetch."""

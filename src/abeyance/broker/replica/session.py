@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from abeyance.broker.delayed.replica_fetch import DelayedReplicaFetch
 from abeyance.broker.log import LogError
-from abeyance.broker.replica.messages import Answered, Position, ReplicaAnswer, ReplicaFetch
+from abeyance.broker.replica.messages import Answered, Key, Position, ReplicaAnswer, ReplicaFetch
 from abeyance.broker.replica.remote import UNKNOWN, Remote
 from abeyance.broker.wire.schema import ErrorCode
 
@@ -23,7 +23,17 @@ if TYPE_CHECKING:
 class Session:
     """What a broker knows of another that follows it."""
 
-    __slots__ = ("_answers", "_broker", "_follower", "_number", "_operation", "_partitions", "fetched_at", "ready")
+    __slots__ = (
+        "_answers",
+        "_broker",
+        "_fetch",
+        "_follower",
+        "_number",
+        "_operation",
+        "_partitions",
+        "fetched_at",
+        "ready",
+    )
 
     def __init__(self, broker: Broker, follower: int) -> None:
         self._broker = broker
@@ -32,6 +42,7 @@ class Session:
         self._partitions: dict[Partition, None] = {}  # in the order in which they came
         self._answers: list[Answered] = []  # errors to be told
         self._operation: DelayedReplicaFetch | None = None
+        self._fetch: ReplicaFetch | None = None  # the last
         self.ready: set[Partition] = set()
         self.fetched_at = 0.0  # when its last fetch came, in seconds
 
@@ -54,9 +65,10 @@ class Session:
                 partition.remotes[self._follower].session = None
                 self.leave(partition)
         self.fetched_at = now
+        self._fetch = fetch
         for position in fetch.positions:
             self._take(position, now)
-        operation = DelayedReplicaFetch(self, self._broker.replica_fetch_wait)
+        operation = DelayedReplicaFetch(self, self._broker.replica_fetch_wait, now)
         self._operation = operation
         self._broker.fetch_purgatory.try_complete_else_watch(operation, [*self._partitions] or [self])
 
@@ -64,6 +76,10 @@ class Session:
         """A partition that the follower does not follow here any more."""
         self._partitions.pop(partition, None)
         self.ready.discard(partition)
+
+    def followed(self) -> list[Key]:
+        """The partitions that the follower follows here."""
+        return [(partition.topic, partition.index) for partition in self._partitions]
 
     @property
     def has_news(self) -> bool:
@@ -179,4 +195,8 @@ class Session:
                     partition.high_watermark, log.start_offset, log.end_offset,
                 )
             )  # fmt: skip
-        self._broker.answer_follower(self._follower, ReplicaAnswer(self._broker.id, number, answers))
+        answer = ReplicaAnswer(self._broker.id, number, answers)
+        observer = self._broker.cluster.observer
+        if observer is not None and self._fetch is not None:
+            observer.replicated(self._broker, self._fetch, answer, self.fetched_at)
+        self._broker.answer_follower(self._follower, answer)

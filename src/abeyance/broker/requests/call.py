@@ -28,11 +28,13 @@ class Call:
 
     __slots__ = (
         "_codec",
+        "_lost",
         "api",
         "broker",
         "client_id",
         "connection",
         "correlation_id",
+        "local",
         "request",
         "since",
         "version",
@@ -46,18 +48,24 @@ class Call:
         self.api = api
         self.version = version
         self.client_id: str = header.client_id or ""
+        connection.client_id = self.client_id
         self.correlation_id: int = header.correlation_id
         self.request = request
         self.since = broker.now()  # seconds on the broker's clock
+        self.local: float | None = None  # seconds that its handling took, once it waits for something
         self._codec = codec
+        self._lost = False
 
     def answer(self, response: Any) -> None:
         """Send a response: an object with the fields of all versions."""
         if self.connection.closed:
             return
+        if self._lost:
+            self.connection.abort()
+            return
         observer = self.broker.cluster.observer
         if observer is not None:
-            observer(self, response)
+            observer.answered(self, response)
         parts = [_CORRELATION_ID.pack(self.correlation_id), self._codec.response_tags]
         self._codec.write_response(_Parts(parts), response)
         self.connection.answer(parts)
@@ -66,7 +74,7 @@ class Call:
         """There is no answer to this one: go on with the next (acks=0)."""
         observer = self.broker.cluster.observer
         if observer is not None:
-            observer(self, None)
+            observer.answered(self, None)
         self.connection.answer([])
 
     def proceed(self) -> None:
@@ -80,6 +88,15 @@ class Call:
     def drop(self) -> None:
         """Answer nothing, and end the connection."""
         self.connection.abort()
+
+    def lose_answer(self) -> None:
+        """From now on: end the connection in place of an answer."""
+        self._lost = True
+
+    @property
+    def codec(self) -> Codec:
+        """In which it was read, and will be answered."""
+        return self._codec
 
     def __repr__(self) -> str:
         return f"<{self.api.name} {self.version} of {self.client_id!r} at broker {self.broker.id}>"

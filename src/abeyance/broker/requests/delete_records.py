@@ -25,7 +25,7 @@ def handle(call: Call) -> None:
         _answer(call, topics)
         return
     operation = DelayedDeleteRecords(
-        seconds(call.request.timeout), waiting, call.client_id, lambda: _answer(call, topics)
+        seconds(call.request.timeout), waiting, call.client_id, call.since, lambda: _answer(call, topics)
     )
     call.broker.delete_records_purgatory.try_complete_else_watch(operation, [one.partition for one in waiting])
 

@@ -39,6 +39,7 @@ def handle(call: Call) -> None:
         call.broker.cluster,
         elected,
         call.client_id,
+        call.since,
         lambda: _answer(call, results, operation),
     )
     keys = [(state.topic, state.partition) for state in elected]

@@ -169,7 +169,12 @@ def handle(call: Call) -> None:
         _answer(call, results)
         return
     operation = DelayedFetch(
-        seconds(request.max_wait), request.min_bytes, awaited, call.client_id, lambda: _answer(call, reading.read())
+        seconds(request.max_wait),
+        request.min_bytes,
+        awaited,
+        call.client_id,
+        call.since,
+        lambda: _answer(call, reading.read()),
     )
     call.broker.fetch_purgatory.try_complete_else_watch(operation, [one.partition for one in awaited])
 

@@ -57,7 +57,9 @@ def handle(call: Call) -> None:
     if not waiting:
         _answer(call, topics)
     else:
-        operation = DelayedProduce(seconds(request.timeout), waiting, call.client_id, lambda: _answer(call, topics))
+        operation = DelayedProduce(
+            seconds(request.timeout), waiting, call.client_id, call.since, lambda: _answer(call, topics)
+        )
         call.broker.produce_purgatory.try_complete_else_watch(operation, [acked.partition for acked in waiting])
 
 

@@ -68,7 +68,9 @@ class Connection(asyncio.BufferedProtocol):
         "_receiver",
         "_staging",
         "_transport",
+        "client_id",
         "peer",
+        "software",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, receiver: Receiver, staging: Staging, max_request: int) -> None:
@@ -86,6 +88,8 @@ class Connection(asyncio.BufferedProtocol):
         self._choked = False
         self._paused = False  # whether the transport has been told not to read
         self.peer = "?"
+        self.client_id = ""  # as its last request had it
+        self.software = ("unknown", "unknown")  # the client's name and version, where it has told
 
     # -- for the broker
 

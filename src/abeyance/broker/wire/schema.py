@@ -66,12 +66,14 @@ OMIT: Any = _Omitted()
 class Codec:
     """Reads the requests and writes the responses of one API in one version."""
 
-    __slots__ = ("read_header", "read_request", "response_tags", "write_response")
+    __slots__ = ("read_header", "read_request", "request_entity", "response_entity", "response_tags", "write_response")
 
     def __init__(self, key: int, version: int, fill: Mapping[str, Mapping[str, object]]) -> None:
         """`fill`: by the name of kio's class, what to read where this version has no such field."""
         request: Any = load_request_schema(key, version)
         response: Any = load_response_schema(key, version)
+        self.request_entity: type = request
+        self.response_entity: type = response
         module = sys.modules[request.__module__]
         for name, values in fill.items():
             entity = getattr(module, name, None)

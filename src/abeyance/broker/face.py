@@ -1,0 +1,345 @@
+"""What a test asks of a cluster, and does to it. `Cluster` is this, and a way to start and to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from abeyance.broker.delayed.waiting import Waiting
+from abeyance.broker.errors import ApiError
+from abeyance.broker.faults import Fault, Faults, Target, nearest
+from abeyance.errors import AbeyanceError
+
+if TYPE_CHECKING:
+    from abeyance.broker.broker import Broker
+    from abeyance.broker.clock import Clock
+    from abeyance.broker.controller import Controller, PartitionState, Topic
+    from abeyance.broker.network import Network
+
+T = TypeVar("T")
+
+
+class Written(NamedTuple):
+    """One record of a topic, decoded."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    """Milliseconds since 1970."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class Face:
+    """The methods of a `Cluster` that is open. Call them from any thread, or in its loop."""
+
+    brokers: dict[int, Broker]
+    clock: Clock
+    """The cluster's one clock: `clock.now()` in seconds, and `clock.advance(seconds)` where it is held."""
+    controller: Controller
+    network: Network
+    awaited: list[_Awaited]
+    _faults: Faults
+
+    def on_loop(self, action: Callable[..., T], *args: Any) -> T:
+        """Do `action` in the loop's thread, and return what it returns. From any thread. Not for users."""
+        raise NotImplementedError
+
+    # -- topics
+
+    def create_topic(
+        self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Make a topic; `replicas` of each partition, by default three or as many as there are brokers.
+
+        Partition 0 is led by broker 1, partition 1 by broker 2, and so on. `config` has Kafka's settings for topics.
+        Raises AbeyanceError where there is one of that name, where a setting is wrong, or with too few brokers.
+        """
+        wanted = min(3, len(self.brokers)) if replicas is None else replicas
+        given = {key: _text(value) for key, value in (config or {}).items()}
+
+        def create() -> None:
+            try:
+                self.controller.create_topic(name, partitions, wanted, {}, given)
+            except ApiError as error:
+                raise AbeyanceError(f"cannot create topic {name!r}: {error.message}") from None
+            self.network.settle()
+
+        self.on_loop(create)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with all that is in it. Raises AbeyanceError where there is none."""
+
+        def delete() -> None:
+            self.controller.delete_topic(self._topic(name))
+            self.network.settle()
+
+        self.on_loop(delete)
+
+    def topics(self) -> list[str]:
+        """The names of all topics, Kafka's internal ones included, in order."""
+        return self.on_loop(lambda: sorted(self.controller.topics))
+
+    def leader(self, topic: str, partition: int = 0) -> int | None:
+        """The broker that leads a partition; None where none does."""
+        leader = self.on_loop(lambda: self._state(topic, partition).leader)
+        return None if leader < 0 else leader
+
+    def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
+        """The brokers whose replicas are in sync."""
+        return self.on_loop(lambda: self._state(topic, partition).isr)
+
+    def records(self, topic: str, partition: int | None = None, *, uncommitted: bool = False) -> list[Written]:
+        """What was written to a topic, by partition and offset: what a consumer that reads all of it would see.
+
+        With `uncommitted` also what the leader has and some in-sync replica has not. A partition that nobody leads has
+        nothing to show. Raises AbeyanceError where there is no such topic or partition.
+        """
+        return self.on_loop(lambda: self._records(topic, partition, uncommitted))
+
+    # -- brokers
+
+    def pause(self, broker: int) -> None:
+        """Have a broker stand still, as under SIGSTOP: its connections stay, and nothing is done, until `resume`."""
+        self.on_loop(lambda: self._broker(broker).pause())
+
+    def resume(self, broker: int) -> None:
+        """Have a paused broker go on, with what has come meanwhile first."""
+
+        def resume() -> None:
+            self._broker(broker).resume()
+            self.network.settle()
+
+        self.on_loop(resume)
+
+    @contextmanager
+    def paused(self, *brokers: int) -> Iterator[None]:
+        """Pause these brokers for as long as the block lasts."""
+        for broker in brokers:
+            self.pause(broker)
+        try:
+            yield
+        finally:
+            for broker in brokers:
+                self.resume(broker)
+
+    def stop(self, broker: int) -> None:
+        """Stop a broker: its connections end, others lead what it led. What it had in memory is gone."""
+        self.on_loop(lambda: self._broker(broker).stop())
+
+    def start(self, broker: int) -> None:
+        """Start a broker that was stopped, where it was before. Raises AbeyanceError where its port is taken."""
+
+        def start() -> None:
+            if not self._broker(broker).stopped:
+                raise AbeyanceError(f"broker {broker} has not been stopped")
+            self._start(broker)
+            self.network.settle()
+
+        self.on_loop(start)
+
+    @contextmanager
+    def stopped(self, *brokers: int) -> Iterator[None]:
+        """Stop these brokers, and start them again when the block is over."""
+        for broker in brokers:
+            self.stop(broker)
+        try:
+            yield
+        finally:
+            for broker in brokers:
+                self.start(broker)
+
+    # -- faults
+
+    def fail(
+        self,
+        api: str | None = None,
+        *,
+        error: str,
+        times: int | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        broker: int | None = None,
+        client_id: str | None = None,
+    ) -> Fault:
+        """Have requests answered with an error, nothing being done: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
+
+        `api` is Kafka's name for it, None for every one; "ReplicaFetch" is a follower's fetch. Only requests that match
+        all that is given are struck. With `times` it ends by itself; else by `end()`, or with its `with` block. A
+        request that is struck gets the error for everything in it.
+        """
+        return self._faults.fail(Target(api, topic, partition, broker, client_id), error, times)
+
+    def delay(
+        self,
+        api: str | None = None,
+        *,
+        seconds: float,
+        times: int | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        broker: int | None = None,
+        client_id: str | None = None,
+    ) -> Fault:
+        """Have requests handled `seconds` after they came, on the cluster's clock. The rest is as for `fail`."""
+        return self._faults.delay(Target(api, topic, partition, broker, client_id), seconds, times)
+
+    def drop(
+        self,
+        api: str | None = None,
+        *,
+        answer: bool = False,
+        times: int | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        broker: int | None = None,
+        client_id: str | None = None,
+    ) -> Fault:
+        """Have requests lost: the connection ends, and nothing is done. The rest is as for `fail`.
+
+        With `answer` the request is done, and its answer is lost: the client cannot tell the two apart.
+        """
+        return self._faults.drop(Target(api, topic, partition, broker, client_id), times, answer)
+
+    def drop_connections(self, *, broker: int | None = None, client_id: str | None = None) -> int:
+        """End the connections that there are now, of one broker or of one client; returns how many."""
+
+        def drop() -> int:
+            ended = 0
+            for found in self.brokers.values() if broker is None else [self._broker(broker)]:
+                for connection in list(found.connections):
+                    if client_id in (None, connection.client_id):
+                        connection.abort()
+                        ended += 1
+            return ended
+
+        return self.on_loop(drop)
+
+    # -- what waits
+
+    def waiting(self, kind: str | None = None, *, client: str | None = None) -> list[Waiting]:
+        """What waits now, in all brokers: produces, fetches, followers' fetches, and so on; the oldest first.
+
+        `kind` is the purgatory's name, "Produce" for instance, `client` a client's id; by default all.
+        """
+        self._require_kind(kind)
+        return self.on_loop(self._waiting, kind, client)
+
+    def until_waiting(
+        self, kind: str, count: int = 1, *, client: str | None = None, timeout: float = 10.0
+    ) -> list[Waiting]:
+        """Block until at least `count` requests wait, and return them: then a held clock can be advanced.
+
+        `timeout` is in seconds of real time. Raises TimeoutError once it is over. Not for the cluster's own loop.
+        """
+        self._require_kind(kind)
+        found: Future[list[Waiting]] = Future()
+        awaited = _Awaited(kind, count, client, found)
+
+        def begin() -> None:
+            self.awaited.append(awaited)
+            self.look()
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            raise AbeyanceError("until_waiting blocks, so it cannot be called in an event loop: ask waiting() instead")
+        self.on_loop(begin)
+        try:
+            return found.result(timeout)
+        except FutureTimeoutError:
+            there = len(self.waiting(kind, client=client))
+            raise TimeoutError(f"after {timeout:g} s {there} of {count} requests wait in {kind}") from None
+        finally:
+            self.on_loop(self._give_up, awaited)
+
+    def look(self) -> None:
+        """In the loop's thread, after a request: whether what somebody awaits is there. Not for users."""
+        for awaited in list(self.awaited):
+            found = self._waiting(awaited.kind, awaited.client)
+            if len(found) >= awaited.number:
+                self.awaited.remove(awaited)
+                awaited.found.set_result(found)
+
+    # -- inside, in the loop's thread
+
+    def _start(self, number: int) -> None:
+        raise NotImplementedError
+
+    def _settle(self) -> None:
+        self.network.settle()
+
+    def _broker(self, number: int) -> Broker:
+        broker = self.brokers.get(number)
+        if broker is None:
+            raise AbeyanceError(f"there is no broker {number!r}: there are brokers 1 to {len(self.brokers)}")
+        return broker
+
+    def _topic(self, name: str) -> Topic:
+        found = self.controller.topics.get(name)
+        if found is None:
+            raise AbeyanceError(f"there is no topic {name!r}{nearest(name, self.controller.topics)}")
+        return found
+
+    def _state(self, topic: str, partition: int) -> PartitionState:
+        partitions = self._topic(topic).partitions
+        if not 0 <= partition < len(partitions):
+            raise AbeyanceError(f"topic {topic!r} has partitions 0 to {len(partitions) - 1}, and no {partition!r}")
+        return partitions[partition]
+
+    def _records(self, topic: str, partition: int | None, uncommitted: bool) -> list[Written]:
+        from abeyance.broker.log.reading import decoded
+
+        states = self._topic(topic).partitions if partition is None else [self._state(topic, partition)]
+        found = []
+        for state in states:
+            broker = self.brokers.get(state.leader)
+            replica = None if broker is None else broker.partitions.get((topic, state.partition))
+            if replica is not None and replica.leads:
+                end = replica.log.end_offset if uncommitted else replica.high_watermark
+                found += [Written(state.partition, *record) for record in decoded(replica.log, end)]
+        return found
+
+    def _waiting(self, kind: str | None, client: str | None) -> list[Waiting]:
+        found = [
+            operation.told(broker.id)
+            for broker in self.brokers.values()
+            for purgatory in broker.purgatories
+            for operation in purgatory.pending()
+            if kind in (None, operation.kind) and client in (None, operation.client_id)
+        ]
+        return sorted(found, key=lambda waiting: (waiting.since, waiting.broker))
+
+    def _give_up(self, awaited: _Awaited) -> None:
+        if awaited in self.awaited:
+            self.awaited.remove(awaited)
+
+    def _require_kind(self, kind: str | None) -> None:
+        known = {purgatory.name for broker in self.brokers.values() for purgatory in broker.purgatories}
+        if kind is not None and kind not in known:
+            raise AbeyanceError(f"nothing waits by the name {kind!r}{nearest(kind, known)}; there are {sorted(known)}")
+
+
+class _Awaited(NamedTuple):
+    """What a thread waits to see waiting."""
+
+    kind: str
+    number: int
+    client: str | None
+    found: Future[list[Waiting]]
+
+
+def _text(value: object) -> str:
+    """A setting's value as Kafka writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(map(str, sorted(value) if isinstance(value, (set, frozenset)) else value))
+    return str(value)

@@ -1,0 +1,119 @@
+"""`abeyance broker`: it says where it listens, serves, ends tidily; a mistake is one line."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+COMMAND = [sys.executable, "-m", "abeyance", "broker", "--port", "0"]
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command, and the bootstrap servers that it has printed."""
+    command = [*COMMAND, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.startswith("bootstrap.servers="), line or process.communicate()[1]
+            yield process, line.strip().partition("=")[2]
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def produce(bootstrap: str, topic: str, value: bytes) -> None:
+    errors: list[object] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
+    producer.produce(topic, value, on_delivery=lambda error, _: errors.append(error))
+    producer.flush(30)
+    assert errors == [None]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_it_is_asked_to_end(number: signal.Signals, tmp_path: Path) -> None:
+    arguments = ["--brokers", "2", "--topic", "orders:3:2", "--request-log", str(tmp_path)]
+    with running(*arguments, "--set", "min.insync.replicas=2") as (process, bootstrap):
+        assert bootstrap.count("127.0.0.1:") == 2
+        produce(bootstrap, "orders", b"one")
+        process.send_signal(number)
+        said = process.communicate(timeout=30)[1]
+        assert process.returncode == 0
+        assert "2 brokers, records are kept in memory" in said
+        assert "Traceback" not in said
+    logs = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.log"))
+    assert "broker-1/kafka-request.log" in logs
+
+
+def test_what_it_keeps_is_there_when_it_starts_again(tmp_path: Path) -> None:
+    with running("--data", str(tmp_path / "data"), "--topic", "orders") as (process, bootstrap):
+        produce(bootstrap, "orders", b"kept")
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+    from abeyance.broker import Cluster
+
+    with Cluster(data=tmp_path / "data") as kafka:
+        assert [record.value for record in kafka.records("orders")] == [b"kept"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--set", "min.insync.replica=2"], "min.insync.replicas"),
+        (["--set", "min.insync.replicas"], "--set takes NAME=VALUE"),
+        (["--brokers", "0"], "--brokers must be from 1 to 1000, not 0"),
+        (["--topic", "orders:x"], "--topic takes NAME[:PARTITIONS[:REPLICAS]]"),
+        (["--topic", "orders:1:3"], "orders"),
+        (["--request-log", "/dev/null/logs"], "cannot write a request log to /dev/null/logs: Not a directory"),
+        (["--host", "192.0.2.1"], "cannot listen at 192.0.2.1"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: list[str], said: str) -> None:
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [*COMMAND[:-1], str(port)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert f"cannot listen at 127.0.0.1:{port}" in done.stderr
+
+
+def test_the_request_log_has_a_line_for_each_request_with_kafkas_names(tmp_path: Path) -> None:
+    with running("--brokers", "2", "--topic", "orders:1:2", "--request-log", str(tmp_path)) as (process, bootstrap):
+        produce(bootstrap, "orders", b"one")
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+    lines = (tmp_path / "broker-1" / "kafka-request.log").read_text().splitlines()
+    assert all(line.endswith(" (kafka.request.logger)") for line in lines)
+    requests = [json.loads(line.partition("Completed request:")[2].rpartition(" (")[0]) for line in lines]
+    by_name = {request["requestHeader"]["requestApiKeyName"]: request for request in requests}
+    assert {"API_VERSIONS", "METADATA", "PRODUCE", "FETCH"} <= by_name.keys()
+    body = by_name["PRODUCE"]["request"]
+    assert body["acks"] == -1
+    assert body["topicData"][0]["partitionData"][0]["recordsSizeInBytes"] > 60
+    assert by_name["PRODUCE"]["clientInformation"]["softwareName"] == "confluent-kafka-python"
+    followers = [request for request in requests if request["requestHeader"]["clientId"] == "broker-2-fetcher-0"]
+    fetched = [
+        partition["fetchOffset"]
+        for request in followers
+        for topic in request["request"]["topics"]
+        for partition in topic["partitions"]
+    ]
+    assert fetched[-1] == 1

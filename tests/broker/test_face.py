@@ -1,0 +1,96 @@
+"""What a test sees of a cluster: what waits, what was written, who leads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from abeyance.broker import Cluster
+from abeyance.errors import AbeyanceError
+from broker.clients import consuming, producing, send, settle
+
+TOPIC = "orders"
+
+
+def test_what_waits_is_told_with_its_keys_its_client_and_its_deadline() -> None:
+    with Cluster(brokers=3, clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        with producing(kafka, acks="all", request_timeout_ms=4000, client_id="shop") as producer, kafka.paused(2):
+            late = send(producer, TOPIC, b"late")
+            [waiting] = kafka.until_waiting("Produce", client="shop")
+            assert waiting.broker == kafka.leader(TOPIC) == 1
+            assert (waiting.kind, waiting.keys, waiting.client) == ("Produce", ((TOPIC, 0),), "shop")
+            assert waiting.since == kafka.clock.now()
+            assert waiting.deadline - waiting.since == pytest.approx(4.0)
+            kafka.clock.advance(4.1)
+            assert settle(producer, late) == ["REQUEST_TIMED_OUT"]
+            assert kafka.waiting("Produce") == []
+        followers = kafka.waiting("Fetch", client="broker-3-fetcher-0")
+        assert [(one.broker, one.keys) for one in followers] == [(1, ((TOPIC, 0),))]
+
+
+def test_a_consumers_long_poll_waits_on_its_partitions() -> None:
+    with Cluster() as kafka:
+        kafka.create_topic(TOPIC, partitions=2)
+        with consuming(kafka, (TOPIC, 0), (TOPIC, 1), client_id="reader", fetch_wait_max_ms=20_000) as consumer:
+            consumer.poll(0)
+            [waiting] = kafka.until_waiting("Fetch", client="reader")
+            assert sorted(waiting.keys) == [(TOPIC, 0), (TOPIC, 1)]
+            assert waiting.deadline - waiting.since == pytest.approx(20.0)
+
+
+def test_nothing_that_waits_in_time_is_an_error_that_says_how_many() -> None:
+    with Cluster() as kafka, pytest.raises(TimeoutError, match=r"after 0\.01 s 0 of 1 requests wait in Produce"):
+        kafka.until_waiting("Produce", timeout=0.01)
+
+
+def test_until_waiting_is_refused_in_a_loop() -> None:
+    async def wait() -> None:
+        async with Cluster() as kafka:
+            with pytest.raises(AbeyanceError, match="cannot be called in an event loop"):
+                kafka.until_waiting("Produce")
+            assert kafka.waiting() == []
+
+    asyncio.run(wait())
+
+
+def test_records_are_decoded_in_every_codec() -> None:
+    codecs = ["none", "gzip", "snappy", "lz4", "zstd"]
+    with Cluster() as kafka:
+        kafka.create_topic(TOPIC)
+        for number, codec in enumerate(codecs):
+            with producing(kafka, compression_codec=codec) as producer:
+                more: dict[str, Any] = {"key": codec.encode(), "headers": [("n", b"%d" % number), ("null", None)]}
+                delivery = send(producer, TOPIC, codec.encode() * 100, timestamp=1_700_000_000_000 + number, **more)
+                assert settle(producer, delivery) == [None]
+        found = kafka.records(TOPIC)
+        assert [record.key for record in found] == [codec.encode() for codec in codecs]
+        assert [record.value for record in found] == [codec.encode() * 100 for codec in codecs]
+        assert [record.timestamp - 1_700_000_000_000 for record in found] == [0, 1, 2, 3, 4]
+        assert [record.headers for record in found] == [(("n", b"%d" % n), ("null", None)) for n in range(5)]
+        assert kafka.records(TOPIC, 0) == found
+
+
+def test_k4_records_are_what_a_consumer_would_see_unless_asked_for_more() -> None:
+    with Cluster(brokers=2, clock="held") as kafka, producing(kafka, acks=1) as producer:
+        kafka.create_topic(TOPIC, replicas=2)
+        with kafka.paused(2):
+            assert settle(producer, send(producer, TOPIC, b"ahead")) == [None]
+            assert kafka.records(TOPIC) == []
+            assert [record.value for record in kafka.records(TOPIC, uncommitted=True)] == [b"ahead"]
+        kafka.clock.advance(1)
+        assert [record.value for record in kafka.records(TOPIC)] == [b"ahead"]
+
+
+def test_leaders_and_in_sync_replicas_move_as_brokers_stop_and_start() -> None:
+    with Cluster(brokers=3, clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        assert (kafka.leader(TOPIC), kafka.in_sync(TOPIC)) == (1, (1, 2, 3))
+        with kafka.stopped(1):
+            assert (kafka.leader(TOPIC), kafka.in_sync(TOPIC)) == (2, (2, 3))
+        kafka.clock.advance(1)
+        assert (kafka.leader(TOPIC), kafka.in_sync(TOPIC)) == (2, (1, 2, 3))
+        kafka.delete_topic(TOPIC)
+        assert kafka.topics() == []
