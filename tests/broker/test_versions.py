@@ -53,6 +53,11 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
         },
         "InitProducerId": {"transactional_id": None, "transaction_timeout": SECOND},
         "OffsetForLeaderEpoch": {"topics": [{**topic, "partitions": [{"partition": 0, "leader_epoch": 0}]}]},
+        "DescribeConfigs": {"resources": [{"resource_type": 2, "resource_name": "there", "configuration_keys": None}]},
+        "AlterConfigs": {"resources": [{"resource_type": 2, "resource_name": "there", "configs": []}]},
+        "IncrementalAlterConfigs": {"resources": [{"resource_type": 2, "resource_name": "there", "configs": []}]},
+        "DescribeLogDirs": {"topics": [{"topic": "there", "partitions": [0]}]},
+        "DescribeProducers": {"topics": [{"name": "there", "partition_indexes": [0]}]},
         "CreatePartitions": {"topics": [{**topic, "count": 1, "assignments": None}], "timeout": SECOND},
         "ElectLeaders": {"topic_partitions": [{**topic, "partitions": [0]}], "timeout": SECOND},
         "AlterPartitionReassignments": {

@@ -125,6 +125,8 @@ class Controller:
         memory = self._memory
         self.cluster_id = memory.cluster_id(self.cluster_id)
         self._next_producer = memory.next_producer()
+        for broker, given in memory.broker_settings():
+            self._settings.change(broker, given)
         for name, topic_id, config in memory.topics():
             topic = Topic(name, topic_id, self.topic_settings(config))
             topic.partitions = [self._next(state, leader=NO_LEADER) for state in memory.partitions(topic)]
@@ -341,6 +343,14 @@ class Controller:
         topic.settings = settings
         for member in list(self.members.values()):
             member.tell_settings(topic)
+
+    def configure_brokers(self, broker: int | None, given: Mapping[str, str]) -> None:
+        """Let `given` be all that is changed of a broker's settings, or with None of all brokers'. Raises ApiError."""
+        self._memory.keep_broker_settings(broker, given)
+        self._settings.change(broker, given)
+        for topic in self.topics.values():  # theirs fall back on the brokers'
+            for member in list(self.members.values()):
+                member.tell_settings(topic)
 
     # -- leaders and in-sync sets
 

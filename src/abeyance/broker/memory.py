@@ -7,7 +7,7 @@ anything was acknowledged without those that left it (K1).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from abeyance.broker.errors import ApiError
@@ -80,6 +80,17 @@ class Memory:
     def keep_settings(self, topic: Topic, settings: TopicSettings) -> None:
         """A topic's settings."""
         self._put(f"topic/{topic.name}", [str(topic.id), settings.given])
+
+    def broker_settings(self) -> Iterator[tuple[int | None, dict[str, str]]]:
+        """What was changed for each broker, or with None for all of them."""
+        if self._journal is not None:
+            for key, given in self._journal.items("settings/"):
+                broker = key.removeprefix("settings/")
+                yield int(broker) if broker else None, given
+
+    def keep_broker_settings(self, broker: int | None, given: Mapping[str, str]) -> None:
+        """What is about to be changed for a broker, or with None for all of them."""
+        self._put(f"settings/{'' if broker is None else broker}", dict(given))
 
     def keep_partition(self, state: PartitionState) -> None:
         """A partition's state."""

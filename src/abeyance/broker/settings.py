@@ -107,20 +107,21 @@ class Settings:
         """What was changed for one broker, or with None for all of them, since the start."""
         return dict(self._all_brokers if broker is None else self._brokers.get(broker, {}))
 
-    def change(self, broker: int | None, given: Mapping[str, object]) -> None:
-        """Let `given` be all that is changed for one broker, or with None for all of them.
-
-        Raises ConfigError for a name that there is not, that cannot change while the broker runs, or a wrong value.
-        """
-        texts = _texts(given)
+    def check_change(self, given: Mapping[str, object]) -> None:
+        """Raise ConfigError for a name that there is not, one that is fixed while the broker runs, or a wrong value."""
         fixed = []
-        for name, text in texts.items():
+        for name, text in _texts(given).items():
             found = definition("broker", name)
             if not found.dynamic:
                 fixed.append(name)
             found.parse(text)
         if fixed:
             raise ConfigError(f"Cannot update these configs dynamically: Set({', '.join(fixed)})")
+
+    def change(self, broker: int | None, given: Mapping[str, object]) -> None:
+        """Let `given` be all that is changed for one broker, or with None for all of them. Raises as `check_change`."""
+        self.check_change(given)
+        texts = _texts(given)
         if broker is None:
             self._all_brokers = texts
         else:

@@ -56,11 +56,16 @@ APIS = (
     Api(21, "DeleteRecords", 0, 2, "delete_records"),
     Api(22, "InitProducerId", 0, 6, "init_producer_id"),
     Api(23, "OffsetForLeaderEpoch", 2, 4, "offset_for_leader_epoch"),
+    Api(32, "DescribeConfigs", 1, 4, "describe_configs"),
+    Api(33, "AlterConfigs", 0, 2, "alter_configs"),
+    Api(35, "DescribeLogDirs", 1, 5, "describe_log_dirs"),
     Api(37, "CreatePartitions", 0, 3, "create_partitions"),
     Api(43, "ElectLeaders", 0, 2, "elect_leaders"),
+    Api(44, "IncrementalAlterConfigs", 0, 1, "incremental_alter_configs"),
     Api(45, "AlterPartitionReassignments", 0, 1, "alter_partition_reassignments"),
     Api(46, "ListPartitionReassignments", 0, 0, "list_partition_reassignments"),
     Api(60, "DescribeCluster", 0, 2, "describe_cluster"),
+    Api(61, "DescribeProducers", 0, 0, "describe_producers"),
     Api(75, "DescribeTopicPartitions", 0, 0, "describe_topic_partitions"),
 )
 

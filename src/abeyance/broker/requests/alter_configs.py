@@ -1,0 +1,20 @@
+"""AlterConfigs: all settings of a topic or a broker at once; those that are not named are Kafka's defaults again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyance.broker.requests import config_resources
+from abeyance.broker.requests.call import Call
+
+FILL: dict[str, dict[str, object]] = {}
+refused = config_resources.refused
+
+
+def handle(call: Call) -> None:
+    """Replace, and tell of each."""
+    config_resources.alter(call, _replaced, "AlterConfigs")
+
+
+def _replaced(_: dict[str, str], resource: Any) -> dict[str, str]:
+    return {config.name: config.value for config in resource.configs}

@@ -1,0 +1,62 @@
+"""IncrementalAlterConfigs: single settings of a topic or a broker set, deleted, appended to or subtracted from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyance.broker.definitions import ConfigError, definition
+from abeyance.broker.errors import ApiError
+from abeyance.broker.requests import config_resources
+from abeyance.broker.requests.call import Call
+from abeyance.broker.wire.schema import ErrorCode
+
+FILL: dict[str, dict[str, object]] = {}
+refused = config_resources.refused
+
+_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+
+
+def handle(call: Call) -> None:
+    """Change, and tell of each."""
+
+    def changed(given: dict[str, str], resource: Any) -> dict[str, str]:
+        after = dict(given)
+        for config in resource.configs:
+            if config.config_operation == _SET:
+                after[config.name] = config.value
+            elif config.config_operation == _DELETE:
+                after.pop(config.name, None)
+            elif config.config_operation in (_APPEND, _SUBTRACT):
+                before = after.get(config.name, _below(call, resource, config.name))
+                after[config.name] = _list_changed(resource, config, before)
+            else:
+                raise ApiError(ErrorCode.invalid_request, f"Unknown operations type {config.config_operation}")
+        return after
+
+    config_resources.alter(call, changed, "IncrementalAlterConfigs")
+
+
+def _below(call: Call, resource: Any, name: str) -> str:
+    """What a setting is that has not been set there."""
+    settings = call.broker.cluster.settings
+    try:
+        of_topic = resource.resource_type == config_resources.TOPIC
+        value = settings.for_topic({})[name] if of_topic else settings[name]
+    except ConfigError as error:
+        raise ApiError(ErrorCode.invalid_config, str(error)) from None
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _list_changed(resource: Any, config: Any, before: str) -> str:
+    of_topic = resource.resource_type == config_resources.TOPIC
+    appends = config.config_operation == _APPEND
+    if definition("topic" if of_topic else "broker", config.name).type != "list":
+        what = "APPEND" if appends else "SUBTRACT"
+        raise ApiError(ErrorCode.invalid_config, f"Can't {what} to key {config.name} because its type is not LIST.")
+    parts = [part for part in before.split(",") if part]
+    for part in config.value.split(","):
+        if appends and part not in parts:
+            parts.append(part)
+        elif not appends and part in parts:
+            parts.remove(part)
+    return ",".join(parts)
