@@ -41,6 +41,7 @@ def extensions(names: Sequence[str], source: Path, *, shared: str) -> list[Exten
 class AllOrNothing(build_ext):  # type: ignore[misc]
     """The modules call one another in C, so where one cannot be compiled all of them run interpreted."""
 
+    inplace: bool
     parallel: int | None
 
     def finalize_options(self) -> None:
