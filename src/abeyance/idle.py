@@ -71,11 +71,11 @@ class IdleDetector:
     A peer is anything hashable: a connection, its number, an address. Safe to use from any thread that may use the
     timer: from any at all on a `SystemTimer` or a `ManualTimer`, from the loop's own on an `aio.Timer`.
 
-    `on_idle` runs where the timer runs its callbacks, never earlier than `timeout` after the last `seen` and at most
-    a tick of the timer later. What it raises goes where the timer reports errors, and harms no other. To be seen
-    again, in `on_idle` or after it, begins anew.
+    `on_idle` runs where the timer runs its callbacks: never earlier than `timeout` after the last `seen`, and at most
+    one tick of the timer later. What it raises goes where the timer reports errors, and harms no other peer. A peer
+    that is seen again, in `on_idle` or after it, starts again.
 
-    Memory: some 60 bytes a peer, itself not counted.
+    Memory: some 60 bytes per peer, the peer itself not counted.
     """
 
     __slots__ = (

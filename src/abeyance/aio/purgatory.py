@@ -101,10 +101,10 @@ class Purgatory:
         outcome = await purgatory.wait([partition], until=lambda: partition.high_watermark >= offset, timeout=30.0)
 
     and whoever moves the high watermark calls `purgatory.check(partition)`. No change is missed in between (P2), and
-    each wait ends once (P1). It belongs to the loop in which it is first waited on, as asyncio's own locks do; make
-    it where you like. `check` may be called from any thread.
+    each wait ends once (P1). The purgatory belongs to the loop of the first wait, as asyncio's own locks do; make it
+    anywhere. `check` may be called from any thread.
 
-    On any of this package's timers; without one it makes an `aio.Timer` of its own. It costs no thread or task.
+    It works on any of this package's timers. Without one it makes an `aio.Timer` of its own. It has no thread or task.
     """
 
     def __init__(self, name: str, timer: AnyTimer | None = None) -> None:

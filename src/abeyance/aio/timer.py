@@ -66,17 +66,17 @@ class _Keeper:
 
 
 class Timer(_Timer):
-    """`call_later` and its like on the wheel, in the event loop that runs: asyncio's own, uvloop's, or ours.
+    """Timers on the wheel, in any event loop: asyncio's own, uvloop's, or ours.
 
-    Tasks run in the loop, as its own callbacks do: in its thread, in the context in which they were scheduled, their
-    errors going to the loop's exception handler. The clock is the loop's, `loop.time()`, a virtual one too; a task
-    never runs while it shows less than the deadline, though some loops' own timers do. Many that come due at once
-    run in turns of at most five milliseconds, with the loop's other work in between.
+    Tasks run in the loop, as its own callbacks do: in its thread, in the context in which they were scheduled. Their
+    errors go to the loop's exception handler. The clock is the loop's, `loop.time()`, a virtual one included. A task
+    never runs before that clock shows its deadline, though some loops' own timers do. Many tasks that are due at once
+    run in turns of at most 5 ms, with the loop's other work in between.
 
-    To start, refresh and close from another thread, go through `loop.call_soon_threadsafe`; in the loop's debug mode
-    what does not is refused. `cancel`, `pending` and `len` are safe from any thread.
+    To start, refresh and close from another thread, use `loop.call_soon_threadsafe`; in the loop's debug mode anything
+    else is refused. `cancel`, `pending` and `len` are safe from any thread.
 
-    It needs no closing: dropped, it is freed with its last task.
+    It need not be closed: once dropped, it is freed with its last task.
     """
 
     __slots__ = ("_context", "_debug", "_early", "_handle", "_keeper", "_lags", "_loop", "_wakes_at")

@@ -100,10 +100,10 @@ class Home:
 
 
 class DelayedOperation(Locked):
-    """Something to be done once its condition holds, or else when `timeout` is over. Subclass it.
+    """An operation that waits for a condition, or until its `timeout` is over. Subclass it.
 
-    Override `try_complete`, and `on_complete` and `on_expiration` as needed; then submit it, once, to one
-    purgatory with `Purgatory.try_complete_else_watch`. A subclass that has an `__init__` calls this one.
+    Override `try_complete`, and `on_complete` and `on_expiration` as needed. Then submit it once, to one purgatory,
+    with `Purgatory.try_complete_else_watch`. A subclass with an `__init__` of its own calls this one.
 
     The contract is that of Kafka's `DelayedOperation`: `on_complete` runs exactly once, whether the operation
     completed or expired, and `on_expiration` runs after it when it expired.
@@ -125,14 +125,13 @@ class DelayedOperation(Locked):
     __signature__ = CLASS_SIGNATURE
 
     def __init__(self, timeout: float | timedelta, *, lock: ReentrantLock | None = None) -> None:
-        """`timeout` in seconds from its submission; zero or less is over as soon as the timer gets to it.
+        """`timeout` is in seconds from the submission; zero or less is over as soon as the timer gets to it.
 
-        `lock` is held while the operation's own code runs; several operations may share one, say that of
-        the group or the session whose state they look at. It must be reentrant. By default each has a
-        `threading.RLock`.
+        `lock` is held while the operation's own code runs. Several operations may share one: for instance the lock of
+        the group or session whose state they look at. It must be reentrant. By default each has a `threading.RLock`.
 
-        Raises ValueError where `timeout` is NaN, infinite or beyond a hundred years: an operation that can
-        never expire is not a delayed operation. Raises TypeError for what is no time, or no reentrant lock.
+        Raises ValueError if `timeout` is NaN, infinite or beyond a hundred years: an operation that can never expire
+        is not a delayed operation. Raises TypeError for what is not a time, or not a reentrant lock.
         """
         if self._dop_is_ready():
             raise TypeError(f"{self!r}: its __init__ has been called before")
@@ -150,32 +149,30 @@ class DelayedOperation(Locked):
     # -- to override
 
     def try_complete(self) -> bool:
-        """Look whether the condition holds; if so `return self.force_complete()`, else return False.
+        """Test the condition. If it holds, `return self.force_complete()`; else return False.
 
         Called with the operation's lock held, never by two threads at once: by the submitter (twice), then
-        by every `check_and_complete` on one of its keys. Not called any more once it has ended or was
-        cancelled. Returning True without a call of `force_complete` completes it too. What it raises is
-        reported, see `Purgatory`.
+        by every `check_and_complete` on one of its keys. Not called once it has ended or was cancelled. To return
+        True without calling `force_complete` completes it too. What it raises is reported; see `Purgatory`.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say when it is complete: define try_complete()")
 
     def on_complete(self) -> None:
-        """What there is to do at the end, whichever it is (answer the client). Runs once, with the lock held."""
+        """What to do at the end, completed or expired (answer the client). Runs once, with the lock held."""
 
     def on_expiration(self) -> None:
-        """What there is to do besides when time ran out (count it). Runs once, after `on_complete`, or never."""
+        """What else to do when time ran out (count it). Runs once, after `on_complete`, or never."""
 
     # -- to call
 
     def force_complete(self) -> bool:
         """End it now, whatever its condition, and run `on_complete` in this thread. True exactly once.
 
-        Before this returns True the operation is off all of its keys, its timer is stopped, and
-        `on_complete` has run. (One exception: inside *another* operation's code, while a third party holds
-        this one's lock, `on_complete` runs a little later: when this thread has left that other operation.
-        See nesting.py.) False when it had ended before, and inside a `try_complete` that was under way
-        while it was cancelled. What `on_complete` raises reaches the caller. O(its keys). Kafka:
-        `forceComplete`.
+        When this returns True, the operation is off all of its keys, its timer is stopped, and `on_complete` has run.
+        (One exception: inside *another* operation's code, while a third party holds this one's lock, `on_complete`
+        runs a little later, when this thread has left that other operation. See nesting.py.) It returns False if the
+        operation had ended before, and inside a `try_complete` that was running while it was cancelled. What
+        `on_complete` raises reaches the caller. O(its keys). Kafka: `forceComplete`.
         """
         if not enter_at_any_depth(self):
             if not self._dop_end(_COMPLETED, False):

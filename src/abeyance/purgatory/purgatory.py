@@ -18,18 +18,18 @@ OperationT = TypeVar("OperationT", bound=DelayedOperation)
 class Purgatory(Room, Generic[OperationT]):
     """Keeps delayed operations until they complete or expire. Kafka's `DelayedOperationPurgatory`.
 
-    Submit with `try_complete_else_watch`; after a change that may complete operations waiting on a key,
-    call `check_and_complete(key)`. Safe from any thread and from inside operations. Costs no thread: expiry
-    runs where the timer runs its callbacks, and one timer serves any number of purgatories.
+    Submit with `try_complete_else_watch`. After a change that may complete operations on a key, call
+    `check_and_complete(key)`. Both are safe from any thread and from inside operations. A purgatory has no thread:
+    expiry runs where the timer runs its callbacks, and one timer serves any number of purgatories.
 
-    Call `check_and_complete` without locks of your own, unless they are the operations' own shared lock: it
-    waits for the lock of each operation on the key, whose `try_complete` may be waiting for yours.
+    Hold no locks of your own when you call `check_and_complete`, except the operations' own shared lock. It waits for
+    the lock of each operation on the key, whose `try_complete` may be waiting for yours.
 
-    Errors: what an operation's code raises in the submitter's own call reaches the submitter. In every
-    other case `on_error(error, operation)` is called, or else the error is logged ("abeyance.purgatory").
-    An operation whose `try_complete` raises stays watched and timed.
+    Errors: what an operation's code raises in the submitter's own call reaches the submitter. In every other case
+    `on_error(error, operation)` is called, or else the error is logged ("abeyance.purgatory"). An operation whose
+    `try_complete` raises stays watched and timed.
 
-    Close it before its timer: a timer that is closed under it expires nothing any more.
+    Close the purgatory before its timer: once the timer is closed, nothing expires.
     """
 
     if TYPE_CHECKING:  # what they take; what they do is the Room's

@@ -25,11 +25,11 @@ _FOREVER = NEVER
 
 
 class ManualTimer(Timer):
-    """Runs what is due on the thread that calls `advance`, in order, each at its own time.
+    """A timer on a virtual clock. `advance` runs what is due on the calling thread, in order, each at its own time.
 
-    For tests and simulations. The tick is a nanosecond by default, so that nothing is rounded, and the wheels are
-    large, so that few of them reach far; give the tick of the timer that it stands for to see that timer's rounding.
-    Callbacks may start, cancel and refresh tasks, and advance the clock themselves.
+    For tests and simulations. By default the tick is 1 ns, so that nothing is rounded, and the wheels are large, so
+    that few of them reach far. To see another timer's rounding, give its tick. Callbacks may start, cancel and refresh
+    tasks, and advance the clock themselves.
     """
 
     __slots__ = ("_time",)

@@ -53,20 +53,19 @@ _SHARE = 5_000_000  # nanoseconds that a storm has the interpreter for itself: a
 
 
 class SystemTimer(Timer):
-    """One thread that sleeps until the next bucket comes up, and no longer than that.
+    """A timer with a thread of its own, which sleeps until the next bucket comes up.
 
-    The thread begins with the first task and is a daemon: it does not keep the interpreter alive. It wakes when
-    a bucket comes up, and earlier only when a task with an earlier deadline appears (T10). Source of the idea:
-    Kafka's `SystemTimer`, whose reaper waits on a delay queue of buckets.
+    Callbacks run on that thread, one after another, so a slow one delays the rest. Pass an `executor` to run them
+    elsewhere. A task then counts as run when it has been submitted: to cancel it after that returns False.
 
-    A task that is cancelled while the thread sleeps towards its bucket costs that one waking; to spare it would cost
-    every cancel a look at the queue.
+    The thread starts with the first task and is a daemon: it does not keep the interpreter alive. It wakes when a
+    bucket comes up, and earlier only when a task with an earlier deadline appears (T10). A task that is cancelled while
+    the thread sleeps towards its bucket costs one wake-up; to avoid it would cost every cancel a look at the queue.
 
-    After a fork the child's timer is empty and works; handles from before mean nothing there. What was pending runs
-    in the parent.
+    After a fork the child's timer is empty and works; handles from before mean nothing there. What was pending runs in
+    the parent.
 
-    Callbacks run on that thread, one after another, so a slow one delays the rest; pass an `executor` to run
-    them elsewhere (a task counts as run when it has been submitted: cancelling it after that returns False).
+    Source of the idea: Kafka's `SystemTimer`, whose reaper waits on a delay queue of buckets.
     """
 
     __slots__ = (

@@ -40,13 +40,12 @@ class TaskOwner:
 @cython.freelist(1024)
 @cython.cclass
 class TimerTask:
-    """What `call_later` and `call_at` return: cancel it, refresh it, or let go of it (it runs all the same).
+    """What `call_later` and `call_at` return: cancel it, refresh it, or drop it (the task runs all the same).
 
     Safe to use from any thread. All of it is O(1).
 
-    The timer does not refer to its handles, and a handle refers to its timer weakly, so there is no cycle through
-    a handle. Compiled, the garbage collector does not see handles at all, however many a program keeps, and one takes
-    48 bytes.
+    The timer does not refer to its handles, and a handle refers to its timer weakly, so no cycle runs through a handle.
+    Compiled, a handle takes 48 bytes, and the garbage collector does not see it.
     """
 
     __slots__ = ("_deadline", "_delay", "_handle", "_owner")
