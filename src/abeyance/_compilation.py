@@ -30,6 +30,9 @@ DIRECTIVES = {
 }
 
 
+NOT_COMPILED = "not_compiled.txt"  # in the package: why; `_interpreted.py` reads it
+
+
 def extensions(names: Sequence[str], source: Path, *, shared: str) -> list[Extension]:
     """The modules `names` below the folder `source`, and one called `shared` for what Cython puts in all of them."""
     if not names:
@@ -51,14 +54,23 @@ class AllOrNothing(build_ext):  # type: ignore[misc]
             self.parallel = _cores()
 
     def run(self) -> None:
-        """Compile all, or leave none behind."""
+        """Compile all, or leave none behind, but for the reason: `abeyance info` tells it."""
+        if not self.extensions:
+            return
+        inplace = self.inplace  # which the command forgets while it builds
+        reason = Path(self.get_ext_fullpath(self.extensions[-1].name)).with_name(NOT_COMPILED)
+        reason.unlink(missing_ok=True)
         try:
             super().run()
         except Exception as error:  # noqa: BLE001  (whatever a compiler that is missing or broken raises)
             print(f"abeyance: cannot compile the engine, so it will run interpreted: {error}", file=sys.stderr)
-            for module in self.extensions:
-                Path(self.get_ext_fullpath(module.name)).unlink(missing_ok=True)
+            for place in (False, inplace):
+                self.inplace = place
+                for module in self.extensions:
+                    Path(self.get_ext_fullpath(module.name)).unlink(missing_ok=True)
             self.extensions: list[Extension] = []
+            reason.parent.mkdir(parents=True, exist_ok=True)
+            reason.write_text(f"{error}\n", encoding="utf-8")
 
     def build_extensions(self) -> None:
         """The compiler is set up by now: see whether it works, before Cython does its long part."""
@@ -71,8 +83,8 @@ class AllOrNothing(build_ext):  # type: ignore[misc]
 
     def _try_compiler(self) -> None:
         for text, missing in (
-            ("", "there is no C compiler that works"),
-            ("#include <Python.h>\n", "there are no header files of Python (on Debian: apt install python3-dev)"),
+            ("", "there was no C compiler that works"),
+            ("#include <Python.h>\n", "there were no header files of Python (on Debian: apt install python3-dev)"),
         ):
             with tempfile.TemporaryDirectory() as folder:
                 probe = Path(folder, "probe.c")
@@ -87,7 +99,7 @@ class AllOrNothing(build_ext):  # type: ignore[misc]
         try:
             from Cython.Build import cythonize
         except ImportError as error:
-            raise RuntimeError("there is no Cython (pip install cython)") from error
+            raise RuntimeError("there was no Cython (pip install cython)") from error
         translated = cythonize(  # type: ignore[no-untyped-call]
             [Extension(module.name, module.sources) for module in self.extensions],
             nthreads=self.parallel if sys.platform == "linux" else 0,

@@ -1,14 +1,18 @@
-"""Run the compiled modules' own `.py` instead: set ABEYANCE_PURE=1 before the first import.
+"""Run the compiled modules' own `.py` instead: set ABEYANCE_PURE=1 before the first import. And why they run so.
 
 For the tests, which pass both ways, and for stepping through the engine with a debugger.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from pathlib import Path
 from types import ModuleType
+
+_REASON = Path(__file__).with_name("not_compiled.txt")  # left by the build where it could not compile: _compilation.py
 
 
 class _SourceFinder:
@@ -31,3 +35,14 @@ def install() -> None:
     """Put the finder first. Modules already imported stay as they are."""
     if _SourceFinder not in sys.meta_path:
         sys.meta_path.insert(0, _SourceFinder)
+
+
+def why() -> str:
+    """Tell why the engine runs interpreted, and the mend, in one line. For where `engine.is_compiled()` is False."""
+    if os.environ.get("ABEYANCE_PURE"):
+        return "ABEYANCE_PURE is set; unset it"
+    try:
+        reason = " ".join(_REASON.read_text(encoding="utf-8").split())
+    except OSError:
+        reason = "it was installed without being compiled"
+    return f"{reason}; with a C compiler and Python's headers (apt install gcc python3-dev) install abeyance anew"

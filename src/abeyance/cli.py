@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 import abeyance
+from abeyance import _interpreted
 from abeyance.broker import command as broker_command
 from abeyance.engine import is_compiled
 from abeyance.errors import AbeyanceError
@@ -63,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _info(_: argparse.Namespace) -> int:
-    engine = "compiled" if is_compiled() else "interpreted (no compiled modules here, or ABEYANCE_PURE is set)"
+    engine = "compiled" if is_compiled() else f"interpreted: {_interpreted.why()}"
     rows = [
         ("abeyance", abeyance.__version__),
         ("engine", engine),

@@ -31,7 +31,7 @@ import sys
 from array import array
 from collections.abc import Callable, Hashable
 from datetime import timedelta
-from types import TracebackType
+from types import GenericAlias, TracebackType
 from typing import Any, NamedTuple, Self
 
 from abeyance.engine import MAX_TIME
@@ -124,7 +124,7 @@ class IdleDetector:
 
     # -- for users -----------------------------------------------------------------------------------------
 
-    def seen(self, peer: Hashable) -> None:
+    def seen(self, peer: Any) -> None:
         """Note that `peer` is alive now: its time-out starts again, or starts if it was not watched. O(1).
 
         Raises TimerClosedError once the detector or its timer is closed, for nothing would come of it.
@@ -154,7 +154,7 @@ class IdleDetector:
                 self.forget(peer)  # what the timer refuses is not watched
                 raise
 
-    def forget(self, peer: Hashable) -> bool:
+    def forget(self, peer: Any) -> bool:
         """Watch `peer` no longer, without a call of `on_idle`; True exactly when this prevented one. O(1)."""
         hashed = hash(peer)
         alarm = None
@@ -175,7 +175,7 @@ class IdleDetector:
         del known  # here at the earliest
         return slot >= 0
 
-    def idle_for(self, peer: Hashable) -> float | None:
+    def idle_for(self, peer: Any) -> float | None:
         """For how many seconds `peer` has been silent, to a tick of the timer; None when it is not watched. O(1)."""
         hashed = hash(peer)
         now = self._timer._now()
@@ -219,6 +219,11 @@ class IdleDetector:
         if self._own_timer is not None:
             self._own_timer.close()
         return [peer for _, peer in drained]
+
+    @classmethod
+    def __class_getitem__(cls, peer: Any) -> GenericAlias:
+        """For annotations: `IdleDetector[str]` is one whose peers are strings."""
+        return GenericAlias(cls, peer)
 
     @property
     def timeout(self) -> float:

@@ -158,7 +158,7 @@ def test_a_clock_that_is_put_in_place_is_followed_and_may_lie_before_the_last(lo
     if by == "hook":
         loop._use_clock(lambda: now)
     else:
-        loop.time = lambda: now
+        loop.time = lambda: now  # type: ignore[method-assign]
     assert loop.time() == 50.0
     assert loop.call_later(10, ran.append, "60, second").when() == 60.0
     turn(loop)
@@ -270,7 +270,7 @@ def _started(selector: JumpingSelector, begin: float) -> asyncio.AbstractEventLo
 
 def test_a_clock_that_goes_back_keeps_every_timer_from_being_early(loop: aio.EventLoop) -> None:
     now = 100.0
-    loop.time = lambda: now
+    loop.time = lambda: now  # type: ignore[method-assign]
     ran: list[str] = []
     loop.call_later(1, ran.append, "101")
     turn(loop)

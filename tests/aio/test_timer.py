@@ -71,7 +71,7 @@ def test_t2_at_most_a_tick_late_on_a_virtual_clock(kind: type[JumpingLoop], star
         late: list[float] = []
         for _ in range(300):
             deadline = loop.time() + rng.choice([0.0, 1e-9, 0.001, 0.064, 4.096, rng.uniform(0, 1e5)])
-            timer.call_at(deadline, lambda deadline=deadline: late.append(loop.time() - deadline))
+            timer.call_at(deadline, lambda deadline: late.append(loop.time() - deadline), deadline)
         await asyncio.sleep(1.1e5)
         assert len(late) == 300
         assert min(late) >= 0
@@ -517,7 +517,8 @@ def test_t4_an_ended_task_is_let_go_of_at_once(factory: LoopFactory, how: str) -
         timer = Timer()
         thing = Thing()
         dead = weakref.ref(thing)
-        task = timer.call_later(0 if how in ("run", "raise") else 60, int if how == "raise" else nothing, thing)
+        callback: Any = int if how == "raise" else nothing
+        task = timer.call_later(0 if how in ("run", "raise") else 60, callback, thing)
         another = timer.call_later(30, nothing)
         del thing
         if how == "cancel":

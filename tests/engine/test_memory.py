@@ -12,6 +12,7 @@ from engine import soak
 OPERATIONS = 400_000 if is_compiled() else 40_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subject", soak.SUBJECTS)
 def test_nothing_is_left_behind(subject: str) -> None:
     growth = soak.soak(subject, OPERATIONS)

@@ -15,6 +15,8 @@ from engine.source_copy import Edit, engine_copy
 from engine.wheel_machine import WheelMachine
 
 # Not random, so that a mutant found today is found tomorrow; and no shrinking: that it is found is all we ask.
+pytestmark = pytest.mark.slow
+
 SEARCH = settings(
     max_examples=500,
     stateful_step_count=30,

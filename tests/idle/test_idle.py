@@ -250,9 +250,18 @@ def test_an_interrupt_out_of_on_idle_loses_nobody(timer: ManualTimer) -> None:
     assert told == [0, 1, 2, 3]
 
 
-def test_t9_close_hands_back_who_was_watched_and_refuses_what_comes_after(
-    timer: ManualTimer, told: list[tuple[float, object]]
-) -> None:
+def test_it_is_generic_in_its_peers_for_annotations(timer: ManualTimer) -> None:
+    kind = IdleDetector[str]
+    assert repr(kind) == "abeyance.idle.IdleDetector[str]"
+    assert type(kind(30, print, timer)) is IdleDetector
+
+    class Mine(IdleDetector[str]):
+        pass
+
+    assert Mine.__mro__[1] is IdleDetector
+
+
+def test_t9_close_hands_back_who_was_watched_and_refuses_what_comes_after(timer: ManualTimer, told: list[Any]) -> None:
     idle = IdleDetector(30, told.append, timer)
     for peer in "abc":
         idle.seen(peer)
@@ -361,7 +370,7 @@ def test_p4_an_ended_peer_is_let_go_of_at_once(how: str) -> None:
             raise LookupError
 
     timer = ManualTimer(on_error=lambda *_: None)
-    idle = IdleDetector(30, drop, timer)
+    idle: IdleDetector[Any] = IdleDetector(30, drop, timer)
     peer = Peer()
     dead = weakref.ref(peer)
     gc.disable()

@@ -13,6 +13,8 @@ from engine.test_mutants import SEARCH, hang_guard
 from lab.queue_machine import QueueMachine
 from lab.rival_copy import rivals_copy
 
+pytestmark = pytest.mark.slow
+
 OUR_WHEEL = {
     "off by one bucket": Edit(
         "wheel",

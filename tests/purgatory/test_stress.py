@@ -38,6 +38,7 @@ def test_every_operation_ends_exactly_once_under_stress_p1_p2_p3_p4(pure: str) -
     assert set(result["outcomes"]) == {"completed", "expired", "stolen"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["operation-lock", "lists-lock", "adoption-lock", "second-try"])
 def test_the_stress_test_notices_what_is_missing(part: str) -> None:
     """Stops at the first finding, seconds at most; given longer, so that a slow machine does not fail."""

@@ -172,14 +172,14 @@ def test_t3_cancel_says_whether_it_prevented_the_run(timer: ManualTimer, ran: li
 
 def test_t3_a_callback_may_cancel_another_that_is_due_at_the_same_tick(timer: ManualTimer, ran: list[Any]) -> None:
     timer.call_later(1, lambda: ran.append(victim.cancel()))
-    victim = timer.call_later(1, ran.append, "victim")
+    victim: TimerTask = timer.call_later(1, ran.append, "victim")
     timer.call_later(1, ran.append, "last")
     assert timer.advance(1) == 2
     assert ran == [True, "last"]
 
 
 def test_t3_a_callback_cannot_cancel_or_refresh_itself(timer: ManualTimer, ran: list[Any]) -> None:
-    task = timer.call_later(1, lambda: ran.extend([task.cancel(), task.refresh(), task.pending]))
+    task: TimerTask = timer.call_later(1, lambda: ran.extend([task.cancel(), task.refresh(), task.pending]))
     timer.advance(1)
     assert ran == [False, False, False]
 
@@ -206,7 +206,7 @@ def test_refresh_of_a_call_at_repeats_what_was_left_when_it_was_made(timer: Manu
 
 def test_a_callback_may_refresh_another_that_is_due_at_the_same_tick(timer: ManualTimer, ran: list[Any]) -> None:
     timer.call_later(1, lambda: other.refresh())
-    other = timer.call_later(1, lambda: ran.append(timer.time()))
+    other: TimerTask = timer.call_later(1, lambda: ran.append(timer.time()))
     assert timer.advance(1.5) == 1
     assert ran == []
     timer.advance(10)
@@ -296,7 +296,7 @@ def test_t7_a_budget_of_tasks_cuts_an_advance_into_turns_and_keeps_the_order(bud
     ran: list[tuple[float, int]] = []
     delays = [float(number * 7 % 10) for number in range(100)]
     for number, delay in enumerate(delays):
-        timer.call_later(delay, lambda number=number: ran.append((timer.time(), number)))
+        timer.call_later(delay, lambda number: ran.append((timer.time(), number)), number)
     turns = 0
     while timer.time() < 20:
         count = len(ran)

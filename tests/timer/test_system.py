@@ -192,7 +192,7 @@ def test_t3_a_callback_may_cancel_one_that_is_due_with_it(timer: SystemTimer) ->
     done = threading.Event()
     now = timer.time() + 0.2
     timer.call_at(now, lambda: ran.append(victim.cancel()))
-    victim = timer.call_at(now, ran.append, "victim")
+    victim: TimerTask = timer.call_at(now, ran.append, "victim")
     timer.call_at(now, done.set)
     wait_for(done)
     assert ran == [True]

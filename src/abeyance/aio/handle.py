@@ -11,10 +11,13 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
-try:
-    import cython
-except ImportError:
+if TYPE_CHECKING:
     from abeyance.engine import uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        from abeyance.engine import uncompiled as cython
 
 if TYPE_CHECKING or not cython.compiled:
     from abeyance.aio.calling import call_in

@@ -17,10 +17,11 @@ import selectors
 import time
 from collections.abc import Callable
 from contextvars import Context
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from abeyance.aio.schedule import Schedule
 from abeyance.signature import CLASS_SIGNATURE
+from abeyance.timer.base import Ts
 
 _base_events: Any = asyncio.base_events
 _LONGEST = _base_events.MAXIMUM_SELECT_TIMEOUT
@@ -45,7 +46,11 @@ class WheelTimers:
         super().__init__(*args, **kwargs)
 
     def call_later(
-        self: Any, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self: Any,
+        delay: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Arrange for `callback(*args)` to be called `delay` seconds from now, never earlier. O(1).
 
@@ -60,7 +65,13 @@ class WheelTimers:
             handle = self._call(when, callback, args, context)
         return handle
 
-    def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None) -> Any:
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
         """Like `call_later`, at a time of the loop's clock, `time()`."""
         if when is None:
             raise TypeError("when cannot be None")
@@ -176,12 +187,16 @@ class WheelTimers:
         return min(max(0, upcoming - self._schedule.now()), _LONGEST)
 
 
-class EventLoop(WheelTimers, asyncio.SelectorEventLoop):  # type: ignore[misc]
+class EventLoop(WheelTimers, asyncio.SelectorEventLoop):
     """asyncio's selector loop, its timers on the hierarchical wheel.
 
     For everything that `asyncio.SelectorEventLoop` is for, and used as it is: `aio.run(main())`,
     `asyncio.Runner(loop_factory=EventLoop)`, `EventLoop(selector)`.
     """
+
+    if TYPE_CHECKING:  # what users call and override is a method, as asyncio's is
+
+        def time(self) -> float: ...  # noqa: D102
 
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
         """On `selector`, by default the best that the machine has."""

@@ -24,12 +24,13 @@ import math
 import sys
 import time
 import weakref
+from collections.abc import Callable
 from contextvars import Context, copy_context
 from datetime import timedelta
 from functools import partial
 from inspect import iscoroutinefunction
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 try:
     import cython
@@ -42,7 +43,7 @@ else:
     from cython.cimports.abeyance.timer.clock import monotonic_ns
 
 from abeyance.reporting import attempt, shown
-from abeyance.timer.base import Callback, ErrorHandler, PendingTask, TimerClosedError, _unpack, enter, leave
+from abeyance.timer.base import Callback, ErrorHandler, PendingTask, TimerClosedError, Ts, _unpack, enter, leave
 from abeyance.timer.base import Timer as _Timer
 from abeyance.timer.task import TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
@@ -112,7 +113,11 @@ class Timer(_Timer):
     # -- for users -----------------------------------------------------------------------------------------
 
     def call_later(
-        self, delay: float | timedelta, callback: Callback, *args: Any, context: Context | None = None
+        self,
+        delay: float | timedelta,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
     ) -> TimerTask:
         """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
 
@@ -124,7 +129,13 @@ class Timer(_Timer):
         run = copy_context().run if context is None else context.run
         return self._start_later(run, (callback, *args), to_nanoseconds(delay, "delay"))
 
-    def call_at(self, deadline: float, callback: Callback, *args: Any, context: Context | None = None) -> TimerTask:
+    def call_at(
+        self,
+        deadline: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> TimerTask:
         """Run `callback(*args)` once, at `deadline` in seconds on the loop's clock. O(1)."""
         self._check_callback(callback)
         run = copy_context().run if context is None else context.run

@@ -13,12 +13,13 @@ import math
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
-from typing import Any
+from typing import Any, Unpack
 
 import uvloop
 
 from abeyance.aio.loop import run_timed
 from abeyance.aio.schedule import Schedule
+from abeyance.timer.base import Ts
 
 _MILLISECONDS = 1000.0  # in a second
 _LONGEST = 86400.0  # seconds: an alarm further away is set anew when it goes off
@@ -39,17 +40,25 @@ class UvloopEventLoop(uvloop.Loop):
         """The machine's monotonic clock, in seconds."""
         return self._schedule.now()
 
-    def call_later(  # type: ignore[override]
-        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> Any:
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
         """As `EventLoop.call_later`."""
         if delay is None:
             raise TypeError("delay must not be None")
         return self.call_at(self._schedule.now() + delay, callback, *args, context=context)
 
-    def call_at(  # type: ignore[override]
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
-    ) -> Any:
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
         """As `EventLoop.call_at`."""
         if when is None:
             raise TypeError("when cannot be None")
@@ -58,13 +67,13 @@ class UvloopEventLoop(uvloop.Loop):
         debug = self.get_debug()
         if debug and self.is_running() and asyncio._get_running_loop() is not self:
             raise RuntimeError("Non-thread-safe operation invoked on an event loop other than the current one")
-        handle = self._schedule.add(self, when, callback, args, context, debug)
+        handle: Any = self._schedule.add(self, when, callback, args, context, debug)
         if when < self._alarm_at:
             self._set_alarm(when)
             # libuv reckons how long to wait from when the turn began: too long by what this callback still takes. One
             # of its handles that is being closed makes it look at the sockets without waiting, and then at the clock.
             super().call_later(1, _nothing, context=self._alarm_context).cancel()
-        return handle
+        return handle  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """As uvloop's. Pending timers are let go of, and never called."""

@@ -8,7 +8,9 @@ no lock of its own while a callback runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVarTuple, Unpack
+
+Ts = TypeVarTuple("Ts")
 
 
 class Stoppable(Protocol):
@@ -21,7 +23,7 @@ class Stoppable(Protocol):
 class Timer(Protocol):
     """Starts one-shot timers. One serves any number of purgatories (law P8)."""
 
-    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable:
+    def call_later(self, delay: float, callback: Callable[[Unpack[Ts]], object], /, *args: Unpack[Ts]) -> Stoppable:
         """Run `callback(*args)` once, `delay` seconds from now or later, never sooner, never in this call."""
 
 

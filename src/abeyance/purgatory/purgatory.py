@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Self
 
 from abeyance.purgatory.operation import DelayedOperation
 from abeyance.purgatory.room import Room
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # for type checkers, which bring it: one with a default came with Python 3.13
+
     from abeyance.purgatory.ports import Timer
 
-OperationT = TypeVar("OperationT", bound=DelayedOperation)
+    OperationT = TypeVar("OperationT", bound=DelayedOperation, default=DelayedOperation)
+else:
+    from typing import TypeVar
+
+    OperationT = TypeVar("OperationT", bound=DelayedOperation)
 
 
 class Purgatory(Room, Generic[OperationT]):

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVarTuple, Unpack
 
 try:
     import cython
@@ -39,6 +39,7 @@ _NEVER = NEVER  # C constants when compiled
 _CANCELLED = CANCELLED
 _AWAKE = -1  # for `_sleeps_until`: the driver will look at the wheel before it sleeps, so no deadline need wake it
 
+Ts = TypeVarTuple("Ts")  # of a callback's arguments
 Callback = Callable[..., object]
 ErrorHandler = Callable[[BaseException, Callback], object]
 
@@ -109,7 +110,9 @@ class Timer(TaskOwner):
 
     # -- for users -----------------------------------------------------------------------------------------
 
-    def call_later(self, delay: float | timedelta, callback: Callback, *args: Any) -> TimerTask:
+    def call_later(
+        self, delay: float | timedelta, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts]
+    ) -> TimerTask:
         """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
 
         A delay of zero or less runs as soon as the timer gets to it, never in here (T5); an infinite one, or one
@@ -117,7 +120,7 @@ class Timer(TaskOwner):
         """
         return self._start_later(callback, args, to_nanoseconds(delay, "delay"))
 
-    def call_at(self, deadline: float, callback: Callback, *args: Any) -> TimerTask:
+    def call_at(self, deadline: float, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts]) -> TimerTask:
         """Run `callback(*args)` once, at `deadline` in seconds on this timer's clock (`time`). O(1)."""
         deadline_ns = to_nanoseconds(deadline, "deadline")
         return self._start(callback, args, deadline_ns - self._now(), deadline_ns)

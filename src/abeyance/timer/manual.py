@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 try:
     import cython
@@ -16,7 +17,7 @@ else:
     from cython.cimports.abeyance.timer.clock import monotonic_ns
 
 from abeyance.engine.wheel import whole_number
-from abeyance.timer.base import Callback, ErrorHandler, Timer, enter, leave
+from abeyance.timer.base import ErrorHandler, Timer, Ts, enter, leave
 from abeyance.timer.task import TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
 
@@ -48,7 +49,9 @@ class ManualTimer(Timer):
             raise ValueError(f"start must be from 0 to 126 years, not {start!r} seconds")
         super().__init__(tick, wheel_size, self._time, on_error)
 
-    def call_later(self, delay: float | timedelta, callback: Callback, *args: Any) -> TimerTask:
+    def call_later(
+        self, delay: float | timedelta, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts]
+    ) -> TimerTask:
         """Run `callback(*args)` once, `delay` seconds from now; see `Timer.call_later`. O(1)."""
         # Here again because the interpreter calls a method of the object's own class faster.
         return self._start_later(callback, args, to_nanoseconds(delay, "delay"))

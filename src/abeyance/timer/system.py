@@ -19,10 +19,11 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor  # which would be slow to import
@@ -39,7 +40,7 @@ else:
 
 from abeyance.mutex import mutex
 from abeyance.reporting import report
-from abeyance.timer.base import Callback, ErrorHandler, PendingTask, Timer, _unpack, abandon, enter, leave
+from abeyance.timer.base import ErrorHandler, PendingTask, Timer, Ts, _unpack, abandon, enter, leave
 from abeyance.timer.task import TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds
 
@@ -113,7 +114,9 @@ class SystemTimer(Timer):
         """What the timer is called; its thread is `<name>-timer`."""
         return self._name
 
-    def call_later(self, delay: float | timedelta, callback: Callback, *args: Any) -> TimerTask:
+    def call_later(
+        self, delay: float | timedelta, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts]
+    ) -> TimerTask:
         """Run `callback(*args)` once, `delay` seconds from now; see `Timer.call_later`. O(1)."""
         # Here again because the interpreter calls a method of the object's own class faster.
         return self._start_later(callback, args, to_nanoseconds(delay, "delay"))

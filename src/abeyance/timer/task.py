@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-try:
-    import cython
-except ImportError:
+if TYPE_CHECKING:
     from abeyance.engine import uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        from abeyance.engine import uncompiled as cython
 
 if TYPE_CHECKING or not cython.compiled:
     from abeyance.timer.weak import owner_of

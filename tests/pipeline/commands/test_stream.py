@@ -88,6 +88,7 @@ def test_two_files_drained_end_as_resolve_says(
     assert 'is of another stream: deadline was "inclusive", is "exclusive"' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
     spark: SparkSession, files: tuple[str, str], tmp_path: Path
 ) -> None:

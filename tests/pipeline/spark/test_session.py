@@ -67,6 +67,7 @@ for cores in 1, 2:
     assert (one[1:], two[1:]) == (["local[1]", "3"], ["local[2]", "3"])
 
 
+@pytest.mark.slow
 def test_a_machine_may_sleep() -> None:
     # Spark holds its own executor for dead after a time-out of two minutes, and ends ten minutes later; here it would
     # after seconds. Whether a pause does it is a race of two threads, so there are several.
@@ -92,6 +93,7 @@ with told():
     assert told == ["3"]
 
 
+@pytest.mark.slow
 def test_a_collector_that_the_environment_names_is_taken() -> None:
     # Java does not start with two.
     for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"):
@@ -114,6 +116,7 @@ def test_a_container_may_have_less_memory_than_its_machine(tmp_path: Path, monke
     assert given[1:] == [min(given[0], 1536), 1024]
 
 
+@pytest.mark.slow
 def test_out_of_memory_is_told_in_one_line() -> None:
     # The failed task is told by Spark, or its JVM has ended before: both are told alike.
     (told,) = program("""
@@ -127,6 +130,7 @@ with told():
     )
 
 
+@pytest.mark.slow
 def test_another_end_is_told_with_what_the_jvm_said_last() -> None:
     told = program("""
 spark = spark_session("local[2]", brief=True)

@@ -40,21 +40,21 @@ def replay(
 ) -> DataFrame:
     """Take each instance's operations through the real engine, once for each configuration (`schemas.REPLAYED`).
 
-    `ends` says when conditions came true: `events`, which are resolved, or the `outcomes` of `resolve`; left out
+    `ends` says when conditions came true: `events`, which are resolved, or the `outcomes` of `resolve`. Leave it out
     where the operations tell it themselves (`outcome`, `waited_ms`), as those of a request log do. `configurations`
-    are a `grid`, single `Configuration`s, or a small table of their fields. Of a configuration with a
-    `purge_interval` Kafka's own design of a purgatory is replayed too: some hundred times the work.
+    are a `grid`, single `Configuration`s, or a small table of their fields. For a configuration with a
+    `purge_interval`, Kafka's own design of a purgatory is replayed too: about a hundred times the work.
 
-    An outcome is the law's at its exact deadline (O1-O3); lateness, cascades and wake-ups are the wheel's. Under
-    another time-out than its own, an operation of which it is only known that it expired counts as expired;
-    `unknown` of these would have waited longer than anybody watched them, and may have completed. `left_out` have no
-    start, no known end, or no time-out where each has its own. With `events`, `invalid_operations` are set aside
-    first, and counted nowhere; with `outcomes` the ids have to be unique.
+    Outcomes follow the laws at exact deadlines (O1-O3). Lateness, cascades and wake-ups are the wheel's. Under a
+    time-out other than its own, an operation that is only known to have expired counts as expired. `unknown` counts
+    those of them that would have waited longer than they were watched, and so may have completed. `left_out` counts
+    operations without a start, a known end, or, where each has its own, a time-out. With `events`,
+    `invalid_operations` are set aside first and counted nowhere; with `outcomes` the ids must be unique.
 
-    Lazy; nothing is collected to the driver but a table of configurations. A task holds the trace of one instance, at
-    most 70 bytes an operation (with a purge interval also its keys, and Python objects for what is watched), and
-    replays a share of the configurations with it. Raises `SchemaError` for a table that lacks a column, ValueError for
-    another `deadline`.
+    Lazy. Only a table of configurations is collected to the driver. A task holds the trace of one instance, at most 70
+    bytes per operation (with a purge interval also its keys, and Python objects for what is watched), and replays a
+    share of the configurations with it. Raises `SchemaError` for a table that lacks a column, ValueError for another
+    `deadline`.
     """
     settings = chosen(configurations)
     packed, shares = _shared(operations, ends, settings, len(settings), deadline)

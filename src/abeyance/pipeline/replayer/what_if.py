@@ -40,10 +40,11 @@ def what_if(
 ) -> DataFrame:
     """Return what each time-out would have done to the operations of each instance (`*`: all) and kind (`WHAT_IF`).
 
-    With `events` the answer is exact, and the operations' own time-outs do not matter; they may be null. Without, the
-    operations have to tell how they ended (`outcome`, `waited_ms`), as those of a request log do: then those that
-    nobody watched for so long are `unknown`, `expired_share` and `expired_share_most` are the least and the most that
-    may have expired, and percentiles that hang on them are null. Operations without a wait are left out.
+    With `events` the answer is exact. The operations' own time-outs do not matter, and may be null. Without `events`,
+    the operations must tell how they ended (`outcome`, `waited_ms`), as those of a request log do. Then operations that
+    were not watched for so long are `unknown`; `expired_share` and `expired_share_most` are the least and the greatest
+    share that may have expired; percentiles that depend on unknown ones are null. Operations without a wait are left
+    out.
 
     Lazy, and one pass whatever the number of time-outs. With `events` it takes and sets aside what `resolve` does.
     Raises `SchemaError` for a table that lacks a column, ValueError for no time-out at all, or one that is no whole

@@ -127,8 +127,8 @@ class Survey:
 class KafkaRequestLog:
     """A Kafka request log: its files, and its lines as three Spark tables.
 
-    The files are found at once; everything else is read when first asked for. Each table parses the log anew:
-    whoever wants several writes `parsed` down once (as `analyze` does) and cuts them with `of`.
+    The files are found at once; everything else is read when first asked for. Each table parses the log again. To
+    have several tables, write `parsed` once, as `analyze` does, and split it with `of`.
     """
 
     def __init__(

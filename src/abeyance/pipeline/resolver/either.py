@@ -39,13 +39,13 @@ def resolve(operations: DataFrame, events: DataFrame, **how: Unpack[How]) -> Dat
     `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
     expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late.
 
-    Of tables that are there whole it is `abeyance.pipeline.resolver.tables.resolve`, which takes `deadline`,
-    `unique_ids` and `sample`; see there. Of two streams it is the outcomes of `abeyance.pipeline.resolve_stream`,
-    which takes `deadline`, `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`; rows set aside are
-    then counted (`batch_counts`) and not kept: use `resolve_stream` to have them.
+    For whole tables this is `abeyance.pipeline.resolver.tables.resolve`, which takes `deadline`, `unique_ids` and
+    `sample`; see there. For two streams it gives the outcomes of `abeyance.pipeline.resolve_stream`, which takes
+    `deadline`, `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`. Rows set aside are then counted
+    (`batch_counts`) and not kept: use `resolve_stream` to keep them.
 
-    Raises `AbeyanceError` for one of each kind, `SchemaError` for a table without the columns needed, ValueError for
-    another value, TypeError for what the other kind takes.
+    Raises `AbeyanceError` for one table and one stream, `SchemaError` for a table without the columns needed,
+    ValueError for a wrong value, TypeError for an argument of the other kind.
     """
     given: dict[str, Any] = dict(how)
     if operations.isStreaming and events.isStreaming:

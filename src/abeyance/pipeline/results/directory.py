@@ -6,7 +6,6 @@ A run that was killed leaves at most a hidden directory beside the result, which
 from __future__ import annotations
 
 import errno
-import fcntl
 import glob
 import json
 import os
@@ -79,6 +78,8 @@ def new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
         aside = Path(tempfile.mkdtemp(prefix=_prefix(out), dir=out.parent))
     except OSError as error:
         raise AbeyanceError(f"cannot write {out}: {error.strerror or error}") from error
+    import fcntl  # not on Windows, where the rest of the package runs
+
     try:
         # Held while this process lives: how the next run knows an abandoned directory from one in use.
         with open(aside / _LOCK, "wb") as lock:
@@ -128,6 +129,8 @@ def _umask() -> int:
 
 def _remove_abandoned(out: Path) -> None:
     """Remove what a killed run left beside `out`."""
+    import fcntl
+
     for left in out.parent.glob(f"{glob.escape(_prefix(out))}*"):
         with suppress(OSError):
             if left.is_symlink() or not left.is_dir():

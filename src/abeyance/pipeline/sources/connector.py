@@ -6,7 +6,6 @@ a company's own repository) and `mvn` is on the PATH, Maven copies the jars that
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -95,6 +94,8 @@ def _of(jars: list[Path]) -> dict[str, str]:
 
 def maven_jars() -> list[Path]:
     """Return the connector's jars, copied by Maven unless they are there; raise `ConnectorError` where that fails."""
+    import fcntl  # not on Windows
+
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:

@@ -1,4 +1,4 @@
-"""What Spark is doing, shown while it works: a bar on a terminal, one line a step elsewhere, or nothing.
+"""What Spark is doing, shown while it works: a bar on a terminal, elsewhere lines every few seconds, or nothing.
 
 All of it goes to the error stream: the standard output is for results.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Steps"]
 
 _POLL_SECONDS: Final = 0.2
+_SILENT_SECONDS: Final = 3.0  # where there is no bar
 
 
 class Steps:
@@ -38,7 +40,8 @@ class Steps:
         if not self._console.is_terminal:
             # A log file or a pipe: the line has to be there before the work, in case the work never ends.
             print(f"{what} ...", file=sys.stderr, flush=True)
-            yield
+            with _sign_of_life(what):
+                yield
             return
         bar = Progress(
             SpinnerColumn(),
@@ -68,6 +71,25 @@ class Steps:
                 bar.update(shown, total=1, completed=1, tasks="")
             finally:
                 stop()
+
+
+@contextmanager
+def _sign_of_life(what: str) -> Iterator[None]:
+    """A line every few seconds, so that whoever waits can tell long from stuck."""
+    began = time.monotonic()
+    done = threading.Event()
+
+    def tell() -> None:
+        while not done.wait(_SILENT_SECONDS):
+            print(f"{what} ... {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
 
 
 def _watch(bar: Progress, shown: TaskID, spark: SparkSession, group: str, done: threading.Event) -> None:

@@ -55,12 +55,13 @@ def spark_session(
 ) -> SparkSession:
     """Return the active Spark session, or start one on `master`.
 
-    Finds a Java (`NoJavaError` when there is none), makes the workers run this interpreter, sets the session's
-    time zone to UTC, and keeps Spark's own log off the terminal. `brief` is for work of seconds: on a local
-    master, Spark then spends little on making itself fast. `config` adds to these settings or overrides them. Java,
-    its memory and its options are those of the process's first session: PySpark keeps one JVM.
-    Started by `spark-submit`, master, Java, Python and settings are what that was told. Raises `AbeyanceError` when
-    Spark does not start, with the last thing it said.
+    It finds a Java (`NoJavaError` when there is none), makes the workers run this interpreter, sets the session's
+    time zone to UTC, and keeps Spark's own log off the terminal. `brief` is for work of seconds: on a local master,
+    Spark then spends little on making itself fast. `config` adds to these settings or overrides them.
+
+    Java, its memory and its options are those of the process's first session, because PySpark keeps one JVM. Under
+    `spark-submit`, that decides master, Java, Python and settings. Raises `AbeyanceError` when Spark does not start,
+    with the last thing it said.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError

@@ -30,9 +30,9 @@ _QUERY: Final = "_query"
 class ParquetSink:
     """For `foreachBatch`: writes answers to `out/outcomes/batch=N` and `out/aside/batch=N`.
 
-    Read them with `spark.read.parquet(f"{out}/outcomes")`, or whatever reads Parquet; `batch` is a column then. `out`
-    is a path or URI on a file system on which renaming a directory is atomic: a local one, HDFS. It belongs to one
-    query, that is to one checkpoint: another's batches have the same numbers, and are refused with `AbeyanceError`.
+    Read them with `spark.read.parquet(f"{out}/outcomes")` or any reader of Parquet; `batch` is then a column.
+    `out` is a path or URI on a file system that renames a directory atomically: a local one, HDFS. It belongs to one
+    query, that is, to one checkpoint. Another's batches have the same numbers, and are refused with `AbeyanceError`.
     """
 
     def __init__(self, out: str | Path) -> None:

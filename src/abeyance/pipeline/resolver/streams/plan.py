@@ -68,25 +68,25 @@ def resolve_stream(
 ) -> DataFrame:
     """Resolve two streams: return outcomes and rows set aside as one stream (`ANSWERS`).
 
-    Take it apart with `outcomes_of` and `aside_of`, or give it whole to `foreachBatch(ParquetSink(...))` or
-    `foreachBatch(TableSink(...))`, which keep both apart and write each batch once. The laws are those of `resolve`,
+    Split it with `outcomes_of` and `aside_of`. Or give it whole to `foreachBatch(ParquetSink(...))` or
+    `foreachBatch(TableSink(...))`: these keep both apart and write each batch once. The laws are those of `resolve`,
     with one difference that a stream needs: a row whose time is before the *watermark* is set aside as late.
 
-    deadline      `inclusive` or `exclusive`: whether progress at the very end of an operation's time counts
-    lateness      seconds: how far the watermark stays behind the greatest time seen of both tables, so how much out of
-                  order rows may come. An outcome is given once the watermark has passed it
-    time          `event`, or `processing`: then `start` and `at` are not looked at, and need not be there; what arrives
-                  happens when its batch begins
-    tick          seconds, at most 1: how often a batch is run when nothing arrives. The clock of a table without a
-                  new row goes on with the wall's, so time-outs fire on an idle stream. None: only rows move it
-    end_of_input  a directory; once `end_of_input(directory)` is called, all that is pending is resolved
-    forget_after  seconds: forget keys on which nothing happened for so long, and for which nothing waits; an operation
-                  that starts later does not know of their progress. None: never
-    shards        how many pieces the state is cut into
+    - `deadline`: `inclusive` or `exclusive`: whether progress exactly at an operation's deadline counts.
+    - `lateness`: seconds by which the watermark stays behind the greatest time seen of both tables. So rows may come
+      out of order by that much. An outcome is given once the watermark has passed it.
+    - `time`: `event`, or `processing`: what arrives happens when its batch begins; `start` and `at` are not needed.
+    - `tick`: seconds, at most 1: how often a batch runs when nothing arrives. The clock of a table without a new row
+      advances with the wall clock, so time-outs fire on an idle stream. None: only rows move it.
+    - `end_of_input`: a directory. Once `end_of_input(directory)` is called, all that is pending is resolved.
+    - `forget_after`: seconds: forget a key on which nothing has happened for so long and for which nothing waits. An
+      operation that starts later does not know of its progress. None: never.
+    - `shards`: how many pieces the state is cut into.
 
-    `deadline`, `time`, `shards`, and whether there are `tick` and `end_of_input`, stay as they are while a checkpoint
-    is used: others are refused. State is kept in RocksDB unless the session names another store. Raises `SchemaError`
-    for a table without the columns needed, `AbeyanceError` for one that is no stream, ValueError for any other value.
+    While a checkpoint is used, `deadline`, `time`, `shards`, and whether there are `tick` and `end_of_input`, must not
+    change: other values are refused. State is kept in RocksDB unless the session names another store. Raises
+    `SchemaError` for a table without the columns needed, `AbeyanceError` for a table that is no stream, ValueError for
+    any other value.
     """
     options = checked(
         deadline=deadline, lateness=lateness, time=time, tick=tick, forget_after=forget_after, shards=shards

@@ -35,7 +35,7 @@ _FIXED: Final = ("shards", "deadline", "time")
 
 
 class StateError(AbeyanceError):
-    """A checkpoint's state cannot be gone on with: it is of another layout, or was made with other options."""
+    """A checkpoint's state cannot be continued: it has another layout, or was made with other options."""
 
 
 @dataclass(frozen=True)

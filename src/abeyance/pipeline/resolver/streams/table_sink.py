@@ -39,7 +39,7 @@ class TableSink:
     """For `foreachBatch`: writes answers into the tables `outcomes` and `aside` of an SQLite database on this machine.
 
     Times are integers, microseconds since 1970. The rows of a batch and the note that it is done are one transaction,
-    so a batch that is done again changes nothing. Rows stream through the driver, some at a time. Raises
+    so a repeated batch changes nothing. Rows stream through the driver, some at a time. Raises
     `AbeyanceError` when the database cannot be written.
     """
 

@@ -1,0 +1,82 @@
+"""A build without a compiler installs all the same, leaves nothing half compiled, and tells why."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from abeyance import _interpreted, cli
+from abeyance.engine import is_compiled
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what a build needs, without what was compiled."""
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    unwanted = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "not_compiled.txt")
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=unwanted)
+    return tmp_path
+
+
+def build(checkout: Path, *options: str, **environment: str) -> str:
+    pytest.importorskip("setuptools", "77")
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", *options],
+        cwd=checkout, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    return done.stderr
+
+
+def compiled(checkout: Path) -> list[Path]:
+    return sorted(checkout.rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"))
+
+
+def test_without_a_compiler_nothing_compiled_is_left_and_the_reason_is_told(checkout: Path) -> None:
+    stale = checkout / "src" / "abeyance" / f"idle{sysconfig.get_config_var('EXT_SUFFIX')}"
+    stale.touch()  # of an earlier build: it would hide its .py
+    told = build(checkout, "--inplace", CC="/nowhere/cc")
+    assert "cannot compile the engine, so it will run interpreted: there was no C compiler that works: " in told
+    assert compiled(checkout) == []
+    reason = (checkout / "src" / "abeyance" / "not_compiled.txt").read_text()
+    assert reason.startswith("there was no C compiler that works: ")
+    assert "/nowhere/cc" in reason
+    # The compiler was looked for first: Cython has written nothing.
+    assert list(checkout.rglob("*.c")) == []
+    info = subprocess.run(
+        [sys.executable, "-m", "abeyance", "info"],
+        cwd=checkout, env={**os.environ, "PYTHONPATH": str(checkout / "src"), "ABEYANCE_PURE": ""},
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "engine    interpreted: there was no C compiler that works: " in info
+    assert "install abeyance anew" in info
+
+
+@pytest.mark.parametrize(
+    ("pure", "left", "told"),
+    [
+        ("1", "a compiler that fails\n", "ABEYANCE_PURE is set; unset it"),
+        ("", "a compiler that fails\nand says so\n", "a compiler that fails and says so; with a C compiler "),
+        ("", None, "it was installed without being compiled; with a C compiler "),
+    ],
+)
+def test_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pure: str, left: str | None, told: str) -> None:
+    monkeypatch.setenv("ABEYANCE_PURE", pure)
+    monkeypatch.setattr(_interpreted, "_REASON", tmp_path / "not_compiled.txt")
+    if left is not None:
+        (tmp_path / "not_compiled.txt").write_text(left)
+    assert _interpreted.why().startswith(told)
+
+
+def test_info_tells_how_the_engine_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["info"]) == 0
+    how = "compiled" if is_compiled() else f"interpreted: {_interpreted.why()}"
+    assert f"\nengine    {how}\n" in capsys.readouterr().out
