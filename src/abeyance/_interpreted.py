@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
 _REASON = Path(__file__).with_name("not_compiled.txt")  # left by the build where it could not compile: _compilation.py
+_warned = False
 
 
 class _SourceFinder:
@@ -46,3 +48,18 @@ def why() -> str:
     except OSError:
         reason = "it was installed without being compiled"
     return f"{reason}; with a C compiler and Python's headers (apt install gcc python3-dev) install abeyance anew"
+
+
+def warn_once(what: str, stacklevel: int) -> None:
+    """Warn that `what`, whose purpose is speed, runs interpreted: once in a process, and not where that was asked for.
+
+    For where `engine.is_compiled()` is False; `stacklevel` as seen from the caller.
+    """
+    global _warned
+    if not _warned and not os.environ.get("ABEYANCE_PURE"):
+        _warned = True
+        warnings.warn(
+            f"{what} runs interpreted, so it is slower than asyncio's own loop, and not faster: {why()}",
+            RuntimeWarning,
+            stacklevel=stacklevel + 1,
+        )

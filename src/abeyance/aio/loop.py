@@ -19,7 +19,9 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Unpack
 
+from abeyance import _interpreted
 from abeyance.aio.schedule import Schedule
+from abeyance.engine import is_compiled
 from abeyance.signature import CLASS_SIGNATURE
 from abeyance.timer.base import Ts
 
@@ -199,7 +201,9 @@ class EventLoop(WheelTimers, asyncio.SelectorEventLoop):
         def time(self) -> float: ...  # noqa: D102
 
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
-        """On `selector`, by default the best that the machine has."""
+        """On `selector`, by default the best that the machine has. Warns, once, where it runs interpreted."""
+        if not is_compiled():
+            _interpreted.warn_once("abeyance.aio.EventLoop", stacklevel=2)
         super().__init__(selector)
 
 

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from abeyance import _interpreted
 from abeyance.aio.loop import EventLoop
+from abeyance.engine import is_compiled
 
 T = TypeVar("T")
 
@@ -41,5 +43,7 @@ def run(
     if asyncio._get_running_loop() is not None:
         main.close()
         raise RuntimeError("aio.run() cannot be called from a running event loop: await the coroutine instead")
+    if not is_compiled():
+        _interpreted.warn_once("abeyance.aio.run", stacklevel=2)
     with asyncio.Runner(debug=debug, loop_factory=loop_factory) as runner:
         return runner.run(main)

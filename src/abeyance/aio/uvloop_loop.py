@@ -17,8 +17,10 @@ from typing import Any, Unpack
 
 import uvloop
 
+from abeyance import _interpreted
 from abeyance.aio.loop import run_timed
 from abeyance.aio.schedule import Schedule
+from abeyance.engine import is_compiled
 from abeyance.timer.base import Ts
 
 _MILLISECONDS = 1000.0  # in a second
@@ -29,6 +31,9 @@ class UvloopEventLoop(uvloop.Loop):
     """`uvloop.Loop` with `call_later` and `call_at`, and what rests on them, on the hierarchical wheel."""
 
     def __init__(self) -> None:
+        """Warn, once in a process, where it is interpreted."""
+        if not is_compiled():
+            _interpreted.warn_once("abeyance.aio.UvloopEventLoop", stacklevel=2)
         super().__init__()
         self._schedule = Schedule()
         self._due: deque[Any] = deque()  # handed out and not yet called

@@ -36,7 +36,7 @@ def run_virtual(
         if asyncio._get_running_loop() is not None:
             raise RuntimeError("run_virtual makes a loop of its own; inside of one use `async with virtual_time()`")
         clock = VirtualClock() if clock is None else clock
-        with asyncio.Runner(debug=debug, loop_factory=loop_factory or EventLoop) as runner:
+        with asyncio.Runner(debug=debug, loop_factory=loop_factory or _new_loop) as runner:
             mount = Mount(runner.get_loop(), clock, fresh=True)
             try:
                 return runner.run(_held(clock, main))
@@ -51,6 +51,13 @@ def run_virtual(
                 mount.take_off()
     finally:
         main.close()  # in case it never began
+
+
+def _new_loop() -> EventLoop:
+    """An EventLoop without its warning that it runs interpreted: where time is virtual, its speed is not the point."""
+    loop = EventLoop.__new__(EventLoop)
+    super(EventLoop, loop).__init__()
+    return loop
 
 
 async def _held(clock: VirtualClock, main: Coroutine[Any, Any, T]) -> T:
