@@ -190,7 +190,7 @@ class Broker:
     def _apply(self, state: PartitionState, topic: Topic) -> None:
         partition = self.by_id.get((state.topic_id, state.partition))
         if self.id not in state.replicas:
-            if partition is not None and partition.state.partition_epoch < state.partition_epoch:
+            if partition is not None and partition.state.partition_epoch <= state.partition_epoch:
                 self._forget(partition)
             return
         if partition is None:

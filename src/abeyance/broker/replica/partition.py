@@ -266,10 +266,12 @@ class Partition:
     def _propose_isr(self, isr: tuple[int, ...]) -> None:
         before = self.state
         changed = self.broker.cluster.controller.alter_isr(before, isr)
-        if changed is not None:
-            observer = self.broker.cluster.observer
-            if observer is not None:
-                observer.in_sync_changed(self.broker, before, changed)
+        if changed is None:
+            return
+        observer = self.broker.cluster.observer
+        if observer is not None:
+            observer.in_sync_changed(self.broker, before, changed)
+        if self.broker.id in changed.replicas:
             self.become(changed)
 
     def _watch_lag(self) -> None:
