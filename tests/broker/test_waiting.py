@@ -100,7 +100,7 @@ def test_k2_a_leader_that_loses_its_lead_says_so(kafka: Cluster) -> None:
             partition = kafka.controller.topics[TOPIC].partitions[0]
             kafka.controller.reassign(partition, (2, 3), factor_may_change=True)
 
-        kafka._on_loop(move)
+        kafka.on_loop(move)
         assert produced(wire, number) is ErrorCode.not_leader_or_follower
 
 
@@ -156,7 +156,7 @@ def test_k3_an_error_is_told_at_once(kafka: Cluster) -> None:
     with client(kafka) as reader:
         number = fetch(reader, 0, wait=30.0)
         wait_for(waiting(kafka, "Fetch"))
-        kafka._on_loop(lambda: kafka.controller.delete_topic(kafka.controller.topics[TOPIC]))
+        kafka.on_loop(lambda: kafka.controller.delete_topic(kafka.controller.topics[TOPIC]))
         assert fetched(reader, number)[0].error_code is ErrorCode.unknown_topic_or_partition
 
 
@@ -242,7 +242,7 @@ def test_a_follower_that_was_ahead_is_cut_back(kafka: Cluster) -> None:
         kafka.advance(10.0)
         assert (state(kafka).leader, state(kafka).isr) == (2, (2, 3))
         kafka.gate = None
-        kafka._on_loop(lose_fetches, kafka)
+        kafka.on_loop(lose_fetches, kafka)
         kafka.advance(1.5)
         assert produced(other, produce(other, [b"new"])) is ErrorCode.none
         kafka.resume(1)
