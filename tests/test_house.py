@@ -18,7 +18,6 @@ FLOORS = (
     ("__main__",),
     ("cli",),
     ("lab",),  # the experiments read logs and run on Spark ...
-    ("broker",),
     ("pipeline.commands",),
     ("pipeline",),
     ("pipeline.replayer",),

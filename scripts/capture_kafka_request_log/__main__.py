@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scripts.kafka_cluster import Cluster, ClusterError
+from abeyance.broker.genuine import Cluster, ClusterError
 
 from . import publish, requestlog
 from .scenario import SECONDS, play

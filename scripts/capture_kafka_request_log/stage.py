@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from scripts.kafka_cluster import Cluster, die_with_parent, terminate
+from abeyance.broker.genuine import Cluster, die_with_parent, terminate
 
 from .toolchain import HERE, CaptureError, Toolchain
 

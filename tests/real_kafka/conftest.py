@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-# The cluster is a program at the root of the repository, not part of the package.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 if TYPE_CHECKING:
-    from scripts.kafka_cluster import Cluster
+    from abeyance.broker.genuine import Cluster
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    from scripts.kafka_cluster import Cluster, ClusterError, fetch, free_ports
-
+    from abeyance.broker.genuine import Cluster, ClusterError, fetch, free_ports
     from abeyance.pipeline.sources.connector import ConnectorError, maven_jars
 
     try:

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
-from scripts.kafka_cluster import die_with_parent
 
+from abeyance.broker.genuine import die_with_parent
 from pipeline.resolve_traces import Trace, by_brute_force, some_traces
 from real_kafka.tools import Producer, Record, consume, create_topics
 
 if TYPE_CHECKING:
-    from scripts.kafka_cluster import Cluster
+    from abeyance.broker.genuine import Cluster
 
 PARTITIONS = 3
 TRACES = 200

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import NamedTuple
 
-from scripts.kafka_cluster import Cluster, die_with_parent
+from abeyance.broker.genuine import Cluster, die_with_parent
 
 _SMALL = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _NONE = "~none~"

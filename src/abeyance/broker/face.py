@@ -61,7 +61,7 @@ class Face:
         Raises AbeyanceError where there is one of that name, where a setting is wrong, or with too few brokers.
         """
         wanted = min(3, len(self.brokers)) if replicas is None else replicas
-        given = {key: _text(value) for key, value in (config or {}).items()}
+        given = {key: setting_text(value) for key, value in (config or {}).items()}
 
         def create() -> None:
             try:
@@ -336,7 +336,7 @@ class _Awaited(NamedTuple):
     found: Future[list[Waiting]]
 
 
-def _text(value: object) -> str:
+def setting_text(value: object) -> str:
     """A setting's value as Kafka writes it."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from abeyance.broker.log.batch import Batch
 from abeyance.broker.log.compression import decompress
 from abeyance.broker.log.log import Log
 from abeyance.broker.log.records import Record, decode
@@ -16,10 +17,15 @@ def decoded(log: Log, up_to: int) -> Iterator[Record]:
     if log.start_offset >= up_to:
         return
     for batch in log.read_batches(log.start_offset, _ALL, up_to, min_one=True):
-        if batch.is_control:
-            continue
-        records = decompress(batch.compression, batch.records)
-        for record in decode(records, batch.record_count, batch.base_offset, batch.base_timestamp):
+        for record in decoded_batch(batch):
             if log.start_offset <= record.offset < up_to:
-                appended = batch.timestamp_is_append_time
-                yield record._replace(timestamp=batch.max_timestamp) if appended else record
+                yield record
+
+
+def decoded_batch(batch: Batch) -> Iterator[Record]:
+    """Yield the records of one batch; none of a control batch."""
+    if batch.is_control:
+        return
+    records = decompress(batch.compression, batch.records)
+    for record in decode(records, batch.record_count, batch.base_offset, batch.base_timestamp):
+        yield record._replace(timestamp=batch.max_timestamp) if batch.timestamp_is_append_time else record

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .distribution import HERE, ClusterError, Kafka, die_with_parent
+from abeyance.broker.genuine.distribution import HERE, ClusterError, Kafka, die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -147,8 +147,14 @@ class Cluster:
         assert node.process is not None
         node.process.wait()
 
+    def stop_one(self, number: int) -> None:
+        """Stop a broker as one that is asked to: it hands over what it leads first."""
+        process = self.nodes[number].process
+        if process is not None:
+            terminate(process, seconds=30.0)
+
     def restart(self, number: int) -> None:
-        """Start a broker that was killed, on what it has on its disk; return when it serves."""
+        """Start a broker that was killed or stopped, on what it has on its disk; return when it serves."""
         node = self.nodes[number]
         (node.logs / "server.log").rename(node.logs / f"server.log.{time.monotonic_ns()}")
         self._launch(node)

@@ -1,0 +1,1 @@
+"""A small order service, and its tests: see docs/broker.md."""

@@ -1,0 +1,109 @@
+"""The pytest plugin for programs that speak Kafka: the fixture `kafka`, its marker, and `--kafka=genuine`.
+
+    @pytest.mark.kafka(brokers=3, clock="held", **{"min.insync.replicas": 2})
+    def test_orders(kafka): ...
+
+The fixture is an `abeyance.broker.Cluster` of this test's own. `--kafka=genuine` runs the same tests against three
+brokers of Apache Kafka; a test that needs what only ours can do is skipped, and says what.
+
+Like `pytest_abeyance` this is loaded by every pytest run in whose environment abeyance is installed. So it imports
+nothing of abeyance before a test asks for the fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from abeyance.broker import Cluster
+    from abeyance.broker.genuine.kafka import GenuineKafka
+
+_MARKER = (
+    "kafka(brokers=1, clock='real', **settings): the cluster of the fixture `kafka`; settings are Kafka's own, "
+    "with dots or with underscores (min_insync_replicas=2)"
+)
+_CHOICES = ("abeyance", "genuine")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--kafka`."""
+    parser.getgroup("abeyance").addoption(
+        "--kafka",
+        choices=_CHOICES,
+        default="abeyance",
+        help="what the fixture `kafka` is: abeyance.broker (default), or three brokers of Apache Kafka by Maven",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line("markers", _MARKER)
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say so when the tests run against genuine Kafka."""
+    return "kafka: three brokers of Apache Kafka" if config.getoption("--kafka") == "genuine" else None
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A Kafka cluster of this test's own, as its marker `kafka` describes it."""
+    options = _options(request.node)
+    if request.config.getoption("--kafka") == "genuine":
+        yield from _genuine(request, options)
+        return
+    from abeyance.broker import Cluster
+    from abeyance.errors import AbeyanceError
+
+    try:
+        cluster = Cluster(**options)
+    except (TypeError, ValueError, AbeyanceError) as error:
+        pytest.fail(f"@pytest.mark.kafka: {error}", pytrace=False)
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def _genuine_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GenuineKafka]:
+    """Three brokers of Apache Kafka, for all tests of the session."""
+    from abeyance.broker.genuine import ClusterError
+    from abeyance.broker.genuine.kafka import GenuineKafka
+
+    try:
+        kafka = GenuineKafka(tmp_path_factory.mktemp("kafka"), pytest.skip)
+    except ClusterError as error:
+        pytest.fail(f"--kafka=genuine: {error}", pytrace=False)
+    with kafka:
+        yield kafka
+
+
+def _genuine(request: pytest.FixtureRequest, options: dict[str, Any]) -> Iterator[Any]:
+    if options.get("clock", "real") != "real":
+        pytest.skip('--kafka=genuine: only abeyance.broker has clock="held"')
+    if options.get("settings"):
+        pytest.skip("--kafka=genuine: the brokers' settings are fixed; only abeyance.broker takes those of a test")
+    brokers = options.get("brokers", 1)
+    if brokers > 3:
+        pytest.skip(f"--kafka=genuine: there are three brokers, this test wants {brokers}")
+    genuine: GenuineKafka = request.getfixturevalue("_genuine_kafka")
+    try:
+        yield genuine
+    finally:
+        genuine.tidy_up()
+
+
+def _options(item: pytest.Item) -> dict[str, Any]:
+    """What the marker asks for, as `Cluster` takes it."""
+    marker = item.get_closest_marker("kafka")
+    if marker is None:
+        return {}
+    if marker.args:
+        pytest.fail(f"@pytest.mark.kafka takes named options only, not {marker.args}", pytrace=False)
+    options = {name: value for name, value in marker.kwargs.items() if name in ("brokers", "clock")}
+    settings = {
+        name.replace("_", "."): value for name, value in marker.kwargs.items() if name not in ("brokers", "clock")
+    }
+    return {**options, "settings": settings} if settings else options

@@ -1,0 +1,84 @@
+"""The fixture `kafka`, its marker, and `--kafka=genuine` where there is no genuine Kafka to be had."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ALONE = ("-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:anyio", "-p", "no:xdist")
+PLUGINS = ("pytest_abeyance", "pytest_abeyance_kafka")
+
+
+def run(folder: Path, code: str, *options: str, path: str | None = None) -> str:
+    (folder / "test_it.py").write_text(code)
+    plugins = [part for name in PLUGINS for part in ("-p", name)]
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", *ALONE, *plugins, *options, str(folder)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    if path is not None:
+        environment["PATH"] = path
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder, timeout=120)
+    return ran.stdout + ran.stderr
+
+
+def test_a_test_gets_the_cluster_that_its_marker_describes(tmp_path: Path) -> None:
+    code = """
+import pytest
+
+def test_plain(kafka):
+    assert len(kafka.brokers) == 1
+
+@pytest.mark.kafka(brokers=3, clock="held", min_insync_replicas=2, **{"replica.lag.time.max.ms": 5000})
+def test_marked(kafka):
+    assert len(kafka.brokers) == 3
+    assert kafka.clock.held
+    assert kafka.settings["min.insync.replicas"] == 2
+    assert kafka.settings["replica.lag.time.max.ms"] == 5000
+    assert kafka.topics() == []
+"""
+    assert "2 passed" in run(tmp_path, code, "-W", "error")
+
+
+@pytest.mark.parametrize(
+    ("marker", "said"),
+    [
+        ("min_insync_replica=2", "min.insync.replicas"),
+        ("3", "takes named options only"),
+        ('clock="stopped"', 'clock must be "real" or "held"'),
+    ],
+)
+def test_a_mistake_in_the_marker_fails_the_test_with_one_line(marker: str, said: str, tmp_path: Path) -> None:
+    code = f"import pytest\n\n@pytest.mark.kafka({marker})\ndef test_it(kafka): pass\n"
+    found = run(tmp_path, code)
+    assert "1 error" in found
+    assert said in found
+    assert "Traceback" not in found
+
+
+def test_genuine_kafka_skips_what_only_ours_can_do_and_fails_where_there_is_none(tmp_path: Path) -> None:
+    code = """
+import pytest
+
+@pytest.mark.kafka(clock="held")
+def test_held(kafka): pass
+
+@pytest.mark.kafka(min_insync_replicas=2)
+def test_settings(kafka): pass
+
+def test_plain(kafka): pass
+"""
+    found = run(tmp_path, code, "--kafka=genuine", path="/nonexistent")
+    assert "2 skipped, 1 error" in found
+    assert 'only abeyance.broker has clock="held"' in found
+    assert "Kafka needs Java 17 or newer and Maven" in found
+
+
+def test_the_plugin_imports_nothing_of_abeyance() -> None:
+    code = (
+        "import sys, pytest; before = set(sys.modules); import pytest_abeyance_kafka; print(set(sys.modules) - before)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded == "{'pytest_abeyance_kafka'}\n"
