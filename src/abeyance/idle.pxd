@@ -34,12 +34,13 @@ cdef class IdleDetector:
     cdef int _bits
     cdef int[::1] _first
 
-    @cython.locals(hashed=cython.longlong, deadline=cython.longlong, number=cython.longlong, slot=cython.int, closed=cython.bint)
+    @cython.locals(hashed=cython.longlong, deadline=cython.longlong, number=cython.longlong, slot=cython.int, refused=cython.bint, closed=cython.bint)
     cpdef object seen(self, object peer)
     @cython.locals(hashed=cython.longlong, slot=cython.int, alarm=TimerTask)
     cpdef bint forget(self, object peer) except -1
     @cython.locals(hashed=cython.longlong, now=cython.longlong, slot=cython.int)
     cpdef object idle_for(self, object peer)
+    cdef bint _is_made(self) except -1
     @cython.locals(closed=cython.bint, bucket=cython.int, drained=list, alarm=TimerTask)
     cpdef list close(self)
 

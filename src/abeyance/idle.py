@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """Idle time-outs: who has been silent for too long? Each packet says `seen`; silence says `on_idle`, once.
 
 The idea
@@ -32,14 +33,24 @@ from array import array
 from collections.abc import Callable, Hashable
 from datetime import timedelta
 from types import GenericAlias, TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+try:
+    import cython
+except ImportError:
+    from abeyance.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyance.timer.callbacks import is_coroutine
+else:
+    from cython.cimports.abeyance.timer.callbacks import is_coroutine
 
 from abeyance.engine import MAX_TIME
 from abeyance.engine.slab import grown, pause_collection, resume_collection
 from abeyance.engine.wheel import TimingWheel
 from abeyance.mutex import LOCKED, mutex
 from abeyance.signature import CLASS_SIGNATURE
-from abeyance.timer.base import Timer, TimerClosedError
+from abeyance.timer.base import Timer, TimerClosedError, check_callback, refuse_coroutine
 from abeyance.timer.system import SystemTimer
 from abeyance.timer.task import TimerTask
 from abeyance.timer.units import to_nanoseconds, to_seconds
@@ -95,12 +106,9 @@ class IdleDetector:
         Raises ValueError for a time-out that is not positive or that never ends, and TypeError for an `on_idle` that
         cannot be called, or is a coroutine function, which the timer would call and nobody would await.
         """
-        from inspect import iscoroutinefunction  # here, for it would take a tenth of the time to import the package
-
-        if not callable(on_idle):
-            raise TypeError(f"on_idle must be callable, not {on_idle!r}")
-        if iscoroutinefunction(on_idle):
-            raise TypeError(f"on_idle must be a plain function, not {on_idle!r}: let it start a task that awaits")
+        if self._is_made():
+            raise TypeError(f"{self!r}: its __init__ has been called before")
+        check_callback(on_idle, "on_idle")
         if timer is not None and not isinstance(timer, Timer):
             raise TypeError(f"timer must be a SystemTimer, ManualTimer or aio.Timer, not {timer!r}")
         timeout_ns = to_nanoseconds(timeout, "timeout")
@@ -132,10 +140,11 @@ class IdleDetector:
         hashed = hash(peer)
         deadline = self._timer._now() + self._timeout
         number = 0
+        refused = not self._timer._accepts()
         self._enter()
         try:
             slot = self._find(peer, hashed)
-            closed = self._closed or self._timer._closed
+            closed = refused or self._closed or self._timer._closed
             if not closed:
                 if slot < 0:
                     self._watch(peer, hashed, deadline)
@@ -146,7 +155,9 @@ class IdleDetector:
         finally:
             self._leave()
         if closed:
-            raise TimerClosedError(f"{self!r} is closed, or its timer is, and cannot watch {peer!r}; make a new one")
+            raise TimerClosedError(
+                f"{self!r} is closed, or its timer or event loop is, and cannot watch {peer!r}; make a new one"
+            )
         if number:
             try:
                 self._set_alarm(number, deadline)
@@ -204,6 +215,8 @@ class IdleDetector:
         `on_idle` is not called for them. Refuses `seen` after it. A second call returns an empty list. The timer
         stays open if it was given; close the detector before it, for a timer closed under it calls nobody.
         """
+        if not self._is_made():
+            raise TypeError(f"{type(self).__name__}: its __init__ must call super().__init__() before it is used")
         self._enter()
         try:
             closed, self._closed = self._closed, True
@@ -260,6 +273,13 @@ class IdleDetector:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be copied or pickled: two could not share those it watches")
+
+    def _is_made(self) -> bool:
+        """Whether `__init__` has been called."""
+        return self._wheel is not None if cython.compiled else hasattr(self, "_wheel")
+
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{len(self)} watched"
         return f"<IdleDetector of {self.timeout:g}s, {state}>"
@@ -282,7 +302,9 @@ class IdleDetector:
                 if peer is _NOBODY:
                     break
                 try:
-                    self._on_idle(peer)
+                    result = self._on_idle(peer)
+                    if is_coroutine(result):
+                        refuse_coroutine(result)
                 except self._timer._caught as error:
                     self._timer._report(error, self._on_idle)
                 peer = None  # not to be kept alive while the next is looked for

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from abeyance import aio
 from aio.loops import OURS, LoopFactory, run
 
 
@@ -388,3 +389,24 @@ def test_another_thread_wakes_a_loop_that_waits_for_a_timer(factory: LoopFactory
         return time.monotonic() - began
 
     assert run(main(), factory) < 15
+
+
+def test_t6_a_deadline_that_was_past_when_added_runs_before_one_of_a_later_tick() -> None:
+    """A tick is 2**-20 s. One whose tick has begun, and whose deadline has not come, waits aside for it."""
+    tick = 2.0**-20
+    now = [1000.0]
+    loop = aio.EventLoop()
+    loop.time = lambda: now[0]  # type: ignore[method-assign]
+    ran: list[str] = []
+
+    def late_in_the_turn() -> None:
+        now[0] = 1000.0 + 0.75 * tick
+        loop.call_at(1000.0 - 5 * tick, ran.append, "past")
+        loop.call_at(1000.0 + 0.25 * tick, ran.append, "same tick")
+        loop.call_soon(loop.call_soon, loop.stop)
+
+    loop.call_at(1000.0 + 0.5 * tick, ran.append, "near")
+    loop.call_at(1000.0, late_in_the_turn)
+    loop.run_forever()
+    loop.close()
+    assert ran == ["past", "near", "same tick"]

@@ -231,7 +231,7 @@ def test_bad_arguments_are_named_and_leave_nothing() -> None:
             (TypeError, r"pass \['key'\]", "key", None, 1),
             (ValueError, "at least one key", [], None, 1),
             (TypeError, "unhashable", [[]], None, 1),
-            (TypeError, "until must be a function", ["k"], True, 1),
+            (TypeError, "until must be callable, not True", ["k"], True, 1),
             (ValueError, "hundred years", ["k"], None, float("inf")),
             (TypeError, "timeout must be seconds", ["k"], None, "1"),
         ]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from abeyance import IdleDetector, IdleStats, ManualTimer, SystemTimer, TimerClosedError
+from abeyance import IdleDetector, IdleStats, ManualTimer, SystemTimer, TimerClosedError, aio
 from timer.guard import threads_named, wait_until
 
 
@@ -455,3 +455,14 @@ def test_on_a_system_timer_it_goes_on_though_nobody_refers_to_it() -> None:
         IdleDetector(0.02, told.append, timer).seen("a")
         gc.collect()
         wait_until(lambda: told == ["a"])
+
+
+def test_t9_a_detector_on_a_loop_that_was_closed_accepts_nobody() -> None:
+    loop = asyncio.new_event_loop()
+    detector = IdleDetector(30, print, aio.Timer(loop))
+    detector.seen("before")
+    loop.close()
+    for peer in ("before", "after"):
+        with pytest.raises(TimerClosedError, match="its timer or event loop is"):
+            detector.seen(peer)
+    assert detector.close() == ["before"]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import gc
 import logging
 import math
+import sched
 import threading
+import tracemalloc
 import weakref
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -308,3 +311,61 @@ def test_an_operation_whose_arguments_were_refused_is_not_initialised(purgatory:
         purgatory.try_complete_else_watch(wait, ["k"])
     DelayedOperation.__init__(wait, 5.0)
     assert wait.timeout == 5.0
+
+
+def test_one_that_was_completed_before_its_submission_leaves_no_watch_behind_and_is_counted_p4() -> None:
+    purgatory: Purgatory[Wait] = Purgatory("p", ManualTimer())
+
+    def submit(count: int) -> None:
+        for number in range(count):
+            wait = Wait()
+            assert wait.force_complete()
+            assert purgatory.try_complete_else_watch(wait, [number, "hot", 3, 4.5])
+            assert wait.calls == ["complete"], "not tried, for it has ended"
+            with pytest.raises(OperationReusedError):
+                purgatory.try_complete_else_watch(wait, ["k"])
+
+    submit(100)
+    tracemalloc.start()
+    submit(2900)
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 100_000, "bytes; its watches would take four times as many"
+    assert purgatory.stats().completed == 3000
+    assert purgatory.watched == purgatory.delayed == 0
+    purgatory._check()
+
+
+def test_a_timer_of_somebody_elses_that_cannot_cancel_what_has_run_costs_no_hook_p3() -> None:
+    """As `sched` does: `cancel` of an event that is not in its queue raises ValueError."""
+    clock = [0.0]
+    scheduler = sched.scheduler(lambda: clock[0], lambda delay: clock.__setitem__(0, clock[0] + delay))
+
+    class Event:
+        def __init__(self, event: sched.Event) -> None:
+            self.event = event
+
+        def cancel(self) -> bool:
+            scheduler.cancel(self.event)
+            return True
+
+    class Scheduler:
+        def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Event:
+            return Event(scheduler.enter(delay, 0, callback, args))
+
+    reported: list[str] = []
+    purgatory: Purgatory[Wait] = Purgatory("p", Scheduler(), on_error=lambda error, _: reported.append(repr(error)))
+    expires, completes, stolen = Wait(1), Wait(2), Wait(3)
+    for wait in (expires, completes, stolen):
+        purgatory.try_complete_else_watch(wait, ["k"])
+    assert completes.force_complete()
+    assert len(scheduler.queue) == 2
+    scheduler.cancel(scheduler.queue[1])  # behind the purgatory's back
+    assert stolen.force_complete()
+    scheduler.run()
+    assert expires.ends == ["complete", "expire"]
+    assert completes.ends == stolen.ends == ["complete"]
+    assert len(reported) == 1, "of the one that was stopped behind its back; none of what has run is cancelled"
+    assert "ValueError" in reported[0]
+    assert purgatory.stats().errors == 1
+    assert purgatory.delayed == 0

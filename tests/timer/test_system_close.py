@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -159,3 +161,27 @@ def test_t9_a_with_block_closes_even_when_it_is_left_by_an_error() -> None:
         _ = 1 / 0
     assert timer.closed
     assert threads_named("scoped-timer") == []
+
+
+SHUTTING_DOWN = """
+import abeyance, threading
+
+class Owner:
+    def __init__(self):
+        self.itself = self
+        self.timer = abeyance.SystemTimer("owned")
+        running = threading.Event()
+        self.timer.call_later(0, running.set)
+        self.timer.call_later(3600, int)
+        assert running.wait(30)
+
+    def __del__(self):
+        print(len(self.timer.close()), self.timer.closed, flush=True)
+
+owner = Owner()
+"""
+
+
+def test_close_in_a_finaliser_at_the_interpreters_end_returns() -> None:
+    ran = subprocess.run([sys.executable, "-c", SHUTTING_DOWN], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("1 True\n", "", 0)

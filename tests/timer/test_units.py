@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyance import ManualTimer
+from abeyance import DelayedOperation, IdleDetector, ManualTimer
+from abeyance.aio import Purgatory, run_virtual, virtual_time
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
 
 
@@ -28,7 +31,6 @@ from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
         (0.6e-9, 1),
         (-1.5, -1_500_000_000),
         (0.1 + 0.2, 300_000_000),
-        (True, 10**9),
         (Decimal("0.25"), 250_000_000),
         (Fraction(1, 4), 250_000_000),
         (np.float64(0.25), 250_000_000),
@@ -102,3 +104,43 @@ def test_a_float_of_seconds_comes_back_as_the_same_nanosecond(nanoseconds: int) 
 def test_a_tick_must_be_a_nanosecond_or_more_and_finite(bad: float) -> None:
     with pytest.raises(ValueError, match=r"tick must be at least a nanosecond"):
         ManualTimer(tick=bad)
+
+
+@pytest.mark.parametrize("take", ["timer", "detector", "operation", "virtual time", "aio purgatory"])
+def test_what_is_a_time_is_the_same_everywhere(take: str) -> None:
+    def taken(time: Any) -> float:
+        if take == "timer":
+            return ManualTimer().call_later(time, int).deadline
+        if take == "detector":
+            return IdleDetector(time, print, ManualTimer()).timeout
+        if take == "operation":
+            return DelayedOperation(time).timeout
+        if take == "virtual time":
+            return virtual_time(limit=time)._limit
+
+        async def wait() -> float:
+            began = asyncio.get_running_loop().time()
+            assert not await Purgatory("p").wait(["k"], timeout=time)
+            return asyncio.get_running_loop().time() - began
+
+        return run_virtual(wait())
+
+    for time in (1.5, Decimal("1.5"), Fraction(3, 2), np.float32(1.5), timedelta(seconds=1.5)):
+        assert taken(time) == 1.5
+    for mistake in (True, "1.5", None, 1.5j):
+        with pytest.raises(TypeError, match=r"must be seconds \(a number or a timedelta\), not "):
+            taken(mistake)
+
+
+def test_t1_nanoseconds_of_a_timedelta_that_has_them_are_kept() -> None:
+    pandas = pytest.importorskip("pandas")
+    assert to_nanoseconds(pandas.Timedelta(-1, "ns"), "delay") == -1
+    assert to_nanoseconds(pandas.Timedelta(365, "D") + pandas.Timedelta(1, "ns"), "delay") == 365 * 86_400 * 10**9 + 1
+    assert DelayedOperation(pandas.Timedelta(1500, "ns")).timeout == 1500e-9
+    timer = ManualTimer()
+    ran: list[float] = []
+    timer.call_later(pandas.Timedelta(1500, "ns"), lambda: ran.append(timer.time()))
+    timer.advance(1499e-9)
+    assert ran == []
+    timer.advance(1e-9)
+    assert ran == [1500e-9]

@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """What `loop.call_later` and `loop.call_at` return: asyncio's TimerHandle, with the wheel behind it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """asyncio's selector loop with its timers on the wheel.
 
 `call_later` and `call_at`, and with them `asyncio.timeout`, `wait_for` and `sleep`, go to a `Schedule` in place of

@@ -28,6 +28,7 @@ from abeyance import purgatory as threads
 from abeyance.aio.timer import Timer
 from abeyance.purgatory import DelayedOperation, PurgatoryClosedError, PurgatoryStats
 from abeyance.timer import Timer as AnyTimer
+from abeyance.timer.base import check_callback
 
 
 class Outcome(StrEnum):
@@ -109,6 +110,8 @@ class Purgatory:
 
     def __init__(self, name: str, timer: AnyTimer | None = None) -> None:
         """`timer` is an `aio.Timer`, a `SystemTimer`, or in tests a `ManualTimer`; it serves any number of these."""
+        if not isinstance(name, str):
+            raise TypeError(f'a purgatory is made with a name, Purgatory("produce"); not {name!r}')
         if timer is not None and not isinstance(timer, AnyTimer):
             raise TypeError(f"timer must be an aio.Timer, SystemTimer or ManualTimer, not {timer!r}")
         self._name = name
@@ -132,8 +135,8 @@ class Purgatory:
         Raises PurgatoryClosedError after `close`, or when `close("cancel")` ends it; RuntimeError in another loop
         than before; ValueError without keys, or where the time-out never ends; TypeError for a str as `keys`.
         """
-        if until is not None and not callable(until):
-            raise TypeError(f"until must be a function without arguments, not {until!r}")
+        if until is not None:
+            check_callback(until, "until")
         waits = self._settle_in(asyncio.get_running_loop())
         wait = _Wait(timeout, until, waits)
         try:
@@ -216,6 +219,9 @@ class Purgatory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be copied or pickled: two could not share its waits")
 
     def __repr__(self) -> str:
         return f"<aio.Purgatory {self._name!r}, {'closed' if self._closed else f'{len(self)} waiting'}>"

@@ -35,5 +35,6 @@ cdef class Schedule:
     @cython.locals(now=cython.double, tick=cython.longlong, left=cython.int)
     cpdef object collect(self, object ready)
     cdef object _take(self, TimerHandle handle, double now, object ready)
+    cdef object _take_near(self, long long tick, double now, object ready)
     @cython.locals(ticks=cython.double)
     cdef long long _tick_of(self, double seconds) except *

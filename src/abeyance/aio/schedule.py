@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """The pending timers of one event loop: a wheel of handles, and the clock that it follows.
 
 A tick is 2**-20 s, about a microsecond. A float times a power of two loses nothing, so what is due is decided exactly,
@@ -137,8 +138,6 @@ class Schedule:
         if tick < self._reached:  # the clock went back
             self._file_anew(tick)
         self._reached = tick
-        while self._near and self._near[0][0] <= now:
-            ready.append(heappop(self._near)[2])
         left = _TURN
         while left > 0:
             handed: list[Any] = self._wheel.advance(self._on_wheel(tick), left)
@@ -146,15 +145,25 @@ class Schedule:
                 self._take(handle, now, ready)
             left -= len(handed)
             upcoming = self._wheel.next_expiration()
-            if upcoming is None or upcoming > self._on_wheel(tick) or self.now() - now > _SLICE:
+            if upcoming is None or upcoming > self._on_wheel(tick):
+                self._take_near(tick, now, ready)
+                return
+            if self.now() - now > _SLICE:
                 return
 
     def _take(self, handle: TimerHandle, now: float, ready: deque[Any]) -> None:
         if handle._when <= now:
+            if self._near:  # a deadline that was past when it was added may be of an earlier tick than theirs (T6)
+                self._take_near(self._tick_of(handle._when), now, ready)
             ready.append(handle)
         else:
             heappush(self._near, (handle._when, self._order, handle))
             self._order += 1
+
+    def _take_near(self, tick: int, now: float, ready: deque[Any]) -> None:
+        """Those near that are due, up to a tick."""
+        while self._near and self._near[0][0] <= now and self._tick_of(self._near[0][0]) <= tick:
+            ready.append(heappop(self._near)[2])
 
     def pending(self) -> list[TimerHandle]:
         """All that have neither been handed out nor cancelled, by deadline. O(n log n), for those who look inside."""

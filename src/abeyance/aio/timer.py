@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """The wheel on a running asyncio loop, any loop: for libraries that do not own it.
 
 Ground rules, on top of those of timer/base.py
@@ -28,8 +29,6 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from datetime import timedelta
 from functools import partial
-from inspect import iscoroutinefunction
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Unpack
 
 try:
@@ -38,12 +37,26 @@ except ImportError:
     from abeyance.engine import uncompiled as cython
 
 if TYPE_CHECKING or not cython.compiled:
+    from abeyance.timer.callbacks import is_async, is_coroutine
     from abeyance.timer.clock import monotonic_ns
 else:
+    from cython.cimports.abeyance.timer.callbacks import is_async, is_coroutine
     from cython.cimports.abeyance.timer.clock import monotonic_ns
 
 from abeyance.reporting import attempt, shown
-from abeyance.timer.base import Callback, ErrorHandler, PendingTask, TimerClosedError, Ts, _unpack, enter, leave
+from abeyance.timer.base import (
+    Callback,
+    ErrorHandler,
+    PendingTask,
+    TimerClosedError,
+    Ts,
+    _unpack,
+    check_callback,
+    enter,
+    leave,
+    refuse_callback,
+    refuse_coroutine,
+)
 from abeyance.timer.base import Timer as _Timer
 from abeyance.timer.task import TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
@@ -99,6 +112,8 @@ class Timer(_Timer):
                 loop = asyncio.get_running_loop()
             except RuntimeError:
                 raise RuntimeError("no event loop runs: make the Timer inside a coroutine, or pass loop=") from None
+        elif not isinstance(loop, asyncio.AbstractEventLoop):
+            raise TypeError(f"loop must be an asyncio event loop, not {loop!r}")
         super().__init__(tick, wheel_size, to_nanoseconds(loop.time(), "loop.time()"), on_error)
         self._loop: asyncio.AbstractEventLoop = loop
         self._lags = _has_uvloops_clock(loop)
@@ -122,8 +137,7 @@ class Timer(_Timer):
         """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
 
         As `abeyance.Timer.call_later`, and as the loop's own: `context` is what it runs in, by default a copy of the
-        present one. Raises TypeError for a coroutine function in debug mode; without it, a callback that returns a
-        coroutine is reported as an error when it has run, for nobody would await that.
+        present one.
         """
         self._check_callback(callback)
         run = copy_context().run if context is None else context.run
@@ -163,6 +177,9 @@ class Timer(_Timer):
 
     def _now(self) -> int:
         return time.monotonic_ns() if self._lags else self._due_by()
+
+    def _accepts(self) -> bool:
+        return not self._closed and not self._loop.is_closed()
 
     def _due_by(self) -> int:
         """The loop's clock, in nanoseconds."""
@@ -225,9 +242,8 @@ class Timer(_Timer):
         callback, args = _unpack(item)
         try:
             result = callback(*args)
-            if type(result) is CoroutineType:
-                result.close()  # nobody awaits it, and Python need not say so besides
-                raise TypeError("the callback returned a coroutine: schedule a plain function that makes a task of it")
+            if is_coroutine(result):
+                refuse_coroutine(result)
         except (SystemExit, KeyboardInterrupt):  # these end the loop, as out of its own callbacks
             raise
         except BaseException as error:  # noqa: BLE001  reported
@@ -314,10 +330,10 @@ class Timer(_Timer):
             handle.cancel()
 
     def _check_callback(self, callback: Callback) -> None:
-        if not callable(callback):
-            raise TypeError(f"callback must be callable, not {callback!r}")
-        if self._debug and iscoroutinefunction(callback):
-            raise TypeError(f"callback must be a plain function, not {callback!r}: let it make a task")
+        if self._debug:
+            check_callback(callback, "callback")
+        elif not callable(callback) or is_async(callback):
+            refuse_callback(callback, "callback")
 
     def _check_thread(self) -> None:
         """Refuse another thread while the loop runs in its own."""

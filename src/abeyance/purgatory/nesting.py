@@ -66,6 +66,8 @@ def begin(operation: Locked, lock: ReentrantLock | None) -> None:
             lock = threading.RLock()
     elif isinstance(lock, _PLAIN_LOCK):
         raise TypeError("an operation's lock must be reentrant: pass a threading.RLock, not a threading.Lock")
+    elif not (callable(getattr(lock, "acquire", None)) and callable(getattr(lock, "release", None))):
+        raise TypeError(f"lock must be a threading.RLock, or have its acquire() and release(), not {lock!r}")
     operation._dop_held = 0
     operation._dop_owner = 0
     operation._dop_lock = lock

@@ -4,6 +4,9 @@ from abeyance.purgatory.nesting cimport Locked, begin, enter_at_any_depth, leave
 
 cdef int _PENDING
 cdef int _COMPLETED
+cdef int _ADOPTED
+cdef int _HAD_HOME
+cdef int _ENDED_ALONE
 cdef bint _LOCKED
 cdef double _LONGEST
 
@@ -26,12 +29,13 @@ cdef class DelayedOperation(Locked):
     cdef object _dop_task
 
     cdef bint _dop_is_ready(self) except -1
-    cdef Home _dop_adopt(self, Home home, int watches, bint many)
-    cdef Home _dop_move_in(self, Home home, int watches, bint many)
+    cdef int _dop_adopt(self, Home home, int watches, bint many) except -1
+    cdef int _dop_move_in(self, Home home, int watches, bint many) except -1
     cdef bint _dop_end(self, int state, bint trying) except -1
     cdef bint _dop_end_alone(self, int state) except -1
 
 
+cpdef bint refuse_async(object result, DelayedOperation operation, object method) except -1
 @cython.locals(home=Home)
 cpdef object _complete_later(DelayedOperation operation)
 @cython.locals(seconds=cython.double)

@@ -49,9 +49,8 @@ not defended against, as in the standard library; one that comes out of the user
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 try:
     import cython
@@ -63,6 +62,12 @@ from abeyance.purgatory.errors import PurgatoryError
 from abeyance.purgatory.nesting import Locked, begin, defer, enter_at_any_depth, leave, whole_lock
 from abeyance.reporting import log
 from abeyance.signature import CLASS_SIGNATURE
+from abeyance.timer.units import as_float
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyance.timer.callbacks import is_coroutine
+else:
+    from cython.cimports.abeyance.timer.callbacks import is_coroutine
 
 if TYPE_CHECKING:
     from abeyance.purgatory.ports import ReentrantLock, Stoppable
@@ -78,6 +83,14 @@ CANCELLED: Final = 4
 OUTCOMES: Final[tuple[Outcome | None, ...]] = (None, None, "completed", "expired", "cancelled")
 _PENDING = PENDING  # C constants when compiled
 _COMPLETED = COMPLETED
+
+# What becomes of an operation that is submitted.
+ADOPTED: Final = 0
+HAD_HOME: Final = 1  # it was submitted before
+ENDED_ALONE: Final = 2  # it was completed before anybody submitted it
+_ADOPTED = ADOPTED
+_HAD_HOME = HAD_HOME
+_ENDED_ALONE = ENDED_ALONE
 
 LONGEST: Final = 100 * 366 * 86_400.0
 """Seconds: a hundred years, which is as far as timers promise to work (law T2)."""
@@ -182,7 +195,7 @@ class DelayedOperation(Locked):
         try:
             if not self._dop_end(_COMPLETED, self._dop_trying):
                 return False
-            self.on_complete()
+            refuse_async(self.on_complete(), self, "on_complete")  # type: ignore[func-returns-value]
             return True
         finally:
             leave(self)
@@ -223,20 +236,22 @@ class DelayedOperation(Locked):
             return self._dop_state != 0
         return hasattr(self, "_dop_state")
 
-    def _dop_adopt(self, home: Home, watches: int, many: bool) -> Home | None:
-        """Belong to this purgatory from now on. Returns what it belonged to before, if it did: refuse it then."""
+    def _dop_adopt(self, home: Home, watches: int, many: bool) -> int:
+        """Belong to this purgatory from now on: ADOPTED with its watches, or, without: ENDED_ALONE or HAD_HOME."""
         if _LOCKED:
             with _UNSUBMITTED:
                 return self._dop_move_in(home, watches, many)
         return self._dop_move_in(home, watches, many)
 
-    def _dop_move_in(self, home: Home, watches: int, many: bool) -> Home | None:
-        earlier = self._dop_home
-        if earlier is None:
-            self._dop_home = home
-            self._dop_watches = watches
-            self._dop_many = many
-        return earlier
+    def _dop_move_in(self, home: Home, watches: int, many: bool) -> int:
+        if self._dop_home is not None:
+            return _HAD_HOME
+        self._dop_home = home
+        if self._dop_state != _PENDING:
+            return _ENDED_ALONE
+        self._dop_watches = watches
+        self._dop_many = many
+        return _ADOPTED
 
     def _dop_end(self, state: int, trying: bool) -> bool:
         """Pass from pending to `state`, leaving everything; True for the one caller who achieves it."""
@@ -263,7 +278,7 @@ def _complete_later(operation: DelayedOperation) -> None:
     try:
         enter_at_any_depth(operation)  # waits: this thread is in no operation any more
         try:
-            operation.on_complete()
+            refuse_async(operation.on_complete(), operation, "on_complete")  # type: ignore[func-returns-value]
         finally:
             leave(operation)
     except Exception as error:  # noqa: BLE001  reported
@@ -274,16 +289,20 @@ def _complete_later(operation: DelayedOperation) -> None:
             home._report(error, operation)
 
 
+def refuse_async(result: object, operation: DelayedOperation, method: str) -> bool:
+    """Raise TypeError where a method returned a coroutine, which nobody would await."""
+    if is_coroutine(result):
+        coroutine: Any = result
+        coroutine.close()  # and Python need not say so besides
+        raise TypeError(
+            f"{type(operation).__qualname__}.{method} must be a plain function, not async: nobody would await it "
+            "(abeyance.aio.Purgatory is for those who await)"
+        )
+    return True
+
+
 def _seconds(timeout: float | timedelta) -> float:
-    if type(timeout) is float:
-        seconds = timeout
-    else:
-        try:
-            seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout * 1.0)
-        except TypeError:
-            raise TypeError(f"timeout must be seconds (float or timedelta), not {timeout!r}") from None
-        except OverflowError:  # an int beyond every float
-            seconds = math.inf if cast("int", timeout) > 0 else 0.0
+    seconds = timeout if type(timeout) is float else as_float(timeout, "timeout")
     if not seconds <= _LONGEST:  # NaN is not
         raise ValueError(f"timeout must be a number of seconds up to a hundred years, not {timeout!r}")
     return seconds if seconds > 0 else 0.0

@@ -2,7 +2,7 @@
 cimport cython
 from abeyance.purgatory.directory cimport Directory
 from abeyance.purgatory.nesting cimport enter, leave, release, settle
-from abeyance.purgatory.operation cimport DelayedOperation, Home
+from abeyance.purgatory.operation cimport DelayedOperation, Home, refuse_async
 from abeyance.timer.base cimport Timer
 from abeyance.timer.units cimport whole_nanoseconds
 
@@ -10,6 +10,9 @@ cdef int _PENDING
 cdef int _COMPLETED
 cdef int _EXPIRED
 cdef int _CANCELLED
+cdef int _ADOPTED
+cdef int _HAD_HOME
+cdef int _ENDED_ALONE
 cdef bint _LOCKED
 cdef int _ROUNDS
 cdef object _EXPIRE
@@ -28,11 +31,13 @@ cdef class Room(Home):
     cdef long long _cancelled
     cdef long long _errors
 
-    @cython.locals(wanted=DelayedOperation, listed=tuple, watches=cython.int, earlier=Home, errors=list)
+    @cython.locals(wanted=DelayedOperation, listed=tuple, watches=cython.int, adopted=cython.int, closed=cython.bint, errors=list)
     cpdef bint try_complete_else_watch(self, object operation, object keys) except -1
     @cython.locals(operation=DelayedOperation, position=cython.Py_ssize_t, completed=cython.longlong)
     cpdef object check_and_complete(self, object key)
-    cpdef bint _cancel(self, DelayedOperation operation) except -1
+    @cython.locals(wanted=DelayedOperation)
+    cpdef bint _cancel(self, object operation) except -1
+    cdef bint _is_made(self) except -1
     @cython.locals(operation=DelayedOperation, several=list)
     cpdef list _cancel_for_key(self, object key)
     @cython.locals(operation=DelayedOperation)
@@ -48,10 +53,13 @@ cdef class Room(Home):
     cpdef bint _try(self, DelayedOperation operation) except -1
     @cython.locals(done=cython.bint, rounds=cython.int)
     cpdef bint _attempt(self, DelayedOperation operation) except -1
-    @cython.locals(failures=list)
     cpdef bint _expire(self, DelayedOperation operation) except -1
-    @cython.locals(earlier=cython.int, handle=cython.longlong)
+    cpdef bint _expire_early(self, DelayedOperation operation) except -1
+    @cython.locals(failures=list)
+    cdef bint _let_expire(self, DelayedOperation operation, bint fired) except -1
     cdef bint _end(self, DelayedOperation operation, int state, bint trying) except -1
+    @cython.locals(earlier=cython.int, handle=cython.longlong)
+    cdef bint _pass(self, DelayedOperation operation, int state, bint trying, bint fired) except -1
     cpdef object _report(self, object error, DelayedOperation operation)
     @cython.locals(timed=cython.longlong)
     cpdef object _check(self)

@@ -13,20 +13,30 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+try:
+    import cython
+except ImportError:
+    from abeyance.engine import uncompiled as cython
+
 from abeyance.mutex import LOCKED
 from abeyance.purgatory.directory import Directory
 from abeyance.purgatory.errors import OperationReusedError, PurgatoryClosedError
 from abeyance.purgatory.nesting import defer, enter, leave, release, settle
 from abeyance.purgatory.operation import (
+    ADOPTED,
     CANCELLED,
     COMPLETED,
+    ENDED_ALONE,
     EXPIRED,
+    HAD_HOME,
     PENDING,
     DelayedOperation,
     Home,
+    refuse_async,
 )
 from abeyance.reporting import report
 from abeyance.signature import CLASS_SIGNATURE
+from abeyance.timer.base import check_callback
 from abeyance.timer.manual import ManualTimer
 from abeyance.timer.system import SystemTimer
 from abeyance.timer.units import whole_nanoseconds
@@ -38,6 +48,9 @@ _PENDING = PENDING  # C constants when compiled
 _COMPLETED = COMPLETED
 _EXPIRED = EXPIRED
 _CANCELLED = CANCELLED
+_ADOPTED = ADOPTED
+_HAD_HOME = HAD_HOME
+_ENDED_ALONE = ENDED_ALONE
 _LOCKED = LOCKED
 _ROUNDS = 8  # how often a try is repeated because it checked its own key; one that always does would never end
 
@@ -74,16 +87,22 @@ class Room(Home):
     __signature__ = CLASS_SIGNATURE
 
     def __init__(
-        self, name: str, timer: ports.Timer, *, on_error: Callable[[Exception, Any], object] | None = None
+        self, name: str, timer: ports.Timer | None = None, *, on_error: Callable[[Exception, Any], object] | None = None
     ) -> None:
         """`name` is for people; `timer` is any of this package's, or whatever has a `call_later` like theirs.
 
         `on_error(error, operation)` gets what an operation's code raises in nobody's call; else that is logged.
         """
-        if on_error is not None and not callable(on_error):
-            raise TypeError(f"on_error must be callable, not {on_error!r}")
+        if self._is_made():
+            raise TypeError(f"{self!r}: its __init__ has been called before")
+        if not isinstance(name, str):
+            raise TypeError(f'a purgatory is made with a name and a timer, Purgatory("produce", timer); not {name!r}')
+        if isinstance(timer, type) or not callable(getattr(timer, "call_later", None)):
+            raise TypeError(f"timer must be a SystemTimer, or have its call_later(), not {timer!r}")
+        if on_error is not None:
+            check_callback(on_error, "on_error")
         self._name = name
-        self._timer = timer
+        self._timer: Any = timer
         # Our own timers, and no subclass that may have its own idea of `call_later`, are called from C.
         self._quick_timer: Any = timer if type(timer) in (SystemTimer, ManualTimer) else None
         self._on_error = on_error
@@ -125,17 +144,22 @@ class Room(Home):
         if not wanted._dop_is_ready():
             raise TypeError(f"{operation!r}: its __init__ must call super().__init__(timeout) before it is submitted")
         watches = self._directory.prepare(listed)
-        earlier = None
-        if self._directory.closed or (earlier := wanted._dop_adopt(self, watches, len(listed) > 1)) is not None:
+        closed = self._directory.closed
+        adopted = _HAD_HOME if closed else wanted._dop_adopt(self, watches, len(listed) > 1)
+        if adopted != _ADOPTED:
             self._directory.lock()
             try:
                 self._directory.discard(watches)
+                if adopted == _ENDED_ALONE:
+                    self._completed += 1
             finally:
                 self._directory.unlock()
-            if earlier is None:
+            if adopted == _ENDED_ALONE:
+                return True
+            if closed:
                 raise self._refusal(wanted)
             raise OperationReusedError(
-                f"{operation!r} was submitted before, to {earlier!r}; make a new operation for every wait"
+                f"{operation!r} was submitted before, to {wanted._dop_home!r}; make a new operation for every wait"
             )
         try:
             errors = self._submit(wanted, listed)
@@ -168,9 +192,12 @@ class Room(Home):
                 completed += 1
         return completed
 
-    def _cancel(self, operation: DelayedOperation) -> bool:
+    def _cancel(self, operation: Any) -> bool:
         """Take an operation out that is pending here; whether it was."""
-        return operation._dop_home is self and self._end(operation, _CANCELLED, False)
+        if not isinstance(operation, DelayedOperation):
+            raise TypeError(f"expected a DelayedOperation, not {operation!r}")
+        wanted = operation
+        return wanted._dop_home is self and self._end(wanted, _CANCELLED, False)
 
     def _cancel_for_key(self, key: Hashable) -> list[Any]:
         found = self._directory.on(key)
@@ -193,7 +220,7 @@ class Room(Home):
         interruption: BaseException | None = None
         for operation in pending:
             try:
-                if self._expire(operation) if expiring else self._end(operation, _CANCELLED, False):
+                if self._expire_early(operation) if expiring else self._end(operation, _CANCELLED, False):
                     ended.append(operation)
             except BaseException as raised:  # noqa: BLE001  the others must end all the same; raised again below
                 interruption = raised
@@ -253,6 +280,13 @@ class Room(Home):
         finally:
             self._directory.unlock()
         return PurgatoryStats(watched, watched_keys, delayed, completed, expired, cancelled, errors)
+
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be copied or pickled: two could not share its operations")
+
+    def _is_made(self) -> bool:
+        """Whether `__init__` has been called."""
+        return self._directory is not None if cython.compiled else hasattr(self, "_directory")
 
     def __repr__(self) -> str:
         if self.closed:
@@ -387,7 +421,12 @@ class Room(Home):
             rounds = _ROUNDS
             while True:
                 operation._dop_again = False
-                done = bool(operation.try_complete())
+                answer: Any = operation.try_complete()
+                if answer is True or answer is False:
+                    done = answer
+                else:
+                    refuse_async(answer, operation, "try_complete")
+                    done = bool(answer)
                 rounds -= 1
                 if done or not operation._dop_again or operation._dop_state != _PENDING or rounds == 0:
                     break
@@ -403,20 +442,27 @@ class Room(Home):
 
     def _expire(self, operation: DelayedOperation) -> bool:
         """End an operation whose time is over; the timer calls this. True if it did, False if it had ended."""
+        return self._let_expire(operation, True)
+
+    def _expire_early(self, operation: DelayedOperation) -> bool:
+        """As `_expire`, of one whose timer has still to be stopped."""
+        return self._let_expire(operation, False)
+
+    def _let_expire(self, operation: DelayedOperation, fired: bool) -> bool:
         if not enter(operation):
-            defer(self._expire, operation)
+            defer(self._expire if fired else self._expire_early, operation)
             return False
         failures: list[Exception] = []
         try:
             try:
-                if not self._end(operation, _EXPIRED, False):
+                if not self._pass(operation, _EXPIRED, False, fired):
                     return False
                 try:
-                    operation.on_complete()
+                    refuse_async(operation.on_complete(), operation, "on_complete")  # type: ignore[func-returns-value]
                 except Exception as error:  # noqa: BLE001  reported
                     failures.append(error)
                 finally:
-                    operation.on_expiration()
+                    refuse_async(operation.on_expiration(), operation, "on_expiration")  # type: ignore[func-returns-value]
             except Exception as error:  # noqa: BLE001  reported
                 failures.append(error)
             finally:
@@ -432,6 +478,10 @@ class Room(Home):
         Only a pending operation passes; and a cancelled one once more, when its new owner completes it
         (which a try that was under way at the time, `trying`, does not).
         """
+        return self._pass(operation, state, trying, False)
+
+    def _pass(self, operation: DelayedOperation, state: int, trying: bool, fired: bool) -> bool:
+        """As `_end`; a timer that has `fired` is not stopped, for there are some that refuse to be, after that."""
         spent: list[Any] | None = [] if operation._dop_many else None  # made here, for none is made under the lock
         self._directory.lock()
         earlier = operation._dop_state
@@ -453,7 +503,8 @@ class Room(Home):
         else:
             self._cancelled += 1
         self._directory.unlock()
-        self._stop(operation, handle, task)
+        if not fired:
+            self._stop(operation, handle, task)
         del key  # here at the earliest
         return True
 

@@ -27,6 +27,8 @@ cdef class Timer(TaskOwner):
 
     cdef int64_t _now(self) except -1
     cdef bint _get_ready(self) except -1
+    cdef bint _is_made(self) except -1
+    cdef bint _accepts(self) except -1
     cdef bint _alarm(self) except -1
     cpdef object _run(self, object item)
     cpdef object _report(self, object error, object callback)

@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """What every timer has in common: the surface, the lock over the wheel, the report of errors.
 
 Ground rules
@@ -20,12 +21,17 @@ import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVarTuple, Unpack
 
 try:
     import cython
 except ImportError:
     from abeyance.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyance.timer.callbacks import is_async, is_coroutine
+else:
+    from cython.cimports.abeyance.timer.callbacks import is_async, is_coroutine
 
 from abeyance.engine.wheel import TimingWheel
 from abeyance.mutex import LOCKED, mutex
@@ -91,11 +97,13 @@ class Timer(TaskOwner):
 
         That is Exception by default.
         """
+        if self._is_made():
+            raise TypeError(f"{self!r}: its __init__ has been called before")
         tick_ns = to_nanoseconds(tick, "tick")
         if not 1 <= tick_ns < NEVER:
             raise ValueError(f"tick must be at least a nanosecond, and finite, not {tick!r} seconds")
-        if on_error is not None and not callable(on_error):
-            raise TypeError(f"on_error must be callable, not {on_error!r}")
+        if on_error is not None:
+            check_callback(on_error, "on_error")
         self._wheel = TimingWheel(tick_ns, wheel_size, start)
         self._lock = mutex("a timer")
         self._reference = weakref.ref(self)  # the one that all handles share
@@ -116,7 +124,9 @@ class Timer(TaskOwner):
         """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
 
         A delay of zero or less runs as soon as the timer gets to it, never in here (T5); an infinite one, or one
-        beyond 126 years, never runs but can be cancelled or refreshed. Raises TimerClosedError after `close`.
+        beyond 126 years, never runs but can be cancelled or refreshed. Raises TimerClosedError after `close`, and
+        TypeError for an `async def`, which nobody would await; a callback that returns a coroutine all the same is
+        reported as one that raised.
         """
         return self._start_later(callback, args, to_nanoseconds(delay, "delay"))
 
@@ -201,6 +211,9 @@ class Timer(TaskOwner):
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be copied or pickled: two could not share its tasks")
+
     # -- for drivers ---------------------------------------------------------------------------------------
 
     def _now(self) -> int:
@@ -209,7 +222,15 @@ class Timer(TaskOwner):
 
     def _get_ready(self) -> bool:
         """Called outside the lock before a task is started, where `_ready` is not set."""
-        return True
+        raise TypeError(f"{type(self).__name__}: its __init__ must call super().__init__() before it is used")
+
+    def _accepts(self) -> bool:
+        """Whether what is started now can run."""
+        return not self._closed
+
+    def _is_made(self) -> bool:
+        """Whether `__init__` has been called."""
+        return self._wheel is not None if cython.compiled else hasattr(self, "_wheel")
 
     def _alarm(self) -> bool:
         """Called under the lock when a deadline before `_sleeps_until` has appeared: the driver has to look earlier."""
@@ -219,11 +240,13 @@ class Timer(TaskOwner):
         """Run a task that has left the wheel; report what it raises, harming no other (T8)."""
         try:
             if type(item) is not tuple:
-                item()
+                result = item()
             elif len(item) == 2:  # a case of its own only because C makes such a call faster
-                item[0](item[1])
+                result = item[0](item[1])
             else:
-                item[0](*item[1:])
+                result = item[0](*item[1:])
+            if is_coroutine(result):
+                refuse_coroutine(result)
         except self._caught as error:
             self._report(error, _unpack(item)[0])
 
@@ -240,8 +263,8 @@ class Timer(TaskOwner):
         return self._start(callback, args, delay, _NEVER if deadline > _NEVER else deadline)
 
     def _start(self, callback: Callback, args: tuple[Any, ...], delay: int, deadline: int) -> TimerTask:
-        if not callable(callback):
-            raise TypeError(f"callback must be callable, not {callback!r}")
+        if not callable(callback) or is_async(callback):
+            refuse_callback(callback, "callback")
         # The second case only because C makes a pair faster than it unpacks.
         item: object = callback if not args else (callback, args[0]) if len(args) == 1 else (callback, *args)
         if not self._ready:
@@ -326,6 +349,27 @@ class Timer(TaskOwner):
             return self._wheel._is_pending(task._handle)
         finally:
             leave(self)
+
+
+def check_callback(callback: Any, name: str) -> None:
+    """Raise TypeError, by the argument's name, for what cannot be called or is an `async def`, wrapped or not."""
+    from inspect import iscoroutinefunction  # here, for it would take a tenth of the time to import the package
+
+    if not callable(callback) or is_async(callback) or iscoroutinefunction(callback):
+        refuse_callback(callback, name)
+
+
+def refuse_callback(callback: Any, name: str) -> None:
+    """Raise TypeError for what is no callback."""
+    if not callable(callback):
+        raise TypeError(f"{name} must be callable, not {callback!r}")
+    raise TypeError(f"{name} must be a plain function, not {callback!r}, which nobody would await: let it start a task")
+
+
+def refuse_coroutine(result: Any) -> None:
+    """Raise TypeError for what an `async def` in some wrapper has returned."""
+    result.close()  # nobody awaits it, and Python need not say so besides
+    raise TypeError("the callback returned a coroutine: schedule a plain function that makes a task of it")
 
 
 def enter(timer: Timer) -> bool:

@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """A timer on a virtual clock: time passes when it is told to."""
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ class ManualTimer(Timer):
         on_error: ErrorHandler | None = None,
     ) -> None:
         """`tick` and `start` in seconds; `on_error(error, callback)` gets what callbacks raise, else the log."""
-        self._time = to_nanoseconds(start, "start")
-        if not 0 <= self._time < NEVER:
+        start_ns = to_nanoseconds(start, "start")
+        if not 0 <= start_ns < NEVER:
             raise ValueError(f"start must be from 0 to 126 years, not {start!r} seconds")
-        super().__init__(tick, wheel_size, self._time, on_error)
+        super().__init__(tick, wheel_size, start_ns, on_error)
+        self._time = start_ns
 
     def call_later(
         self, delay: float | timedelta, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts]

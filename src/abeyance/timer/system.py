@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """A timer with a thread of its own, on the machine's monotonic clock.
 
 Ground rules
@@ -23,6 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from sys import is_finalizing
 from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
@@ -83,6 +85,10 @@ class SystemTimer(Timer):
         on_error: ErrorHandler | None = None,
     ) -> None:
         """`tick` in seconds; `name` is the thread's; `on_error(error, callback)` gets what callbacks raise."""
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, the name of the timer's thread, not {name!r}")
+        if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
+            raise TypeError(f"executor must be a concurrent.futures.Executor, not {executor!r}")
         # BaseException: neither SystemExit nor the like may end the thread.
         super().__init__(tick, wheel_size, monotonic_ns(), on_error, BaseException)
         self._name = name
@@ -128,7 +134,7 @@ class SystemTimer(Timer):
         """As `Timer.close`; returns when a callback that is running has ended.
 
         Called by a callback, of this timer or another's, it returns at once: two that close each other's timers would
-        wait for ever.
+        wait for ever. So it does in a finaliser while the interpreter shuts down.
         """
         pending = super().close()
         enter(self)
@@ -137,7 +143,8 @@ class SystemTimer(Timer):
         finally:
             leave(self)
         thread = self._thread
-        if thread is not None and not isinstance(threading.current_thread(), _Driver):
+        # While the interpreter shuts down, a daemon's thread runs no more, and would be waited for for ever.
+        if thread is not None and not is_finalizing() and not isinstance(threading.current_thread(), _Driver):
             thread.join()
         return pending
 
@@ -146,6 +153,8 @@ class SystemTimer(Timer):
         return True
 
     def _start_thread(self) -> None:
+        if not self._is_made():
+            Timer._get_ready(self)  # which raises
         # If it raises, the caller sees it, and has not added a task that would never run. Reentrant, and `_begins`
         # there, because the garbage collector may run a `__del__` in the middle of it that starts a task as well.
         with self._starting:

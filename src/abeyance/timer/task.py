@@ -96,6 +96,9 @@ class TimerTask:
         """When it runs, in seconds on the timer's clock (`timer.time()`); at most one tick later."""
         return to_seconds(self._deadline)
 
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be copied or pickled: it is the one handle of its task")
+
     def __repr__(self) -> str:
         state = "cancelled" if self.cancelled else "pending" if self.pending else "ended"
         return f"<TimerTask {state} deadline={self.deadline:.9g}s on {owner_of(self._owner)!r}>"

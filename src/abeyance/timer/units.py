@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 try:
     import cython
@@ -38,22 +38,38 @@ def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
     """
     if type(seconds) is float:
         value = seconds
-    elif isinstance(seconds, timedelta):
-        value = seconds.total_seconds()
-        if -_MANY_SECONDS < value < _MANY_SECONDS:
-            return seconds // timedelta(microseconds=1) * 1000  # exact, where the float is not
     else:
-        try:
-            value = math.copysign(seconds, seconds)  # a float of whatever is a number; float() takes strings
-        except OverflowError:
-            value = math.inf if seconds > 0 else -math.inf
-        except (TypeError, ValueError):
-            raise TypeError(f"{name} must be seconds (float or timedelta), not {seconds!r}") from None
+        value = as_float(seconds, name)
+        if isinstance(seconds, timedelta) and -_MANY_SECONDS < value < _MANY_SECONDS:
+            return _exact(seconds)
     if -_MANY_SECONDS < value < _MANY_SECONDS:
         return whole_nanoseconds(value)
     if value != value:
         raise ValueError(f"{name} must be a number of seconds, not NaN")
     return _NEVER if value > 0 else -_NEVER
+
+
+def as_float(seconds: Any, name: str) -> float:
+    """Seconds as float, of whatever is a time: a number of any kind but bool, or a timedelta. Infinite for the huge.
+
+    Raises TypeError for what is no time, naming the argument `name`.
+    """
+    try:
+        if isinstance(seconds, timedelta):
+            return seconds.total_seconds() if type(seconds) is timedelta else _exact(seconds) / _NANOSECONDS
+        if type(seconds) is not bool:
+            return math.copysign(seconds, seconds)  # a float of whatever is a number; float() takes strings
+    except OverflowError:
+        return math.inf if seconds > 0 else -math.inf
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{name} must be seconds (a number or a timedelta), not {seconds!r}")
+
+
+def _exact(seconds: timedelta) -> int:
+    """Nanoseconds, exactly where the float is not; those of a subclass that has them too, such as pandas'."""
+    rest: int = getattr(seconds, "nanoseconds", 0)
+    return seconds // timedelta(microseconds=1) * 1000 + rest
 
 
 def to_seconds(nanoseconds: int) -> float:

@@ -14,6 +14,7 @@ cdef extern from *:
     #endif
     static inline PyObject *abeyance_referent(PyObject *reference) {
         PyObject *referent;
+        if (reference == Py_None) Py_RETURN_NONE; /* a handle that no timer has made */
         if (PyWeakref_GetRef(reference, &referent) > 0) return referent;
         Py_RETURN_NONE;
     }
@@ -21,6 +22,6 @@ cdef extern from *:
     object abeyance_referent(object reference)
 
 
-# Unchecked: what a handle refers to is always a timer.
+# Unchecked: what a handle refers to is always a timer, or nothing.
 cdef inline TaskOwner owner_of(object reference):
     return <TaskOwner> abeyance_referent(reference)

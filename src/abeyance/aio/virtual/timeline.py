@@ -7,9 +7,9 @@ import heapq
 import itertools
 import math
 from datetime import timedelta
-from numbers import Real
 
 from abeyance.aio.virtual.deadlock import DeadlockError
+from abeyance.timer.units import as_float
 
 
 class Timeline:
@@ -96,10 +96,7 @@ class Timeline:
 
 def span(value: float | timedelta, name: str, *, endless: bool = False) -> float:
     """A span of time, from 0, as float. Raises TypeError and ValueError, naming the argument `name`."""
-    number: object = value.total_seconds() if isinstance(value, timedelta) else value
-    if not isinstance(number, (float, int, Real)) or isinstance(number, bool):
-        raise TypeError(f"{name} must be seconds (a number or a timedelta), not {value!r}")
-    length = float(number)
+    length = as_float(value, name)
     if not 0 <= length <= math.inf or (length == math.inf and not endless):
         raise ValueError(f"{name} must be {'0 or more' if endless else 'finite, and 0 or more'}, not {value!r}")
     return length

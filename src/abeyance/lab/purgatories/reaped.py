@@ -17,7 +17,7 @@ from typing import Any
 
 from abeyance.mutex import LOCKED
 from abeyance.purgatory.nesting import defer, enter, enter_at_any_depth, leave
-from abeyance.purgatory.operation import COMPLETED, EXPIRED, PENDING, DelayedOperation, Home
+from abeyance.purgatory.operation import COMPLETED, EXPIRED, HAD_HOME, PENDING, DelayedOperation, Home
 
 PURGE_INTERVAL = 1_000  # Kafka's default: `producer.purgatory.purge.interval.requests` and its like
 
@@ -55,7 +55,7 @@ class Reaped(Home):
     def try_complete_else_watch(self, operation: Any, keys: Iterable[Hashable]) -> bool:
         """Try to complete `operation`; else let it wait on `keys`, try again, and start its timer."""
         wanted: DelayedOperation = operation
-        if wanted._dop_adopt(self, -1, False) is not None:
+        if wanted._dop_adopt(self, -1, False) == HAD_HOME:
             raise ValueError(f"{operation!r} was submitted before")
         if not enter_at_any_depth(wanted):
             raise RuntimeError(f"{operation!r}: its lock is in another thread's hands")

@@ -1,0 +1,23 @@
+"""What cannot be a callback: what cannot be called, and what nobody would await (compiled: callbacks.pxd)."""
+
+from __future__ import annotations
+
+from types import CoroutineType, FunctionType, MethodType
+from typing import Any
+
+__all__ = ["is_async", "is_coroutine"]
+
+_CO_COROUTINE = 0x80  # as in `inspect`, which is slow to import
+_CO_ASYNC_GENERATOR = 0x200
+
+
+def is_async(callback: Any) -> bool:
+    """Whether it is an `async def`, or a method that is one. Quick, so it does not look into wrappers of them."""
+    if type(callback) is MethodType:
+        callback = callback.__func__
+    return type(callback) is FunctionType and callback.__code__.co_flags & (_CO_COROUTINE | _CO_ASYNC_GENERATOR) != 0
+
+
+def is_coroutine(result: object) -> bool:
+    """Whether it is what a call of an `async def` returns."""
+    return type(result) is CoroutineType
