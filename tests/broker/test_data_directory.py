@@ -51,7 +51,7 @@ def test_stopped_broker_comes_back_with_its_log(tmp_path: Path) -> None:
 def test_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
     with Cluster(brokers=2, clock="held", data=tmp_path, settings={"log.segment.delete.delay.ms": 60_000}) as kafka:
         kafka.create_topic("orders", replicas=2)
-        kafka.on_loop(lambda: kafka.controller.delete_topic(kafka.controller.topics["orders"]))
+        kafka.delete_topic("orders")
         kafka.advance(59)
         assert len(list(tmp_path.glob("broker-*/orders-0*deleted"))) == 2
         kafka.advance(2)
@@ -72,3 +72,30 @@ def test_retention_by_itself(tmp_path: Path) -> None:
 def test_directory_in_use(tmp_path: Path) -> None:
     with Cluster(data=tmp_path), pytest.raises(AbeyanceError, match="is in use by process"):
         Cluster(data=tmp_path).open()
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_compaction(by_itself: bool) -> None:
+    settings = {"log.cleaner.backoff.ms": 1000, "auto.create.topics.enable": False}
+    config = {"cleanup.policy": "compact", "internal.segment.bytes": 200, "min.cleanable.dirty.ratio": 0.1}
+    with Cluster(brokers=2, clock="held", settings=settings) as kafka:
+        kafka.create_topic("prices", replicas=2, config=config)
+        with producing(kafka, acks="all") as producer:
+            for count in range(10):
+                assert settle(producer, send(producer, "prices", b"%d" % count, key=b"k%d" % (count % 2))) == [None]
+        if by_itself:
+            kafka.advance(60)
+        else:
+            kafka.compact("prices")
+        logs = [broker.partitions["prices", 0].log for broker in kafka.brokers.values()]
+        left = [[one.base_offset for one in log.read_batches(0, 1 << 30, 10, min_one=True)] for log in logs]
+        if by_itself:  # not the last segment, which is still written to
+            assert len(left[0]) < 6
+        else:
+            assert left == [[8, 9], [8, 9]]
+        assert [log.end_offset for log in logs] == [10, 10]
+        with pytest.raises(AbeyanceError, match="no topic 'orders'"):
+            kafka.compact("orders")
+        kafka.create_topic("orders")
+        with pytest.raises(AbeyanceError, match=r"topic 'orders' has no cleanup.policy=compact"):
+            kafka.compact("orders")

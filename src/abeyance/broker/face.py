@@ -102,6 +102,23 @@ class Face:
         """
         return self.on_loop(lambda: self._records(topic, partition, uncommitted))
 
+    def compact(self, topic: str) -> None:
+        """Compact a topic now, in all its replicas and up to what is committed, however little there is to gain.
+
+        It also happens without being asked, as `cleanup.policy=compact` and its other settings say. Raises
+        AbeyanceError where there is no such topic, or where its policy has no `compact`.
+        """
+
+        def compact() -> None:
+            if "compact" not in self._topic(topic).settings["cleanup.policy"]:
+                raise AbeyanceError(f"topic {topic!r} has no cleanup.policy=compact")
+            for broker in self.brokers.values():
+                for partition in [] if broker.stopped else broker.partitions.values():
+                    if partition.topic == topic:
+                        partition.log.compact(broker.now_ms(), partition.last_stable_offset, force=True)
+
+        self.on_loop(compact)
+
     # -- brokers
 
     def pause(self, broker: int) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from abeyance.purgatory.ports import Stoppable
 
 _FIRST = 30.0  # seconds: Kafka's log.initial.task.delay.ms, before anything is done
+_SHORTEST = 0.1  # seconds: Kafka allows a pause of none, which would be a loop
 
 
 class Housekeeping:
@@ -29,6 +30,8 @@ class Housekeeping:
         self._broker = broker
         self._tasks: dict[str, Stoppable] = {}
         self._repeat("retention", self._delete_old, settings["log.retention.check.interval.ms"] / 1000)
+        if settings["log.cleaner.enable"]:
+            self._repeat("compaction", self._compact, max(settings["log.cleaner.backoff.ms"] / 1000, _SHORTEST))
         self._repeat("producers", self._expire, settings["producer.id.expiration.check.interval.ms"] / 1000)
 
     def close(self) -> None:
@@ -52,6 +55,9 @@ class Housekeeping:
     def _delete_old(self, partition: Partition, now_ms: int) -> None:
         if partition.log.delete_old(now_ms, partition.high_watermark):
             partition.start_moved()
+
+    def _compact(self, partition: Partition, now_ms: int) -> None:
+        partition.log.compact(now_ms, partition.last_stable_offset)
 
     def _expire(self, partition: Partition, now_ms: int) -> None:
         partition.log.expire_producers(now_ms)

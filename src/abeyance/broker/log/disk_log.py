@@ -124,6 +124,7 @@ class DiskLog(Log):
             if start < self._recovery_point:
                 self._epochs.assign(epoch, start)
         self.end_offset = 0
+        self._compacted_to = state.get("compacted_to", 0)
         for index, path in enumerate(paths):
             base = offset_of(path) or 0
             following = offset_of(paths[index + 1]) if index + 1 < len(paths) else None
@@ -131,6 +132,7 @@ class DiskLog(Log):
                 self._cut_from(paths[index + 1 :])
                 break
         self.size = sum(segment.size for segment in self._segments)
+        self._compacted_to = min(self._compacted_to, self._bases[-1])
         self.start_offset = min(max(state.get("start", 0), self._bases[0]), self.end_offset)
         self._epochs.truncate_from(self.end_offset)
         self._epochs.truncate_before(self.start_offset)
@@ -226,6 +228,7 @@ class DiskLog(Log):
             "topic_id": str(self.topic_id),
             "start": self.start_offset,
             "recovery_point": self._recovery_point,
+            "compacted_to": self._compacted_to,
             "epochs": [list(entry) for entry in self._epochs.entries()],
         }
 
@@ -280,6 +283,35 @@ class DiskLog(Log):
                 except OSError as error:
                     raise StorageError(f"cannot delete {segment.path}: {error.strerror or error}") from error
                 self._doom(gone, now_ms + self.config.file_delete_delay_ms)
+
+    def compact(self, now_ms: int, up_to: int, *, force: bool = False) -> int:
+        """As a log in memory."""
+        before = self._compacted_to
+        freed = super().compact(now_ms, up_to, force=force)
+        if self._compacted_to != before:
+            self._save_state()
+        return freed
+
+    def _make_cleaned(self, base_offset: int, now_ms: int) -> Segment:
+        path = self.folder / name_of(base_offset, CLEANED)
+        path.unlink(missing_ok=True)  # of a compaction that failed
+        return FileSegment(path, base_offset, now_ms)
+
+    def _replace(self, group: list[Segment], target: Segment, now_ms: int) -> None:
+        """As in memory. A crash at any point leaves either all of the old segments or the new one (`_settle_files`)."""
+        assert isinstance(target, FileSegment)
+        swap, place = (target.path.with_suffix(suffix) for suffix in (SWAP, LOG))
+        target.flush()
+        try:
+            target.path.rename(swap)
+            target.path = place
+            super()._replace(group, target, now_ms)
+            swap.rename(place)
+        except OSError as error:
+            raise StorageError(f"cannot put {swap} in its place: {error.strerror or error}") from error
+        with contextlib.suppress(StorageError):  # it only makes the next start quicker
+            target.save_index()
+        self._save_state()
 
     def close(self) -> None:
         """Flush everything, and leave what makes the next start quick. Raises StorageError."""

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from abeyance.broker.log import validation
 from abeyance.broker.log.batch import NO_PRODUCER, Batch, split
-from abeyance.broker.log.config import LogConfig
+from abeyance.broker.log.compaction import Compaction
+from abeyance.broker.log.config import FOREVER, LogConfig
 from abeyance.broker.log.epochs import LeaderEpochs
 from abeyance.broker.log.errors import BatchTooLargeError, CorruptRecordError, InvalidRecordError, OffsetOutOfRangeError
 from abeyance.broker.log.producers import AbortedTransaction, Marker, Producers, ProducerState
-from abeyance.broker.log.segment import Segment
+from abeyance.broker.log.segment import LARGEST_OFFSET_DELTA, Segment
 
-_LARGEST_OFFSET_DELTA = (1 << 31) - 1
 _MARKER_KEY = 4  # bytes: version int16, type int16
 _MARKER_VALUE = 6  # bytes: version int16, coordinator epoch int32
 
@@ -66,6 +66,7 @@ class Log:
         self._bases = [offset]
         self._epochs = LeaderEpochs()
         self._producers = Producers()
+        self._compacted_to = 0  # no record below is replaced by another one below
         # By the base offset of a segment: the producers as they were when it began, for truncation.
         self._snapshots: dict[int, dict[str, Any]] = {offset: self._producers.snapshot()}
 
@@ -156,12 +157,13 @@ class Log:
             return False
         if segment.size + batch.size > self.config.segment_bytes:
             return True
-        if batch.last_offset - segment.base_offset > _LARGEST_OFFSET_DELTA:
+        if batch.last_offset - segment.base_offset > LARGEST_OFFSET_DELTA:
             return True
+        longest = min(self.config.segment_ms, self.config.max_compaction_lag_ms if self.config.compact else FOREVER)
         waited = now_ms - segment.created_ms
         if segment.first_timestamp is not None and batch.max_timestamp >= 0:
             waited = batch.max_timestamp - segment.first_timestamp  # so that a replica made anew has the same segments
-        return waited > self.config.segment_ms
+        return waited > longest
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Begin a new segment at the end, or at an offset after it. O(producers)."""
@@ -323,6 +325,7 @@ class Log:
         segment.truncate(count)
         self.size = sum(one.size for one in self._segments)
         self.start_offset = min(self.start_offset, self.end_offset)
+        self._compacted_to = min(self._compacted_to, self._bases[-1])
         self._epochs.truncate_from(self.end_offset)
         self._producers.restore(self._snapshots[segment.base_offset])
         self._replay(segment.batches())
@@ -362,9 +365,9 @@ class Log:
         excess = self.size - self.config.retention_bytes if self.config.retention_bytes >= 0 else 0
         for index, segment in enumerate(self._segments):
             end = self._bases[index + 1] if index + 1 < len(self._bases) else self.end_offset
-            if not len(segment) or end > up_to:
+            if end > up_to or end == segment.base_offset:
                 break
-            too_old = 0 <= self.config.retention_ms < now_ms - self._last_time(segment)
+            too_old = 0 <= self.config.retention_ms < now_ms - segment.last_time
             if not too_old and excess < segment.size:
                 break
             excess -= segment.size
@@ -376,8 +379,43 @@ class Log:
         self.advance_start(self._bases[count], now_ms)
         return count
 
-    def _last_time(self, segment: Segment) -> int:
-        return segment.max_timestamp if segment.max_timestamp >= 0 else segment.modified_ms
+    def compact(self, now_ms: int, up_to: int, *, force: bool = False) -> int:
+        """Remove records that a later one of the same key replaces; return how many bytes that freed.
+
+        Only with `cleanup.policy=compact`, only below `up_to`, the last stable offset, and never in the last segment.
+        Nothing is done before `min.cleanable.dirty.ratio` of the log has not been compacted yet, or
+        `max.compaction.lag.ms` is over; with `force` all is that is below `up_to`. Memory: the keys, a batch at a time.
+        """
+        if not self.config.compact:
+            return 0
+        if force and len(self._segments[-1]) and self.end_offset <= up_to:
+            self.roll(now_ms)
+        run = Compaction(self._segments, self._compacted_to, self.start_offset, self._producers, self.config, now_ms)
+        count = run.possible(up_to, even_young=force)
+        if not count or not (force or run.is_due(count)):
+            return 0
+        before = self.size
+        compacted_to = self._bases[count]
+        for group in run.groups(count):
+            target = self._make_cleaned(group[0].base_offset, now_ms)
+            run.fill(target, group)
+            self._replace(group, target, now_ms)
+        self._compacted_to = compacted_to
+        return before - self.size
+
+    def _make_cleaned(self, base_offset: int, now_ms: int) -> Segment:
+        """A segment that is not part of the log yet."""
+        return Segment(base_offset, now_ms)
+
+    def _replace(self, group: list[Segment], target: Segment, now_ms: int) -> None:
+        """Put a compacted segment in the place of those that it was made of."""
+        first = self._bases.index(group[0].base_offset)
+        self._segments[first : first + len(group)] = [target]
+        self._bases[first : first + len(group)] = [target.base_offset]
+        for segment in group[1:]:
+            del self._snapshots[segment.base_offset]
+        self.size += target.size - sum(segment.size for segment in group)
+        self._remove(group, now_ms)
 
     def _remove_first(self, count: int, now_ms: int) -> None:
         gone = self._segments[:count]
@@ -437,7 +475,6 @@ class Log:
         assert set(self._snapshots) == set(self._bases)
         for segment, base in zip(self._segments, self._bases[1:], strict=False):
             segment.check()
-            assert len(segment), segment
             assert segment.next_offset <= base
         last = self._segments[-1]
         last.check()

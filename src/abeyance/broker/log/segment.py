@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from abeyance.broker.log.batch import Batch
 
+LARGEST_OFFSET_DELTA = (1 << 31) - 1  # from the first to the last offset: Kafka's index has 32 bits for it
+
 
 class Segment:
     """The batches from `base_offset` on, until the next segment. One number of 64 bits per batch and column."""
@@ -49,6 +51,11 @@ class Segment:
     def max_timestamp(self) -> int:
         """The greatest of all its batches, ms; -1 without one."""
         return self._times[-1] if self._times else -1
+
+    @property
+    def last_time(self) -> int:
+        """When it was last written to, ms: as its records say, or else as the clock said."""
+        return self.max_timestamp if self.max_timestamp >= 0 else self.modified_ms
 
     def append(self, batch: Batch, now_ms: int) -> None:
         """Add a batch at the end, at the offset that it says."""
