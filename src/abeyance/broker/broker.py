@@ -28,6 +28,7 @@ from abeyance.broker.replica.partition import Partition
 from abeyance.broker.replica.passage import ReplicaPassage
 from abeyance.broker.replica.session import Session
 from abeyance.broker.requests.call import Call
+from abeyance.broker.requests.fetch_sessions import FetchSessions
 from abeyance.broker.wire.apis import BY_KEY
 from abeyance.broker.wire.connection import Connection
 from abeyance.broker.wire.schema import ErrorCode
@@ -76,6 +77,7 @@ class Broker:
         self.fetchers = Fetchers(self)
         self.sessions: dict[int, Session] = {}
         self.connections: set[Connection] = set()
+        self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
         self.lag_max: float = settings["replica.lag.time.max.ms"] / 1000
         self.replica_fetch_wait: float = settings["replica.fetch.wait.max.ms"] / 1000
         self.replica_fetch_backoff: float = settings["replica.fetch.backoff.ms"] / 1000

@@ -14,6 +14,7 @@ from abeyance.broker.errors import ApiError
 from abeyance.broker.log import LogError
 from abeyance.broker.replica.partition import Partition
 from abeyance.broker.requests.call import Call
+from abeyance.broker.requests.fetch_sessions import NO_SESSION, FetchSession, Key
 from abeyance.broker.requests.list_offsets import check_leader
 from abeyance.broker.requests.nodes import brokers_alive, leader_now
 from abeyance.broker.requests.partitions import partition_of
@@ -33,6 +34,7 @@ FILL: dict[str, dict[str, object]] = {
     },
 }  # fmt: skip
 _COMMITTED = 1
+_WITH_IDS = 13  # the version from which topics are named by their ids
 _FROM_FOLLOWERS = 11  # the version from which consumers may read from any replica (KIP-392)
 _MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 
@@ -51,6 +53,11 @@ class Asked:
         self.leader_epoch: int = asked.current_leader_epoch
         self.last_epoch: int = asked.last_fetched_epoch
 
+    @property
+    def key(self) -> Key:
+        """What it is known by in a session."""
+        return self.name, self.topic_id, self.index
+
 
 class Got:
     """What a read has brought for one partition."""
@@ -65,6 +72,11 @@ class Got:
         self.high_watermark = self.stable = self.start = -1
         self.aborted: list[Message] | None = None
         self.diverging: Message = OMIT
+
+    @property
+    def is_news(self) -> bool:
+        """Whether it has to be told in any case."""
+        return bool(self.records) or self.error is not ErrorCode.none or self.diverging is not OMIT
 
 
 class Reading:
@@ -159,14 +171,16 @@ class Reading:
 def handle(call: Call) -> None:
     """Read, then answer or wait."""
     request = call.request
-    asked = [
-        Asked(topic.topic, topic.topic_id, partition) for topic in request.topics for partition in topic.partitions
-    ]
+    try:
+        session, asked = _in_session(call)
+    except ApiError as error:
+        call.answer(_fetched(error.code, NO_SESSION, []))
+        return
     reading = Reading(call, asked)
     results = reading.read()
     awaited = reading.waits(results)
     if awaited is None:
-        _answer(call, results)
+        _answer(call, results, session)
         return
     operation = DelayedFetch(
         seconds(request.max_wait),
@@ -174,9 +188,27 @@ def handle(call: Call) -> None:
         awaited,
         call.client_id,
         call.since,
-        lambda: _answer(call, reading.read()),
+        lambda: _answer(call, reading.read(), session),
     )
     call.broker.fetch_purgatory.try_complete_else_watch(operation, [one.partition for one in awaited])
+
+
+def _in_session(call: Call) -> tuple[FetchSession | None, list[Asked]]:
+    """The session, if there is one, and all that is asked for in it. Raises ApiError."""
+    request = call.request
+    asked = [
+        Asked(topic.topic, topic.topic_id, partition) for topic in request.topics for partition in topic.partitions
+    ]
+    forgotten = [
+        (topic.topic, topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
+    ]
+    broker = call.broker
+    session = broker.fetch_sessions.session_for(
+        request, asked, forgotten, broker.now(), uses_ids=call.version >= _WITH_IDS
+    )
+    if session is not None:
+        asked = [kept.asked for kept in session.partitions.values()]
+    return session, asked
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
@@ -187,22 +219,27 @@ def refused(request: Any, error: ErrorCode) -> Message:
             got = Got(Asked(topic.topic, topic.topic_id, partition))
             got.error = error
             results.append(_response(got, None))
-    return Message(
-        throttle_time=NO_TIME, error_code=error, session_id=0, responses=_by_topic(results), node_endpoints=()
-    )
+    return _fetched(error, NO_SESSION, _by_topic(results))
 
 
-def _answer(call: Call, results: list[Got]) -> None:
+def _answer(call: Call, results: list[Got], session: FetchSession | None) -> None:
+    number = NO_SESSION
+    if session is not None and session.partitions:
+        number = session.id
+        news = session.select(results)
+        if call.request.session_epoch > 0:  # a full fetch is answered in full
+            results = news
+    response = _fetched(ErrorCode.none, number, _by_topic([_response(got, call) for got in results]))
     moved = [got for got in results if got.error in _MOVED]
-    call.answer(
-        Message(
-            throttle_time=NO_TIME,
-            error_code=ErrorCode.none,
-            session_id=0,
-            responses=_by_topic([_response(got, call) for got in results]),
-            node_endpoints=_endpoints(call, moved) if moved else (),
-        )
-    )
+    if moved:
+        response.node_endpoints = _endpoints(call, moved)
+    call.answer(response)
+
+
+def _fetched(error: ErrorCode, session: int, topics: list[Message]) -> Message:
+    return Message(
+        throttle_time=NO_TIME, error_code=error, session_id=session, responses=topics, node_endpoints=()
+    )  # fmt: skip
 
 
 def _response(got: Got, call: Call | None) -> tuple[Asked, Message]:
