@@ -106,7 +106,10 @@ def test_the_python_of_a_page_runs(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("page", ON_SPARK)
+SLOW = ("docs/model.md", "docs/pipeline.md")  # each goes through a whole broker's log several times
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, marks=pytest.mark.slow) if p in SLOW else p for p in ON_SPARK])
 def test_the_python_of_a_page_about_spark_runs(
     page: str, spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
