@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from abeyance import broker
 from abeyance.broker import Cluster
 from broker.clients import consuming, producing, send, settle, take, wait_for
@@ -107,3 +109,22 @@ def test_a_paused_leader_is_fenced_when_its_session_is_over() -> None:
         kafka.resume(1)
         assert kafka.controller.topics[TOPIC].partitions[0].isr == (1, 2, 3)
         assert kafka.brokers[1].partitions[TOPIC, 0].log.end_offset == 2
+
+
+def test_a_follower_that_was_out_of_sync_takes_each_record_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The answer to its last fetch and the news that it is out of sync reach it together, and each begins a fetch."""
+    settings = {"replica.lag.time.max.ms": 3000}
+    with broker.Cluster(brokers=3, clock="held", settings=settings) as kafka, producing(kafka, acks=1) as producer:
+        kafka.create_topic(TOPIC)
+        assert settle(producer, send(producer, TOPIC, b"0")) == [None]  # it knows the cluster now
+        kafka.clock.advance(1)
+        with kafka.paused(3):
+            for number in range(1, 20):
+                assert settle(producer, send(producer, TOPIC, b"%d" % number)) == [None]
+                kafka.clock.advance(0.5)
+            assert kafka.in_sync(TOPIC) == (1, 2)
+        kafka.clock.advance(1)
+        assert kafka.in_sync(TOPIC) == (1, 2, 3)
+        logs = [one.partitions[TOPIC, 0].log for one in kafka.brokers.values()]
+        assert len(kafka.on_loop(lambda: {log.read(0, 1 << 20, 20, min_one=True) for log in logs})) == 1
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []

@@ -224,8 +224,14 @@ class Partition:
         return True
 
     def follow_leader(self, records: Sequence[Batch] | None, high_watermark: int, start: int) -> None:
-        """As follower, append what the leader has sent, and take over its marks."""
+        """As follower, append what the leader has sent, and take over its marks.
+
+        Some of it may be here: a follower that is told of a new state fetches anew from where it stands, while the
+        answer to its last fetch is under way.
+        """
         log = self.log
+        if records and records[0].base_offset < log.end_offset:
+            records = [batch for batch in records if batch.base_offset >= log.end_offset]
         if records:
             log.append_replicated(records, self.broker.now_ms())
         mark = min(high_watermark, log.end_offset)
