@@ -2,6 +2,8 @@
 # make demo-flights  resolve a public table of 336,776 flights: which had not left 15 minutes after schedule?
 # make test    the tests, in parallel, with the engine compiled and interpreted; but for the slow ones
 # make test-all   the slow ones as well: they kill processes, sleep, or search for long
+# make test-pythons   the rooms below Spark, interpreted, on each other Python that is declared and on this machine;
+#              PYTHONS=3.13 for that one
 # make test-kafka   the stream over genuine Apache Kafka, three brokers (Maven, Java; skipped, and says so, without)
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
@@ -24,7 +26,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-kafka test-asyncio check sanitize bench bench-spark bench-stream lab docs clean
+.PHONY: help demo demo-flights test test-all test-pythons test-kafka test-asyncio check sanitize bench bench-spark bench-stream lab docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -63,6 +65,9 @@ test: $(VENV)/.test
 test-all: $(VENV)/.test
 	ABEYANCE_PURE=1 $(PYTEST) $(BELOW_SPARK)
 	$(PYTEST) --ignore=tests/real_kafka
+
+test-pythons: $(VENV)/.test
+	@$(BIN)/python -m scripts.test_pythons $(PYTHONS)
 
 test-kafka: $(VENV)/.test
 	$(BIN)/python -m pytest tests/real_kafka
