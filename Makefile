@@ -41,9 +41,13 @@ $(VENV)/.run: $(SET_UP)
 	@$(PYTHON) -m scripts.set_up $(VENV) run
 	@touch $@ $(VENV)/.demo
 
+$(VENV)/.lab: $(SET_UP)
+	@$(PYTHON) -m scripts.set_up $(VENV) lab
+	@touch $@ $(VENV)/.run $(VENV)/.demo
+
 $(VENV)/.test: $(SET_UP)
 	@$(PYTHON) -m scripts.set_up $(VENV) test
-	@touch $@ $(VENV)/.run $(VENV)/.demo
+	@touch $@ $(VENV)/.lab $(VENV)/.run $(VENV)/.demo
 
 demo: $(VENV)/.demo
 	@$(BIN)/abeyance analyze examples/data/kafka-request-log --out build/demo --overwrite
@@ -96,7 +100,7 @@ bench-spark: $(VENV)/.bench
 bench-stream: $(VENV)/.bench
 	@$(BIN)/python -m benchmarks.spark.stream $(BENCH)
 
-lab: $(VENV)/.run
+lab: $(VENV)/.lab
 	@$(BIN)/abeyance lab run all $(LAB) --log examples/data/kafka-request-log --dir build/lab
 	@$(BIN)/abeyance lab report --dir build/lab
 

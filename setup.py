@@ -1,12 +1,14 @@
 """The optional compiled core: the hot modules, as they stand, through Cython; and the README as an index shows it.
 
 Everything else about the package is in pyproject.toml. Without Cython or a C compiler the package installs all the
-same and runs interpreted; `abeyance info` says which. ABEYANCE_NO_COMPILE=1 asks for that on purpose.
+same and runs interpreted; `abeyance info` says which. ABEYANCE_NO_COMPILE=1 asks for that on purpose, and
+ABEYANCE_COMPILE_LAB=1 for the lab's rivals as well.
 """
 
 import importlib.util
 import os
 import re
+import sys
 from pathlib import Path
 
 from setuptools import setup
@@ -38,19 +40,6 @@ CORE = [
     "abeyance.aio.schedule",
     "abeyance.aio.loop",
     "abeyance.broker.log.records",
-    "abeyance.lab.rivals.rival",
-    "abeyance.lab.rivals.heap",
-    "abeyance.lab.rivals.delay_queue",
-    "abeyance.lab.rivals.indexed_heap",
-    "abeyance.lab.rivals.lazy_heap",
-    "abeyance.lab.rivals.hashed_wheel",
-    "abeyance.lab.rivals.kernel_wheel",
-    "abeyance.lab.rivals.ring",
-    "abeyance.lab.rivals.sorted_list",
-    "abeyance.lab.rivals.unsorted_list",
-    "abeyance.lab.purgatories.reaped",
-    "abeyance.lab.purgatories.kafka",
-    "abeyance.lab.purgatories.old",
 ]
 
 
@@ -64,6 +53,14 @@ def readme(text: str, repository: str = REPOSITORY) -> str:
     return re.sub(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)", absolute, text)
 
 
+def lab() -> list[str]:
+    """The lab's rivals, in a checkout only: an installed lab compiles them when it is run (lab/compiled.py)."""
+    if not os.environ.get("ABEYANCE_COMPILE_LAB") and "--inplace" not in sys.argv:
+        return []
+    found = [*Path("src/abeyance/lab/rivals").glob("*.pxd"), *Path("src/abeyance/lab/purgatories").glob("*.pxd")]
+    return sorted(".".join(path.relative_to("src").with_suffix("").parts) for path in found)
+
+
 def main() -> None:
     """Hand the modules to compile to setuptools: none where none are wanted."""
     # By its path, for the package itself is not there to be imported yet.
@@ -72,7 +69,7 @@ def main() -> None:
     assert found.loader is not None
     compilation = importlib.util.module_from_spec(found)
     found.loader.exec_module(compilation)
-    names = [] if os.environ.get("ABEYANCE_NO_COMPILE") else CORE
+    names = [] if os.environ.get("ABEYANCE_NO_COMPILE") else [*CORE, *lab()]
     modules = compilation.extensions(names, Path("src"), shared="abeyance._cython_shared")
     setup(
         ext_modules=modules,

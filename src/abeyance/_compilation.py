@@ -1,7 +1,8 @@
 """How modules of this package are compiled: Cython to C, C to modules, all of them or none. Only for building.
 
-`setup.py` reads this file by its path. The modules share Cython's own helpers (memoryviews for the most part) in a
-module of their own: without it each of them holds a copy, and the compile takes twice as long.
+`setup.py` reads this file by its path; the lab compiles its rivals with it. The modules share Cython's own helpers
+(memoryviews for the most part) in a module of their own: without it each of them holds a copy, and the compile takes
+twice as long.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def extensions(names: Sequence[str], source: Path, *, shared: str) -> list[Exten
     return [*modules, Extension(shared, [])]  # Cython writes its source
 
 
-class AllOrNothing(build_ext):  # type: ignore[misc]
-    """The modules call one another in C, so where one cannot be compiled all of them run interpreted."""
+class Compile(build_ext):  # type: ignore[misc]
+    """Compile with this package's options, on every core. Raises what says why it cannot be done."""
 
     inplace: bool
     parallel: int | None
@@ -52,25 +53,6 @@ class AllOrNothing(build_ext):  # type: ignore[misc]
         super().finalize_options()
         if self.parallel is None:
             self.parallel = _cores()
-
-    def run(self) -> None:
-        """Compile all, or leave none behind, but for the reason: `abeyance info` tells it."""
-        if not self.extensions:
-            return
-        inplace = self.inplace  # which the command forgets while it builds
-        reason = Path(self.get_ext_fullpath(self.extensions[-1].name)).with_name(NOT_COMPILED)
-        reason.unlink(missing_ok=True)
-        try:
-            super().run()
-        except Exception as error:  # noqa: BLE001  (whatever a compiler that is missing or broken raises)
-            print(f"abeyance: cannot compile the engine, so it will run interpreted: {error}", file=sys.stderr)
-            for place in (False, inplace):
-                self.inplace = place
-                for module in self.extensions:
-                    Path(self.get_ext_fullpath(module.name)).unlink(missing_ok=True)
-            self.extensions: list[Extension] = []
-            reason.parent.mkdir(parents=True, exist_ok=True)
-            reason.write_text(f"{error}\n", encoding="utf-8")
 
     def build_extensions(self) -> None:
         """The compiler is set up by now: see whether it works, before Cython does its long part."""
@@ -119,6 +101,29 @@ class AllOrNothing(build_ext):  # type: ignore[misc]
         if self.compiler.compiler_type == "msvc":
             return ["/O2"], []
         return ["-O3", "-g0"], ["-Wl,-s"] if sys.platform == "linux" else []
+
+
+class AllOrNothing(Compile):
+    """The modules call one another in C, so where one cannot be compiled all of them run interpreted."""
+
+    def run(self) -> None:
+        """Compile all, or leave none behind, but for the reason: `abeyance info` tells it."""
+        if not self.extensions:
+            return
+        inplace = self.inplace  # which the command forgets while it builds
+        reason = Path(self.get_ext_fullpath(self.extensions[-1].name)).with_name(NOT_COMPILED)
+        reason.unlink(missing_ok=True)
+        try:
+            super().run()
+        except Exception as error:  # noqa: BLE001  (whatever a compiler that is missing or broken raises)
+            print(f"abeyance: cannot compile the engine, so it will run interpreted: {error}", file=sys.stderr)
+            for place in (False, inplace):
+                self.inplace = place
+                for module in self.extensions:
+                    Path(self.get_ext_fullpath(module.name)).unlink(missing_ok=True)
+            self.extensions: list[Extension] = []
+            reason.parent.mkdir(parents=True, exist_ok=True)
+            reason.write_text(f"{error}\n", encoding="utf-8")
 
 
 def _cores() -> int:

@@ -77,6 +77,9 @@ def _list(_: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from abeyance.lab import compiled
+
+    compiled.ensure()  # before the first import of a rival
     from abeyance.lab.experiments import EXPERIMENTS
 
     names = list(EXPERIMENTS) if "all" in args.names else args.names

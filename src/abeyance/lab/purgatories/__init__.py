@@ -7,6 +7,10 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from abeyance.lab import compiled
+
+__path__ = compiled.look_first("purgatories", __path__)
+
 from abeyance.lab.purgatories.kafka import TICK, WHEEL_SIZE, KafkaPurgatory
 from abeyance.lab.purgatories.old import OldPurgatory
 from abeyance.lab.purgatories.reaped import PURGE_INTERVAL, Reaped

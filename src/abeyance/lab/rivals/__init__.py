@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from abeyance.engine import TimingWheel
+from abeyance.lab import compiled
+
+__path__ = compiled.look_first("rivals", __path__)
+
 from abeyance.lab.rivals import (
     delay_queue,
     hashed_wheel,

@@ -1,0 +1,77 @@
+"""An installed lab, which has the compiled engine but no compiled rivals, compiles them when it is first run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import abeyance
+from abeyance.engine import is_compiled
+
+PACKAGE = Path(abeyance.__file__).parent
+SCRIPT = """
+from abeyance.lab import compiled
+compiled.ensure()
+from abeyance.lab.rivals import DESIGNS, heap
+from abeyance.lab.purgatories import old
+print(heap.__file__)
+print(old.__file__)
+for design in DESIGNS.values():
+    queue = design.make()
+    handle = queue.add(5, "a")
+    queue.add(7, "b")
+    assert queue.remove(handle) == "a"
+    queue._check()
+"""
+
+pytestmark = pytest.mark.skipif(not is_compiled(), reason="the engine is interpreted, and so are its rivals")
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """The package as a wheel brings it."""
+
+    def unwanted(folder: str, names: list[str]) -> set[str]:
+        lab = Path(folder).is_relative_to(PACKAGE / "lab")
+        return {name for name in names if name == "__pycache__" or (lab and name.endswith((".so", ".pyd")))}
+
+    shutil.copytree(PACKAGE, tmp_path / "site" / "abeyance", ignore=unwanted)
+    return tmp_path
+
+
+def run(installed: Path, code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    variables = {"PYTHONPATH": str(installed / "site"), "XDG_CACHE_HOME": str(installed / "cache"), "ABEYANCE_PURE": ""}
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **variables, **environment}, cwd=installed, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_the_rivals_are_compiled_once_and_found_from_then_on(installed: Path) -> None:
+    first = run(installed, SCRIPT)
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.startswith("compiling the rivals, once")
+    second = run(installed, SCRIPT)
+    assert (second.returncode, second.stderr) == (0, "")
+    cache = str(installed / "cache" / "abeyance" / "lab-")
+    for told in (first, second):
+        assert all(line.startswith(cache) and not line.endswith(".py") for line in told.stdout.splitlines())
+    assert len(list((installed / "cache" / "abeyance").iterdir())) == 1
+
+
+def test_where_they_cannot_be_compiled_it_is_told_and_nothing_is_left(installed: Path) -> None:
+    code = "import sys; from abeyance.cli import main; sys.exit(main(['lab', 'run', 'cost', '--quick']))"
+    told = run(installed, code, CC="/nowhere/cc")
+    assert told.returncode == 2
+    said = told.stderr.splitlines()[-1]
+    assert said.startswith(
+        "abeyance: error: the lab's rivals cannot be compiled as the engine is: there was no C compiler that works: "
+    )
+    assert said.endswith("; with ABEYANCE_PURE=1 all designs are compared interpreted")
+    assert list((installed / "cache" / "abeyance").iterdir()) == []
