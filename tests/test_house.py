@@ -34,6 +34,7 @@ FLOORS = (
     ("pipeline.spark",),
     ("pipeline.schemas",),
     ("lab.purgatories", "lab.rivals"),  # ... but the designs that they compare are below all of it
+    ("lab.compiled",),
     ("pages",),
     ("broker",),
     ("aio",),
