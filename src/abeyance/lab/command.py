@@ -134,5 +134,5 @@ def _with_extra(module: str) -> Any:
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing in _SPARK_MODULES:
-            raise AbeyanceError(f"the lab needs {missing}: pip install 'abeyance[spark,report]'") from error
+            raise AbeyanceError(f"the lab needs {missing}: pip install 'abeyance[lab]'") from error
         raise
