@@ -10,11 +10,12 @@ import base64
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, Final
 
 from abeyance.pages.style import Figure
 from abeyance.pages.words import escaped
@@ -31,12 +32,14 @@ def document(
     options: str = '<option value="0">all</option>',
     choose: bool = False,
     choose_note: str = "",
+    filters: str = "",
     style: str = "",
 ) -> str:
     """Return the page. `figures` are by the id of their place and then by the scope chosen, "0" where there is none.
 
-    `kicker` and `title` are plain text; `findings`, `sections`, `made` and `options` are HTML.
+    `kicker` and `title` are plain text; `findings`, `sections`, `made`, `options` and `filters` are HTML.
     """
+    sections, contents = _with_anchors(sections)
     script, library = _asset("page.js"), _asset("plotly-basic.min.js")
     drawn = {plot: {scope: _json(figure) for scope, figure in scopes.items()} for plot, scopes in figures.items()}
     return Template(_asset("page.template")).substitute(
@@ -45,15 +48,37 @@ def document(
         hashes=f"{_hash(library)} {_hash(script)}",
         style=_asset("page.css") + style,
         findings="".join(f"<li>{sentence}</li>" for sentence in findings),
+        bar="" if choose or filters else " hidden",
         choose="" if choose else " hidden",
         options=options,
         choose_note=choose_note,
+        filters=filters,
+        contents=contents,
         sections=sections,
         made=made,
         figures=_data(drawn),
         plotly=library,
         script=script,
     )
+
+
+_HEADING: Final = re.compile(r'<h2(?: id="([^"]*)")?>(.*?)</h2>')
+
+
+def _with_anchors(sections: str) -> tuple[str, str]:
+    """Give each heading an id, unless it has one, and a link to itself; return them, and the list of contents."""
+    entries: dict[str, str] = {}
+
+    def anchored(heading: re.Match[str]) -> str:
+        title = heading[2]
+        name = heading[1] or re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section"
+        while name in entries:
+            name += "-"
+        entries[name] = title
+        return f'<h2 id="{name}">{title} <a class="anchor" href="#{name}" aria-label="link to this">#</a></h2>'
+
+    anchored_sections = _HEADING.sub(anchored, sections)
+    return anchored_sections, "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in entries.items())
 
 
 def write_whole(text: str, destination: Path) -> None:

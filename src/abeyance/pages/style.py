@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
 from typing import Any, Final
 
 from abeyance.errors import AbeyanceError
@@ -18,6 +17,7 @@ class ReportError(AbeyanceError):
 # Mid-tones: each has a contrast of at least 3:1 on the page's light ground and on its dark one.
 PALETTE: Final = ("#3f80d6", "#c8741c", "#1f968a", "#9166cf", "#c460a2", "#85881f", "#a0694c", "#74818f")
 EXPIRED: Final = "#d8433c"
+LONG_WAIT: Final = "#c8741c"
 SHORTEST_MS: Final = 0.1
 """Where a logarithmic axis of waits begins at the latest: shorter ones are drawn at its edge."""
 
@@ -50,29 +50,4 @@ def wait_axis(low: float, high: float, title: str) -> dict[str, Any]:
         "tickvals": values,
         "ticktext": texts,
         "range": [math.log10(low), math.log10(max(high, low * 10))],
-    }
-
-
-def rows_of(kinds: Sequence[str], gap_px: int, row_px: int) -> tuple[list[tuple[float, float]], int]:
-    """Return the vertical share of each of a column of small plots, top first, and the height they need."""
-    inner = len(kinds) * (row_px + gap_px)
-    return [
-        (1 - (i + 1) * (row_px + gap_px) / inner, 1 - (i * (row_px + gap_px) + gap_px) / inner)
-        for i in range(len(kinds))
-    ], inner
-
-
-def row_title(text: str, colour: str, top: float) -> dict[str, Any]:
-    """Return the label of one small plot: above its left corner, in the colour of its kind."""
-    return {
-        "text": text,
-        "font": {"color": colour, "size": 12},
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0,
-        "y": top,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "align": "left",
     }

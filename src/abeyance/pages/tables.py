@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -50,22 +50,41 @@ def _words(name: object) -> str:
     return str(name).replace("_", " ")
 
 
-def table(rows: pd.DataFrame, names: Columns, numbers: Columns) -> str:
-    """Return an HTML table: columns of names to the left, of numbers to the right."""
-    head = _cells("th", (title for title, _ in names.values()), "") + _cells(
-        "th", (title for title, _ in numbers.values()), "number"
-    )
+def table(
+    rows: pd.DataFrame, names: Columns, numbers: Columns, *, bars: Collection[str] = (), mark: str | None = None
+) -> str:
+    """Return an HTML table: columns of names to the left, of numbers to the right.
+
+    The columns of `bars` have a bar in each cell, its length the share of the column's greatest number. Each row bears
+    what it has in the column `mark`, for the page's filters. The page's script sorts and folds it.
+    """
+    head = "".join(f'<th scope="col">{title}</th>' for title, _ in names.values())
+    head += "".join(f'<th scope="col" class="number">{title}</th>' for title, _ in numbers.values())
+    most = {name: float(pd.to_numeric(rows[name]).max()) for name in bars if not rows.empty}
     body = "".join(
-        f"<tr>{_cells('td', (show(row[name]) for name, (_, show) in names.items()), '')}"
-        f"{_cells('td', (show(row[name]) for name, (_, show) in numbers.items()), 'number')}</tr>"
+        f"<tr{_mark(row, mark)}>"
+        + "".join(f"<td>{show(row[name])}</td>" for name, (_, show) in names.items())
+        + "".join(_number(row[name], show, most.get(name)) for name, (_, show) in numbers.items())
+        + "</tr>"
         for row in rows.to_dict("records")
     )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        f'<div class="wide"><table class="sortable"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
-def _cells(tag: str, contents: Iterable[str], kind: str) -> str:
-    attribute = f' class="{kind}"' if kind else ""
-    return "".join(f"<{tag}{attribute}>{content}</{tag}>" for content in contents)
+def _mark(row: Mapping[Any, Any], mark: str | None) -> str:
+    return "" if mark is None else f' data-kind="{escaped(row[mark])}"'
+
+
+def _number(value: Any, show: Cell, most: float | None) -> str:
+    number = pd.to_numeric(value, errors="coerce")
+    known = not pd.isna(number)
+    exact = f' data-value="{float(number):.12g}"' if known else ""
+    if most is None:
+        return f'<td class="number"{exact}>{show(value)}</td>'
+    length = float(number) / most if known and most > 0 else 0.0
+    return f'<td class="number bar"{exact} style="--bar:{max(length, 0.0):.3f}">{show(value)}</td>'
 
 
 def folded(title: str, content: str) -> str:

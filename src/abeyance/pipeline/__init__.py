@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyance.errors import AbeyanceError
 
 if TYPE_CHECKING:
-    from abeyance.pipeline.analysis import by_key, pending_over_time, pending_plot, summary, timeout_curve, waits
+    from abeyance.pipeline.analysis import (
+        by_key,
+        incidents,
+        pending_over_time,
+        pending_plot,
+        summary,
+        timeout_curve,
+        waits,
+    )
     from abeyance.pipeline.analysis.job import AnalysisResult, analyze
     from abeyance.pipeline.replayer import Configuration, grid, replay, replay_pending
     from abeyance.pipeline.replayer.what_if import what_if
@@ -56,6 +64,7 @@ __all__ = [
     "find_java",
     "grid",
     "high_watermarks",
+    "incidents",
     "invalid_events",
     "invalid_operations",
     "outcomes_of",
@@ -93,6 +102,7 @@ _HOMES: Final = {
     "find_java": "spark.java",
     "grid": "replayer",
     "high_watermarks": "replication.high_watermarks",
+    "incidents": "analysis",
     "invalid_events": "resolver.tables",
     "invalid_operations": "resolver.tables",
     "outcomes_of": "resolver.streams",

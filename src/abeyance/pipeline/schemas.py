@@ -131,6 +131,19 @@ WAITS: Final = _table(
     operations=_LONG,
 )
 
+INCIDENTS: Final = _table(
+    kind=_STRING,
+    first=_TIME,  # the first of its operations' starts
+    last=_TIME,  # the last of their ends
+    operations=_LONG,  # that expired or waited far longer than their kind does
+    expired=_LONG,  # of these; long polls are not counted here
+    longest_ms=_DOUBLE,
+    instances=ArrayType(_STRING),  # on which they waited
+    keys_struck=_LONG,  # on how many keys; null where none is named
+    keys=ArrayType(_STRING),  # those that most of them waited on
+)
+"""Bursts of expiries and of long waits: see `analysis.incidents`."""
+
 REPLAYED: Final = _table(
     instance=_STRING,
     tick_ms=_DOUBLE,
@@ -231,6 +244,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "pending_plot": PENDING,
     "timeout_curve": TIMEOUT_CURVE,
     "waits": WAITS,
+    "incidents": INCIDENTS,
 }
 """The tables of an analysis, by the name of their Parquet directory."""
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from abeyance.pipeline import by_key, pending_over_time, pending_plot, summary, timeout_curve, waits
+from abeyance.pipeline import by_key, incidents, pending_over_time, pending_plot, summary, timeout_curve, waits
 from abeyance.pipeline.analysis import ranked_waits
 from abeyance.pipeline.schemas import (
     BY_KEY,
+    INCIDENTS,
     OBSERVED,
     PENDING,
     SUMMARY,
@@ -299,9 +301,60 @@ def test_waits_at_the_edges_of_bins(spark: SparkSession) -> None:
     assert sorted(row["low_ms"] for row in rows) == [10.0**power for power in range(-3, 6)]
 
 
+def struck(operations: list[Op]) -> dict[tuple[str, int], list[Op]]:
+    """The incidents, by the rule, with a list and a loop; by kind and first start."""
+    found: dict[tuple[str, int], list[Op]] = {}
+    for kind in {op.kind for op in operations}:
+        waited = [op for op in operations if op.kind == kind and op.wait_us > 0]
+        long = max(10 * float(np.percentile([op.wait_us for op in waited], 95)), 100_000) if waited else 0
+        fails = "FETCH" not in kind
+        suffer = [op for op in waited if op.wait_us >= long or (fails and op.outcome == "expired")]
+        bursts: list[list[Op]] = []
+        for op in sorted(suffer, key=lambda op: op.start_us + op.wait_us):
+            second = (op.start_us + op.wait_us) // 1_000_000
+            last = bursts[-1][-1] if bursts else None
+            if last is None or second - (last.start_us + last.wait_us) // 1_000_000 > 10:
+                bursts.append([])
+            bursts[-1].append(op)
+        found |= {(kind, min(op.start_us for op in burst)): burst for burst in bursts if len(burst) >= 3}
+    return found
+
+
+def test_incidents(case: Case) -> None:
+    operations, frame = case
+    late = [replace(op, start_us=op.start_us + 200_000_000, wait_us=2 * 10**9, keys=("k9",)) for op in operations[-4:]]
+    mixed = frame.union(table(frame.sparkSession, late))
+    result = incidents(mixed)
+    check_table(result, INCIDENTS, "incidents")
+    found = {(row["kind"], us(row["first"])): row for row in result.collect()}
+    expected = struck([*operations, *late])
+    assert found.keys() == expected.keys()
+    for name, burst in expected.items():
+        row, expires = found[name], [op for op in burst if op.outcome == "expired" and "FETCH" not in op.kind]
+        assert us(row["last"]) == max(op.start_us + op.wait_us for op in burst)
+        assert (row["operations"], row["expired"]) == (len(burst), len(expires))
+        assert row["longest_ms"] == max(op.wait_us for op in burst) / 1000
+        assert row["instances"] == sorted({op.instance for op in burst})
+        keys = Counter(key for op in burst for key in set(op.keys))
+        assert (row["keys_struck"] or 0) == len(keys)
+        assert (row["keys"] or []) == sorted(keys, key=lambda key: (-keys[key], key))[:5]
+
+
+def test_a_burst_is_an_incident_and_a_long_poll_is_none(spark: SparkSession) -> None:
+    usual = [Op("b1", kind, 10_000 * n, 2_000, "completed", ("k",)) for n in range(200) for kind in KINDS]
+    failed = [Op("b2", kind, 60_000_000 + n, 1_500_000, "expired", ("k", "l")) for n in range(3) for kind in KINDS]
+    polls = [Op("b1", "FETCH_CONSUMER", 90_000_000 + n, 5_000, "expired", ("k",)) for n in range(50)]
+    rows = incidents(table(spark, [*usual, *failed, *polls])).orderBy("kind").collect()
+    assert [(row["kind"], row["operations"], row["expired"], row["keys"]) for row in rows] == [
+        ("FETCH_CONSUMER", 3, 0, ["k", "l"]),  # 1.5 s is long for its kind
+        ("JOIN_GROUP", 3, 3, ["k", "l"]),
+        ("PRODUCE", 3, 3, ["k", "l"]),
+    ]
+
+
 def test_no_operation_no_row(spark: SparkSession) -> None:
     empty = table(spark, [])
-    for analysis in (summary, by_key, pending_over_time, timeout_curve, waits):
+    for analysis in (summary, by_key, pending_over_time, timeout_curve, waits, incidents):
         assert analysis(empty).count() == 0
     assert pending_plot(pending_over_time(empty)).count() == 0
 

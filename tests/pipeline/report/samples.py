@@ -75,6 +75,7 @@ def tables(done: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "pending_plot": _over(done, _pending),
         "timeout_curve": _over(both, _curve),
         "waits": _over(done, _histogram),
+        "incidents": _incidents(done),
         "rejected": pd.DataFrame(
             [
                 ("1", "broker-1/kafka-request.log", 17, "not JSON", '{"requestHeader": <script>alert(4)</script>'),
@@ -142,6 +143,31 @@ def _measures(done: pd.DataFrame, by: list[str]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def _incidents(done: pd.DataFrame) -> pd.DataFrame:
+    """Bursts of what expired and is no long poll: ten seconds without end one."""
+    failed = done[(done["outcome"] == "expired") & ~done["kind"].str.contains("FETCH")]
+    failed = failed.assign(end=failed["start"] + pd.to_timedelta(failed["waited_ms"], unit="ms")).sort_values("end")
+    rows = []
+    for kind, part in failed.groupby("kind"):
+        for _, burst in part.groupby((part["end"].diff() > pd.Timedelta(seconds=10)).cumsum()):
+            keys = burst["key"].value_counts()
+            rows.append(
+                {
+                    "kind": kind,
+                    "first": burst["start"].min(),
+                    "last": burst["end"].max(),
+                    "operations": len(burst),
+                    "expired": len(burst),
+                    "longest_ms": burst["waited_ms"].max(),
+                    "instances": sorted(burst["instance"].unique()),
+                    "keys_struck": len(keys),
+                    "keys": list(keys.index[:5]),
+                }
+            )
+    found = pd.DataFrame(rows, columns=list(COLUMNS["incidents"]))
+    return found.loc[found["operations"].astype(int) >= 3]
 
 
 def _over(done: pd.DataFrame, derive: object) -> pd.DataFrame:

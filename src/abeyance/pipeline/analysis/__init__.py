@@ -4,6 +4,7 @@ All are exact, and none puts a whole instance, kind or key on one task: running 
 two phases (`running`).
 """
 
+from abeyance.pipeline.analysis.incidents import incidents
 from abeyance.pipeline.analysis.keys import by_key
 from abeyance.pipeline.analysis.pending import pending_over_time, pending_plot
 from abeyance.pipeline.analysis.ranked import Ranked, ranked_waits
@@ -13,6 +14,7 @@ from abeyance.pipeline.analysis.timeout_curve import thinned, timeout_curve
 __all__ = [
     "Ranked",
     "by_key",
+    "incidents",
     "pending_over_time",
     "pending_plot",
     "ranked_waits",

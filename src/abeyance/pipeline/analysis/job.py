@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.analysis import (
     by_key,
+    incidents,
     pending_over_time,
     pending_plot,
     ranked_waits,
@@ -140,6 +141,7 @@ class _Run:
                     lambda: self._write("timeout_curve", curve, "instance", "kind", "timeout_ms"),
                     lambda: self._write("pending_plot", pending_plot(pending), "instance", "kind", "at"),
                     lambda: self._write("waits", waits(ranked), "instance", "kind", "outcome", "low_ms"),
+                    lambda: self._write("incidents", incidents(operations, ranked), "first", "kind"),
                     lambda: self._write("operations", operations),
                     lambda: self._write("rejected", cut["rejected"]),
                 )

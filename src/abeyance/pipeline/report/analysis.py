@@ -33,11 +33,15 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "pending_plot": ("instance", "kind", "at", "pending"),
     "timeout_curve": ("instance", "kind", "timeout_ms", "at_risk", "share_expiring", "low", "high"),
     "waits": ("instance", "kind", "outcome", "low_ms", "high_ms", "operations"),
+    "incidents": (
+        *("kind", "first", "last", "operations", "expired", "longest_ms", "instances", "keys_struck", "keys"),
+    ),
     "rejected": ("instance", "file", "line_number", "reason", "excerpt"),
 }
 
 _ADD_UP: Final = frozenset({"requests_by_kind", "pending_plot", "waits"})
 
+LEAST_DRAWN: Final = 20
 MOST_KINDS: Final = 8
 """How many kinds the figures draw: what waits besides is in the tables."""
 
@@ -81,8 +85,14 @@ class Analysis:
 
     @property
     def drawn(self) -> list[str]:
-        """The kinds that the figures draw, each in a colour of its own."""
-        return self.kinds[:MOST_KINDS]
+        """The kinds that the figures draw, each in a colour of its own: not those of which a handful waited."""
+        rows = self.within("summary", ALL)
+        many = {str(kind) for kind in rows.loc[rows["waited"] >= LEAST_DRAWN, "kind"]}
+        return ([kind for kind in self.kinds if kind in many] or self.kinds)[:MOST_KINDS]
+
+    def points(self, of: int) -> int:
+        """Return the share of one line in so many points of a page."""
+        return max(of // max(len(self.scopes) * len(self.drawn), 1), 45)
 
     def within(self, table: str, scope: str) -> pd.DataFrame:
         """Return a table's rows for one scope; for all of them, those that sum over instances.
@@ -94,6 +104,14 @@ class Analysis:
         if scope == ALL and chosen.empty and (table in _ADD_UP or rows["instance"].nunique() < 2):
             return rows
         return chosen
+
+    def incidents(self, scope: str) -> pd.DataFrame:
+        """Return the incidents that struck a scope, in their order in time."""
+        rows = self.tables["incidents"].sort_values(["first", "kind"], kind="stable")
+        if scope == ALL:
+            return rows
+        struck = [scope in set(instances) for instances in rows["instances"]]
+        return rows[pd.Series(struck, index=rows.index, dtype=bool)]
 
     def keys(self, scope: str) -> pd.DataFrame:
         """Return the keys of one scope; a key lives in its instance, so all of them is no sum but a list."""
@@ -125,7 +143,8 @@ def _read(tables: Path, name: str, columns: tuple[str, ...]) -> pd.DataFrame:
     if missing and not frame.empty:
         raise ReportError(f"table {name!r} of the analysis in {tables} lacks {', '.join(missing)}")
     frame = frame.reindex(columns=[*frame.columns, *missing])
-    frame["instance"] = frame["instance"].astype(object).where(frame["instance"].notna(), ALL)
+    if "instance" in columns:
+        frame["instance"] = frame["instance"].astype(object).where(frame["instance"].notna(), ALL)
     return frame
 
 

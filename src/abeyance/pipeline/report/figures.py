@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
-from abeyance.pages.style import EXPIRED, SHORTEST_MS, Figure, faint, plotly, row_title, rows_of, wait_axis
+from abeyance.pages.style import EXPIRED, LONG_WAIT, SHORTEST_MS, Figure, faint, plotly, wait_axis
 from abeyance.pages.words import count, duration, label
 from abeyance.pipeline.report.analysis import Analysis
 from abeyance.pipeline.report.kinds import colours
-from abeyance.pipeline.report.steps import total
+from abeyance.pipeline.report.steps import thinned, total
+
+PENDING_POINTS: Final = 20_000
+CURVE_POINTS: Final = 4_000
+"""Points of all lines together, so that a page stays small whatever the log: each line gets its share."""
 
 
 def pending(analysis: Analysis, scope: str) -> Figure | None:
-    """Operations pending over time: one row a kind, each on its own scale, all on one axis of time."""
+    """Operations pending over time: one row a kind, each on its own scale, on one axis of time; and the incidents."""
     rows = analysis.within("pending_plot", scope)
     kinds = [kind for kind in analysis.drawn if (rows.loc[rows["kind"] == kind, "pending"] > 0).any()]
     if not kinds:
         return None
     go, colour = plotly("graph_objects"), colours(analysis.drawn)
-    domains, inner = rows_of(kinds, gap_px=28, row_px=84)
-    figure, titles = go.Figure(), list[dict[str, Any]]()
-    for i, (kind, domain) in enumerate(zip(kinds, domains, strict=True), start=1):
-        steps = total(rows[rows["kind"] == kind])
+    figure, titles = go.Figure(), list[str]()
+    for i, kind in enumerate(kinds, start=1):
+        steps = thinned(total(rows[rows["kind"] == kind]), analysis.points(PENDING_POINTS))
         highest = int(steps["pending"].max())
         figure.add_scatter(
-            x=steps["at"],
-            y=steps["pending"],
+            x=milliseconds(steps["at"]),
+            y=steps["pending"].to_numpy("int32"),
             yaxis=_axis("y", i),
             name=label(kind),
             mode="lines",
@@ -37,26 +42,60 @@ def pending(analysis: Analysis, scope: str) -> Figure | None:
             hovertemplate="%{y:,d} pending",
         )
         figure.layout[_layout_axis("y", i)] = {
-            "domain": domain,
-            "anchor": "x",
             "rangemode": "tozero",
             "tickformat": ",d",
             **_whole_ticks(highest),
             "range": [0, highest * 1.08],
             "fixedrange": True,
         }
-        text = f"<b>{label(kind)}</b>  at most {count(highest)} at once"
-        titles.append(row_title(text, colour[kind], domain[1]))
+        titles.append(f"<b>{label(kind)}</b>  at most {count(highest)} at once")
     figure.update_layout(
-        height=inner + 60,
-        annotations=titles,
+        meta=_rows(kinds, titles, colour),
+        shapes=_incidents(analysis, scope),
         hovermode="x unified",
         hoversubplots="axis",
         showlegend=False,
         uirevision="pending",
-        xaxis={"anchor": _axis("y", len(kinds)), "type": "date", "title": {"text": "time (UTC)"}},
+        xaxis={"type": "date", "title": {"text": "time (UTC)"}},
     )
     return figure
+
+
+def milliseconds(times: pd.Series[Any]) -> Any:
+    """Return times as plotly's axis of dates takes numbers, a quarter of the size of their text."""
+    return (pd.to_datetime(times, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(milliseconds=1)
+
+
+def _incidents(analysis: Analysis, scope: str) -> list[dict[str, Any]]:
+    """Mark the incidents across all rows."""
+    return [
+        {
+            "type": "rect",
+            "xref": "x",
+            "yref": "paper",
+            "x0": first,
+            "x1": last,
+            "y0": 0,
+            "y1": 1,
+            "layer": "below",
+            "fillcolor": faint(EXPIRED if expired else LONG_WAIT, 0.13),
+            "line": {"width": 1, "color": faint(EXPIRED if expired else LONG_WAIT, 0.4)},
+        }
+        for rows in [analysis.incidents(scope)]
+        for first, last, expired in zip(
+            milliseconds(rows["first"]), milliseconds(rows["last"]), rows["expired"], strict=True
+        )
+    ]
+
+
+def _rows(kinds: list[str], titles: list[str], colour: Mapping[str, str], row_px: int = 84) -> dict[str, Any]:
+    """Say what the page's script lays out: small plots below one another, those of the kinds that are chosen."""
+    return {
+        "rows": [
+            {"kind": kind, "title": title, "colour": colour[kind]} for kind, title in zip(kinds, titles, strict=True)
+        ],
+        "rowPixels": row_px,
+    }
 
 
 def waits(analysis: Analysis, scope: str) -> Figure | None:
@@ -67,11 +106,10 @@ def waits(analysis: Analysis, scope: str) -> Figure | None:
     if not kinds:
         return None
     go, colour = plotly("graph_objects"), colours(analysis.drawn)
-    domains, inner = rows_of(kinds, gap_px=28, row_px=84)
-    figure, titles = go.Figure(), list[dict[str, Any]]()
+    figure, titles = go.Figure(), list[str]()
     edges = pd.concat([did_wait["low_ms"], did_wait["high_ms"]])
     least, most = max(float(edges[edges > 0].min()), SHORTEST_MS), float(edges.max())
-    for i, (kind, domain) in enumerate(zip(kinds, domains, strict=True), start=1):
+    for i, kind in enumerate(kinds, start=1):
         mine = did_wait[did_wait["kind"] == kind]
         for outcome in sorted(mine["outcome"].unique(), key=_outcome_order):
             bins = mine[mine["outcome"] == outcome]
@@ -89,24 +127,21 @@ def waits(analysis: Analysis, scope: str) -> Figure | None:
                 hovertemplate="<b>%{y:,d}</b> after %{customdata[0]} to %{customdata[1]}",
             )
         figure.layout[_layout_axis("y", i)] = {
-            "domain": domain,
-            "anchor": "x",
             "rangemode": "tozero",
             "tickformat": "~s",
             **_whole_ticks(mine.groupby("low_ms")["operations"].sum().max()),
             "fixedrange": True,
         }
-        titles.append(row_title(_waits_in_words(mine), colour[kind], domain[1]))
+        titles.append(_waits_in_words(mine))
     figure.update_layout(
-        height=inner + 60,
-        annotations=titles,
+        meta=_rows(kinds, titles, colour),
         barmode="stack",
         bargap=0,
         showlegend=False,
         hovermode="x unified",
         uirevision=f"waits {scope}",
         xaxis=wait_axis(least / 2, most * 1.1, "time waited (logarithmic)")
-        | {"anchor": _axis("y", len(kinds)), "unifiedhovertitle": {"text": "waited about %{x:,.2~r} ms"}},
+        | {"unifiedhovertitle": {"text": "waited about %{x:,.2~r} ms"}},
     )
     return figure
 
@@ -117,12 +152,12 @@ def _waits_in_words(waited: pd.DataFrame) -> str:
     unknown = float(number[waited["outcome"] == "unknown"].sum())
     text = f"<b>{label(waited['kind'].iloc[0])}</b>  {count(float(number.sum()))} waited"
     if expired:
-        text += f", <span style='color:{EXPIRED}'>{count(expired)} expired</span>"
+        text += f", <b>{count(expired)} expired</b>"
     return text + (f", {count(unknown)} unknown" if unknown else "")
 
 
 def timeout_curve(analysis: Analysis, scope: str) -> Figure | None:
-    """What share would have expired had the time-out been T, by kind, with its band where there is one."""
+    """What share would have expired had the time-out been T: one row a kind, with its band where there is one."""
     rows = analysis.within("timeout_curve", scope)
     rows = rows[rows["kind"].isin(analysis.drawn)]
     later = rows.loc[rows["timeout_ms"] > 0, "timeout_ms"]
@@ -130,31 +165,38 @@ def timeout_curve(analysis: Analysis, scope: str) -> Figure | None:
         return None
     low, high = max(float(later.min()), SHORTEST_MS), float(later.max())
     go, colour = plotly("graph_objects"), colours(analysis.drawn)
-    figure = go.Figure()
+    figure, kinds = go.Figure(), list[str]()
     for kind in analysis.drawn:
         curve = _from(low, rows[rows["kind"] == kind].sort_values("timeout_ms", kind="stable"))
         if curve.empty:
             continue
-        _add_band(figure, curve, colour[kind], kind)
+        kinds.append(kind)
+        curve = _sparse(curve, analysis.points(CURVE_POINTS))
+        _add_band(figure, curve, colour[kind], _axis("y", len(kinds)))
         figure.add_scatter(
-            x=curve["timeout_ms"],
+            x=curve["timeout_ms"].astype("float32"),
             y=curve["share_expiring"].astype("float32"),
+            yaxis=_axis("y", len(kinds)),
             name=label(kind),
-            legendgroup=label(kind),
             mode="lines",
             line={"shape": "hv", "width": 2, "color": colour[kind]},
-            customdata=curve["at_risk"],
+            customdata=curve["at_risk"].to_numpy("int32"),
             hovertemplate="<b>%{y:.3~p}</b> would expire (%{customdata:,d} waited so long)",
         )
+        figure.layout[_layout_axis("y", len(kinds))] = {
+            "tickformat": "~%",
+            "range": [0, 1.04],
+            "nticks": 4,
+            "fixedrange": True,
+        }
     figure.update_layout(
-        height=420,
+        meta=_rows(kinds, [f"<b>{label(kind)}</b>" for kind in kinds], colour),
         hovermode="x unified",
-        legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
-        showlegend=True,
+        hoversubplots="axis",
+        showlegend=False,
         uirevision="timeout",
         xaxis=wait_axis(low, high, "time-out T (logarithmic)")
         | {"unifiedhovertitle": {"text": "with a time-out of %{x:,.3~r} ms"}},
-        yaxis={"title": {"text": "share that would expire"}, "tickformat": "~%", "range": [0, 1.02]},
     )
     return figure
 
@@ -167,12 +209,21 @@ def _from(low: float, curve: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([before.assign(timeout_ms=low), curve[curve["timeout_ms"] > low]])
 
 
-def _add_band(figure: Figure, curve: pd.DataFrame, colour: str, kind: str) -> None:
+def _sparse(curve: pd.DataFrame, most: int) -> pd.DataFrame:
+    """Keep at most `most` rows of a curve, evenly on its logarithmic axis, the first and the last among them."""
+    if len(curve) <= most:
+        return curve
+    steps = np.log10(curve["timeout_ms"].to_numpy())
+    wanted = np.linspace(steps[0], steps[-1], most)
+    return curve.iloc[np.unique(np.searchsorted(steps, wanted).clip(0, len(curve) - 1))]
+
+
+def _add_band(figure: Figure, curve: pd.DataFrame, colour: str, axis: str) -> None:
     common: dict[str, Any] = {
-        "x": curve["timeout_ms"],
+        "x": curve["timeout_ms"].astype("float32"),
+        "yaxis": axis,
         "mode": "lines",
         "line": {"shape": "hv", "width": 0},
-        "legendgroup": label(kind),
         "showlegend": False,
         "hoverinfo": "skip",
     }

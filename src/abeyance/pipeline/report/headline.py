@@ -15,27 +15,69 @@ _MOST_NAMED = 5
 
 
 def headline(analysis: Analysis) -> str:
-    """Return the one sentence of the page's title: how many requests, how many waited, what share expired."""
+    """Return the page's title: what hurts; where nothing does, how much waited, and how it ended."""
     requests = analysis.within("requests_by_kind", ALL)
     asked, waited = float(requests["requests"].sum()), float(requests["waited"].sum())
     if not asked:
         return "No request in this log"
     if not waited:
         return f"{counted(asked, 'request')}, and none of them waited"
+    return _hurt(analysis) or _harmless(analysis, asked, waited)
+
+
+def _hurt(analysis: Analysis) -> str:
+    """Say what failed most, and in how many bursts; else how many bursts of long waits there were."""
+    kinds, bursts = analysis.within("summary", ALL), analysis.incidents(ALL)
+    failed = kinds[(kinds["expired"] > 0) & ~_polls(kinds["kind"])]
+    if not failed.empty:
+        worst = _highest(failed, "expired")
+        said = f"{count(worst['expired'])} {worst['kind']} {_requests(worst['expired'])} expired"
+        mine = bursts[(bursts["kind"] == worst["kind"]) & (bursts["expired"] > 0)]
+        if mine.empty:
+            return said
+        most = _highest(mine, "expired")
+        start = f"{pd.Timestamp(most['first']):%H:%M:%S} UTC"
+        if len(mine) == 1:
+            part = "" if most["expired"] == worst["expired"] else f"{count(most['expired'])} of them "
+            return f"{said}, {part}in one burst at {start}"
+        together = int(mine["expired"].sum())
+        part = "" if together == worst["expired"] else f"{count(together)} of them "
+        return f"{said}, {part}in {len(mine):,} bursts, the worst at {start}"
+    if not bursts.empty:
+        longest = _highest(bursts, "longest_ms")
+        return (
+            f"{counted(len(bursts), 'burst')} of long waits, up to {duration(longest['longest_ms'])} of a "
+            f"{longest['kind']}; nothing expired that matters"
+        )
+    return ""
+
+
+def _requests(number: float) -> str:
+    return "request" if round(number) == 1 else "requests"
+
+
+def _harmless(analysis: Analysis, asked: float, waited: float) -> str:
     kinds = analysis.within("summary", ALL)
     known = waited - float(kinds["unknown"].sum())
     expired = float(kinds["expired"].sum())
     ending = "how they ended, the log does not tell"
     if known > 0:
-        ending = f"{percent(min(expired / known, 1.0))} of these expired" if expired else "none of these expired"
+        ending = "none of these expired"
+        if expired:
+            ending = f"{percent(min(expired / known, 1.0))} of these expired, all of them long polls"
     return f"{counted(asked, 'request')}, {count(waited)} of them waited; {ending}"
+
+
+def _polls(kinds: pd.Series[Any]) -> pd.Series[bool]:
+    """Whether each kind is a fetch, for which it is the ordinary end to expire."""
+    return kinds.astype(str).str.contains("FETCH")
 
 
 def findings(analysis: Analysis) -> list[str]:
     """Return a few sentences, in HTML, that say where the waiting is."""
     kinds = analysis.within("summary", ALL)
     kinds = kinds[kinds["waited"] > 0]
-    said = [_when(analysis)]
+    said = [_when(analysis), _size(analysis)]
     if not kinds.empty:
         many = kinds[kinds["waited"] >= _MANY]
         slow = _highest(kinds if many.empty else many, "p95_ms")
@@ -64,6 +106,16 @@ def _when(analysis: Analysis) -> str:
     return f"The log of {who}: something waited between {first:%-d %B %Y, %H:%M:%S} and {until} UTC ({span})."
 
 
+def _size(analysis: Analysis) -> str:
+    requests = analysis.within("requests_by_kind", ALL)
+    bursts = analysis.incidents(ALL)
+    asked, waited = float(requests["requests"].sum()), float(requests["waited"].sum())
+    said = f"{counted(asked, 'request')}, {count(waited)} of them waited"
+    if bursts.empty:
+        return f"{said}; no burst of expiries or of long waits."
+    return f'{said}; <a href="#incidents">{counted(len(bursts), "incident")}</a>, by the rule that stands there.'
+
+
 def _longest(analysis: Analysis, kinds: pd.DataFrame) -> str:
     kind = _highest(kinds, "max_ms")
     said = f"The longest single wait was {duration(kind['max_ms'])}, of a {escaped(kind['kind'])}"
@@ -79,7 +131,7 @@ def _expired(kinds: pd.DataFrame) -> list[str]:
     expired = kinds[kinds["expired"] > 0].sort_values("expired", ascending=False, kind="stable")
     if expired.empty:
         return [] if kinds["unknown"].any() else ["Nothing expired: every wait ended as its condition came true."]
-    polls = expired["kind"].astype(str).str.contains("FETCH")
+    polls = _polls(expired["kind"])
     named = [
         f"{count(row['expired'])} of {count(row['operations'])} <b>{escaped(row['kind'])}</b> "
         f"({percent(row['expired_share'])})"

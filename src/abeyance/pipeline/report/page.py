@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abeyance.pages.document import document
+from abeyance.pages.places import without_places
 from abeyance.pages.tables import facts
 from abeyance.pipeline.report import tables
 from abeyance.pipeline.report.analysis import Analysis
@@ -19,7 +20,7 @@ def page(analysis: Analysis) -> str:
         title=headline(analysis),
         findings=findings(analysis),
         sections="\n".join(_section(section, analysis) for section in SECTIONS) + _rejected(analysis),
-        made=facts(analysis.made),
+        made=facts(without_places(analysis.made)),
         figures={
             section.plot: {str(i): section.draw(analysis, scope) for i, scope in enumerate(scopes)}
             for section in SECTIONS
@@ -27,6 +28,7 @@ def page(analysis: Analysis) -> str:
         },
         options=tables.options(scopes),
         choose=len(scopes) > 1,
+        filters=tables.kind_filter(analysis.drawn) if len(analysis.drawn) > 1 else "",
         choose_note=f"the busiest; {hidden:,} more are only in the sum" if len(scopes) > 1 and hidden > 0 else "",
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 
+from abeyance.pages.places import without_places
 from abeyance.pages.tables import facts
 from abeyance.pipeline.results.directory import read_marker
 
@@ -36,7 +37,8 @@ def section(title: str, read: str, *, plot: str = "", nothing: str = "", tables:
 def made(directory: Path) -> str:
     """Return how a result was made, by its marker."""
     entries: Mapping[str, Any] = {name: value for name, value in read_marker(directory).items() if name != "tool"}
-    return facts({name: value if _plain(value) else json.dumps(value) for name, value in entries.items()})
+    shown = without_places(entries)
+    return facts({name: value if _plain(value) else json.dumps(value) for name, value in shown.items()})
 
 
 def _plain(value: object) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from abeyance.pages.style import EXPIRED, Figure
-from abeyance.pipeline.report import figures, key_figures, tables
+from abeyance.pages.style import EXPIRED, LONG_WAIT, Figure
+from abeyance.pipeline.report import figures, tables
 from abeyance.pipeline.report.analysis import Analysis
 
 
@@ -26,6 +26,17 @@ class Section:
 
 
 SECTIONS: Final = (
+    Section(
+        title="Incidents",
+        table=tables.incidents,
+        read="Bursts of trouble, by this rule: an operation counts that expired, unless it is a fetch (a long poll"
+        " that expires found too little: no harm), or that waited at least 0.1 s and 10 times as long as 95 in 100 "
+        "of its kind that waited. A burst lasts until 10 seconds pass in which no such operation of its kind ends; "
+        "3 of them make an incident. Its time is from the first start to the last end. A click on the time shows it"
+        " in the figure below, "
+        f'where incidents are marked: <b style="color:{EXPIRED}">red</b> where operations expired, '
+        f'<b style="color:{LONG_WAIT}">orange</b> where all of them completed, late.',
+    ),
     Section(
         title="What waited, by kind",
         table=tables.by_kind,
@@ -70,19 +81,13 @@ SECTIONS: Final = (
     ),
     Section(
         title="Keys that wait longest",
-        plot="plot-keys-longest",
-        draw=key_figures.keys_longest,
-        nothing="Nothing waited on a key.",
-        table=tables.keys,
-        read="A key is what an operation waits on: a partition, a group. For each kind, the keys with the "
-        "highest 95th percentile (the dot); the bar begins at the median and ends at the longest wait. The "
-        "table ranks by all the time spent waiting, to which many short waits add up.",
+        table=tables.keys_longest,
+        read="A key is what an operation waits on: a partition, a group. For each kind, the keys with the highest 95th "
+        "percentile, and those on which most time was spent in all, to which many short waits add up.",
     ),
     Section(
         title="Keys that expire most",
-        plot="plot-keys-expired",
-        draw=key_figures.keys_expired,
-        nothing="Nothing expired.",
+        table=tables.keys_expired,
         read="For each kind, the keys on which most operations expired. An operation that watches several keys "
         "counts on each of them.",
     ),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import pandas as pd
+
 from abeyance.pages.tables import Cell, Column, Columns, folded, nothing, table
-from abeyance.pages.words import count, duration, escaped, percent, shortened
+from abeyance.pages.words import count, duration, escaped, percent, shortened, visible
 from abeyance.pipeline.report.analysis import ALL, Analysis
 from abeyance.pipeline.report.kinds import colours
 
@@ -38,10 +40,55 @@ def by_kind(analysis: Analysis, scope: str) -> str:
     names: Columns = {"kind": ("kind", _kind(analysis))}
     drawn = rows["kind"].isin(analysis.drawn)
     others = rows[~drawn]
+    bars = ("waited", "expired", "p95_ms")
     if others.empty:
-        return table(rows, names, columns)
+        return table(rows, names, columns, bars=bars, mark="kind")
     more = f"{len(others):,} other kinds of request that waited, of less weight: the figures leave them out"
-    return table(rows[drawn], names, columns) + folded(more, table(others, names, columns))
+    return table(rows[drawn], names, columns, bars=bars, mark="kind") + folded(
+        more, table(others, names, columns, bars=bars, mark="kind")
+    )
+
+
+def incidents(analysis: Analysis, scope: str) -> str:
+    """Return the incidents in their order in time, each with a link that shows its time in every figure."""
+    rows = analysis.incidents(scope)
+    if rows.empty:
+        return nothing("None: no burst of expiries, and none of long waits.")
+    rows = rows.assign(when=rows[["first", "last"]].apply(tuple, axis=1), lasted=_lasted(rows))
+    rows = rows.assign(struck=rows[["keys", "keys_struck"]].apply(tuple, axis=1))
+    names: Columns = {
+        "when": ("when (UTC)", _when),
+        "kind": ("kind", _kind(analysis)),
+        "instances": ("instances", lambda struck: escaped(", ".join(map(str, struck)))),
+        "struck": ("keys", _struck),
+    }
+    columns: Columns = {
+        "lasted": ("lasted", duration),
+        "operations": ("operations", count),
+        "expired": ("expired", count),
+        "longest_ms": ("longest wait", duration),
+    }
+    return table(rows, names, columns, bars=("operations", "expired", "longest_ms"), mark="kind")
+
+
+def _lasted(rows: pd.DataFrame) -> list[float]:
+    return [
+        (last - first) / pd.Timedelta(milliseconds=1) for first, last in zip(rows["first"], rows["last"], strict=True)
+    ]
+
+
+def _when(times: tuple[pd.Timestamp, pd.Timestamp]) -> str:
+    first, last = (pd.Timestamp(time) for time in times)
+    edges = (first.floor("s"), last.ceil("s"))
+    link = "&amp;".join(f"{name}={edge.timestamp():.0f}" for name, edge in zip(("from", "to"), edges, strict=True))
+    return f'<a class="when" href="?{link}#pending-over-time">{first:%Y-%m-%d %H:%M:%S}</a>'
+
+
+def _struck(keys: tuple[object, float]) -> str:
+    named, number = keys
+    shown = [escaped(shortened(key)) for key in ([] if named is None else list(named))]  # type: ignore[call-overload]
+    more = f" and {int(number) - len(shown):,} more" if shown and number > len(shown) else ""
+    return f'<span class="keys"><bdi>{"</bdi>, <bdi>".join(shown)}</bdi>{more}</span>' if shown else ""
 
 
 def requests(analysis: Analysis, scope: str) -> str:
@@ -57,26 +104,48 @@ def requests(analysis: Analysis, scope: str) -> str:
         "waited": ("waited", count),
         "share": ("share that waited", percent),
     }
-    return table(rows, {"api": ("API", escaped)}, columns)
+    return table(rows, {"api": ("API", escaped)}, columns, bars=("requests", "share"))
 
 
-def keys(analysis: Analysis, scope: str) -> str:
-    """Return the keys of each kind on which most time was spent waiting."""
+def keys_longest(analysis: Analysis, scope: str) -> str:
+    """Return the keys of each kind on which operations waited longest, by the 95th percentile and by the sum."""
     rows = analysis.keys(scope)
-    rows = analysis.top(rows[rows["total_waited_ms"] > 0], MOST_KEYS, ["total_waited_ms"])
+    rows = rows[rows["total_waited_ms"] > 0]
+    top = pd.concat([analysis.top(rows, _most_keys(analysis), [name]) for name in ("p95_ms", "total_waited_ms")])
+    return _keys(analysis, scope, top, "p95_ms", "Nothing waited on a key.")
+
+
+def keys_expired(analysis: Analysis, scope: str) -> str:
+    """Return the keys of each kind on which most operations expired."""
+    rows = analysis.keys(scope)
+    top = analysis.top(rows[rows["expired"] > 0], _most_keys(analysis), ["expired", "expired_share"])
+    return _keys(analysis, scope, top, "expired", "Nothing expired.")
+
+
+def _most_keys(analysis: Analysis) -> int:
+    """Of many instances fewer keys each, so that the page stays small."""
+    return max(min(MOST_KEYS, 4 * MOST_KEYS // len(analysis.scopes)), 2)
+
+
+def _keys(analysis: Analysis, scope: str, rows: pd.DataFrame, by: str, otherwise: str) -> str:
     if rows.empty:
-        return nothing("Nothing waited on a key.")
+        return nothing(otherwise)
+    rows = rows[~rows.index.duplicated()]
+    order = {kind: number for number, kind in enumerate(analysis.kinds)}
+    rows = rows.assign(_order=rows["kind"].map(order)).sort_values(["_order", by], ascending=[True, False])
     names: dict[str, Column] = {"key": ("key", _key), "kind": ("kind", _kind(analysis))}
     if scope == ALL and len(analysis.instances) > 1:
         names["instance"] = ("instance", escaped)
-    columns: dict[str, Column] = {
-        "total_waited_ms": ("waited in all", duration),
+    waits: dict[str, Column] = {name: (title, duration) for name, title in _WAITS.items() if name != "p99_ms"}
+    ends: dict[str, Column] = {
         "operations": ("operations", count),
         "expired": ("expired", count),
         "expired_share": ("share expired", percent),
     }
-    waits = {name: (title, duration) for name, title in _WAITS.items() if name != "p99_ms"}
-    return table(rows, names, columns | waits)
+    total: dict[str, Column] = {"total_waited_ms": ("waited in all", duration)}
+    columns = ends if by == "expired" else waits | total | ends
+    bars = ("expired", "expired_share") if by == "expired" else ("p95_ms", "max_ms", "total_waited_ms")
+    return table(rows, names, columns, bars=bars, mark="kind")
 
 
 def rejected(analysis: Analysis) -> str:
@@ -109,7 +178,9 @@ def _kind(analysis: Analysis) -> Cell:
 
 
 def _key(text: object) -> str:
-    return f'<code title="{escaped(text)}"><bdi>{escaped(shortened(text))}</bdi></code>'
+    short = shortened(text)
+    title = "" if short == visible(text) else f' title="{escaped(text)}"'
+    return f"<code{title}><bdi>{escaped(short)}</bdi></code>"
 
 
 def _excerpt(text: object) -> str:
@@ -121,4 +192,13 @@ def options(names: Sequence[str]) -> str:
     return "".join(
         f'<option value="{i}">{"all instances" if name == ALL else escaped(name)}</option>'
         for i, name in enumerate(names)
+    )
+
+
+def kind_filter(kinds: Sequence[str]) -> str:
+    """Return the choice of a kind."""
+    entries = "".join(f'<option value="{escaped(kind)}">{escaped(kind)}</option>' for kind in kinds)
+    return (
+        '<label>Kind <select id="kind" autocomplete="off"><option value="">all kinds</option>'
+        f'{entries}</select></label> <button type="button" id="whole" hidden>show the whole log</button>'
     )
