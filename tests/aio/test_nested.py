@@ -85,6 +85,8 @@ loop.close()
 @pytest.mark.parametrize("program", [APPLIED_BEFORE, APPLIED_WITHIN, WAITS], ids=["before", "within", "waits"])
 def test_nested_runs_keep_their_timers(package: str, program: str, debug: bool) -> None:
     pytest.importorskip(package, reason=f"{package} is not installed")
+    if package == "nest_asyncio" and sys.version_info >= (3, 14):
+        pytest.skip("nest_asyncio does not know Python 3.14: a nested wait_for fails on asyncio's own loop, too")
     mode = ["-X", "dev", "-W", "ignore"] if debug else []
     text = f"import {package} as nest_asyncio\n{HEAD}{program}"
     done = subprocess.run([sys.executable, *mode, "-c", text], capture_output=True, text=True, timeout=60, check=False)
