@@ -48,6 +48,7 @@ else:
 from abeyance.engine import MAX_TIME
 from abeyance.engine.slab import grown, pause_collection, resume_collection
 from abeyance.engine.wheel import TimingWheel
+from abeyance.forking import begins_anew
 from abeyance.mutex import LOCKED, mutex
 from abeyance.signature import CLASS_SIGNATURE
 from abeyance.timer.base import Timer, TimerClosedError, check_callback, refuse_coroutine
@@ -118,8 +119,12 @@ class IdleDetector:
         self._on_idle = on_idle
         self._own_timer = _make_timer() if timer is None else None
         self._timer: Timer = self._own_timer or timer  # type: ignore[assignment]
-        self._wheel = TimingWheel(self._timer._wheel.tick, self._timer._wheel.wheel_size, self._timer._now())
         self._closed = False
+        self._watch_nobody()
+        begins_anew(self)
+
+    def _watch_nobody(self) -> None:
+        self._wheel = TimingWheel(self._timer._wheel.tick, self._timer._wheel.wheel_size, self._timer._now())
         self._lock = mutex("an IdleDetector")
         self._alarm: TimerTask | None = None
         self._alarm_at = _NEVER
@@ -283,6 +288,12 @@ class IdleDetector:
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{len(self)} watched"
         return f"<IdleDetector of {self.timeout:g}s, {state}>"
+
+    def _begin_anew(self) -> object:
+        """In the child of a fork: those it watched are the parent's."""
+        inherited = self._wheel, self._alarm
+        self._watch_nobody()
+        return inherited
 
     # -- the turn of those who have been idle: with the lock free ------------------------------------------
 

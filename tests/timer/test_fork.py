@@ -13,7 +13,26 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this
 # Each runs in an interpreter of its own: a fork of the tests' own process would take along whatever they left.
 BEGINNING = """
 import os, sys, threading, time
-from abeyance import SystemTimer
+import asyncio
+from abeyance import DelayedOperation, IdleDetector, ManualTimer, Purgatory, SystemTimer, aio
+
+class Wait(DelayedOperation):
+    ready = False
+    def __init__(self, timeout=0.3, **named):
+        super().__init__(timeout, **named)
+        self.ends = []
+    def try_complete(self):
+        return self.ready and self.force_complete()
+    def on_complete(self):
+        self.ends.append("complete")
+    def on_expiration(self):
+        self.ends.append("expire")
+
+def until(condition):
+    give_up = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < give_up, "it did not happen"
+        time.sleep(0.002)
 
 def in_child(function):
     child = os.fork()
@@ -107,6 +126,217 @@ for _ in range(20):
 stop.append(1)
 for worker in workers:
     worker.join()
+""",
+    "a virtual clock's tasks are the parent's too": """
+manual = ManualTimer(start=5)
+ran = []
+task = manual.call_later(1, ran.append, 1)
+
+def child():
+    assert (len(manual), manual.time()) == (0, 5.0)
+    assert not (task.pending or task.cancel())
+    manual.call_later(2, ran.append, 2)
+    manual.advance(10)
+    assert ran == [2]
+
+in_child(child)
+assert manual.advance(10) == 1 and ran == [1]
+""",
+    "a detector watches nobody in the child, and works": """
+idle = []
+detectors = [IdleDetector(0.2, idle.append, timer), IdleDetector(0.2, idle.append)]
+for detector in detectors:
+    detector.seen("parent's")
+
+def child():
+    for detector in detectors:
+        assert len(detector) == 0 and "parent's" not in detector
+        assert detector.stats().begun == 0
+        detector.seen("child's")
+        detector._check()
+    until(lambda: idle == ["child's"] * 2)
+    time.sleep(0.2)
+    assert idle == ["child's"] * 2
+
+in_child(child)
+until(lambda: idle == ["parent's"] * 2)
+""",
+    "P1: a purgatory's operations end in the parent, and there alone": """
+purgatories = [Purgatory("p", timer), Purgatory("q", ManualTimer())]
+waits = []
+for purgatory in purgatories:
+    waits += [Wait(), Wait(30)]
+    for wait in waits[-2:]:
+        assert not purgatory.try_complete_else_watch(wait, ["k", "l"])
+closed = Purgatory("closed", timer)
+closed.close()
+
+def child():
+    for wait in waits:
+        wait.ready = True
+        assert wait.outcome == "cancelled" and not wait.is_completed
+        assert not wait.force_complete()
+    assert closed.closed
+    for purgatory in purgatories:
+        assert purgatory.check_and_complete("k") == 0
+        assert purgatory.stats() == (0,) * 7
+        mine, other = Wait(0.05), Wait(30)
+        for wait in (mine, other):
+            assert not purgatory.try_complete_else_watch(wait, ["k"])
+        purgatory._check()
+        other.ready = True
+        assert purgatory.check_and_complete("k") == 1
+        if purgatory is purgatories[0]:
+            until(lambda: mine.ends == ["complete", "expire"])
+        else:
+            assert len(purgatory.close()) == 1
+    time.sleep(0.4)
+    assert [wait.ends for wait in waits] == [[]] * 4
+
+in_child(child)
+until(lambda: waits[0].ends == ["complete", "expire"])
+waits[1].ready = True
+assert purgatories[0].check_and_complete("l") == 1
+assert len(purgatories[1].close()) == 2
+""",
+    "P1: an operation's own lock may be held by a thread that the child does not have": """
+purgatory = Purgatory("p", timer)
+entered, go_on = threading.Event(), threading.Event()
+
+class Slow(Wait):
+    def try_complete(self):
+        if threading.current_thread() is not threading.main_thread():
+            entered.set()
+            go_on.wait(30)
+        return False
+
+wait = Slow(30)
+purgatory.try_complete_else_watch(wait, ["k"])
+checker = threading.Thread(target=purgatory.check_and_complete, args=["k"])
+checker.start()
+assert entered.wait(30)
+
+def child():
+    assert not wait.force_complete()
+    assert purgatory.check_and_complete("k") == 0
+
+in_child(child)
+go_on.set()
+checker.join()
+assert wait.force_complete()
+""",
+    "other threads may be amid a submission": """
+purgatory = Purgatory("p", timer)
+detector = IdleDetector(60, id, timer)
+stop = []
+def work(number):
+    while not stop:
+        wait = Wait(5)
+        purgatory.try_complete_else_watch(wait, [number, "hot"])
+        Wait(5).force_complete()
+        detector.seen(wait)
+        wait.force_complete()
+workers = [threading.Thread(target=work, args=[number]) for number in range(2)]
+for worker in workers:
+    worker.start()
+
+def child():
+    mine = Wait(0.01)
+    Wait(5).force_complete()
+    purgatory.try_complete_else_watch(mine, ["hot", 0, 1])
+    detector.seen("mine")
+    until(lambda: mine.ends == ["complete", "expire"])
+    purgatory._check()
+    detector._check()
+
+for _ in range(20):
+    in_child(child)
+stop.append(1)
+for worker in workers:
+    worker.join()
+""",
+    "a try that forks": """
+purgatory = Purgatory("p", timer)
+class Forks(Wait):
+    child = None
+    def try_complete(self):
+        if self.child is None:
+            self.child = os.fork()
+        return False
+wait = Forks(0.1)
+assert not purgatory.try_complete_else_watch(wait, ["k", "l"])
+if wait.child == 0:
+    ended = wait.outcome == "cancelled" and purgatory.watched == 0 and len(timer) == 0
+    purgatory._check()
+    os._exit(0 if ended else 1)
+assert os.waitpid(wait.child, 0)[1] == 0
+until(lambda: wait.ends == ["complete", "expire"])
+""",
+    "a callback that forks and returns ends the child": """
+child = []
+forked = threading.Event()
+def fork():
+    child.append(os.fork())
+    forked.set()
+timer.call_later(0, fork)
+timer.call_later(0.1, int)
+assert forked.wait(30)
+give_up = time.monotonic() + 30
+while (ended := os.waitpid(child[0], os.WNOHANG)) == (0, 0):
+    assert time.monotonic() < give_up, "the child hangs"
+    time.sleep(0.01)
+assert ended[1] == 0
+until(lambda: len(timer) == 0)
+""",
+    "asyncio: what waits in the child waits on the child's own loop": """
+purgatory = aio.Purgatory("p")
+ran = []
+
+async def wait():
+    return await purgatory.wait(["k"], timeout=0.05)
+
+async def parent():
+    timer = aio.Timer()
+    task = timer.call_later(0.2, ran.append, os.getpid())
+    waits = asyncio.ensure_future(purgatory.wait(["k"], timeout=30))
+    await asyncio.sleep(0)
+    def child():
+        assert len(timer) == 0 and not task.cancel()
+        assert len(purgatory) == 0 and purgatory.check("k") == 0
+        assert not asyncio.run(wait())
+        assert ran == []
+    in_child(child)
+    await asyncio.sleep(0.3)
+    assert ran == [os.getpid()]
+    assert purgatory.check("k") == 1
+    assert await waits
+
+asyncio.run(parent())
+""",
+    "multiprocessing": """
+import multiprocessing
+purgatory = Purgatory("p", timer)
+detector = IdleDetector(60, id, timer)
+detector.seen("parent's")
+wait = Wait(30)
+purgatory.try_complete_else_watch(wait, ["k"])
+
+def work(results):
+    mine = Wait(0.01)
+    purgatory.try_complete_else_watch(mine, ["k"])
+    until(lambda: mine.ends == ["complete", "expire"])
+    results.put((len(detector), wait.force_complete(), purgatory.check_and_complete("k")))
+
+forks = multiprocessing.get_context("fork")
+results = forks.SimpleQueue()
+workers = [forks.Process(target=work, args=[results]) for _ in range(3)]
+for worker in workers:
+    worker.start()
+for worker in workers:
+    worker.join()
+    assert worker.exitcode == 0
+    assert results.get() == (0, False, 0)
+assert wait.force_complete()
 """,
     "a closed timer stays closed, and one never used can be used": """
 closed = SystemTimer("closed")

@@ -26,6 +26,7 @@ from typing import Any, Literal, Self
 
 from abeyance import purgatory as threads
 from abeyance.aio.timer import Timer
+from abeyance.forking import begins_anew
 from abeyance.purgatory import DelayedOperation, PurgatoryClosedError, PurgatoryStats
 from abeyance.timer import Timer as AnyTimer
 from abeyance.timer.base import check_callback
@@ -121,6 +122,7 @@ class Purgatory:
         self._closed = False
         self._handed: deque[Hashable] = deque()
         self._called = False
+        begins_anew(self)
 
     async def wait(
         self, keys: Iterable[Hashable], until: Callable[[], object] | None = None, *, timeout: float | timedelta
@@ -227,6 +229,14 @@ class Purgatory:
         return f"<aio.Purgatory {self._name!r}, {'closed' if self._closed else f'{len(self)} waiting'}>"
 
     # -- inside
+
+    def _begin_anew(self) -> object:
+        inherited = self._waits, self._loop, self._handed
+        self._loop = None  # the child has a loop of its own
+        self._waits = None
+        self._handed = deque()
+        self._called = False
+        return inherited
 
     def _settle_in(self, loop: asyncio.AbstractEventLoop) -> threads.Purgatory[Any]:
         """What keeps the waits, made in the first loop; refuses another."""

@@ -178,6 +178,15 @@ class Timer(_Timer):
     def _now(self) -> int:
         return time.monotonic_ns() if self._lags else self._due_by()
 
+    def _begin_anew(self) -> object:
+        inherited = _Timer._begin_anew(self), self._keeper, self._handle
+        self._early = False
+        self._handle = None
+        self._keeper = _Keeper(self)
+        self._wakes_at = _NEVER
+        self._sleeps_until = _IDLE
+        return inherited
+
     def _accepts(self) -> bool:
         return not self._closed and not self._loop.is_closed()
 

@@ -65,5 +65,6 @@ cdef class Directory:
     cdef list _sentinels(self)
     @cython.locals(sentinel=cython.int, watch=cython.int, member=DelayedOperation)
     cdef list operations(self)
+    cdef list everyone(self)
     @cython.locals(sentinel=cython.int, watch=cython.int, before=cython.int, operation=DelayedOperation)
     cdef object check(self)

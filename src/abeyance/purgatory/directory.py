@@ -376,6 +376,10 @@ class Directory:
         finally:
             resume_collection(collecting)
 
+    def everyone(self) -> list[DelayedOperation]:
+        """Every operation that is on a list, maybe more than once, whatever state the lists are in. O(slots)."""
+        return [found for found in self._objects if isinstance(found, DelayedOperation)]
+
     def check(self) -> None:
         """Raise AssertionError, saying which, where something does not hold that always does. O(slots)."""
         assert self.keys <= 1 << self._bits, "too few chains for the keys"

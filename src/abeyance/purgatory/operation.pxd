@@ -4,6 +4,7 @@ from abeyance.purgatory.nesting cimport Locked, begin, enter_at_any_depth, leave
 
 cdef int _PENDING
 cdef int _COMPLETED
+cdef int _LEFT_BEHIND
 cdef int _ADOPTED
 cdef int _HAD_HOME
 cdef int _ENDED_ALONE

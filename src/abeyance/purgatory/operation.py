@@ -49,6 +49,7 @@ not defended against, as in the standard library; one that comes out of the user
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -80,9 +81,11 @@ PENDING: Final = 1
 COMPLETED: Final = 2
 EXPIRED: Final = 3
 CANCELLED: Final = 4
-OUTCOMES: Final[tuple[Outcome | None, ...]] = (None, None, "completed", "expired", "cancelled")
+LEFT_BEHIND: Final = 5  # it was pending at a fork, and this is the child: it ends in the parent
+OUTCOMES: Final[tuple[Outcome | None, ...]] = (None, None, "completed", "expired", "cancelled", "cancelled")
 _PENDING = PENDING  # C constants when compiled
 _COMPLETED = COMPLETED
+_LEFT_BEHIND = LEFT_BEHIND
 
 # What becomes of an operation that is submitted.
 ADOPTED: Final = 0
@@ -187,6 +190,8 @@ class DelayedOperation(Locked):
         operation had ended before, and inside a `try_complete` that was running while it was cancelled. What
         `on_complete` raises reaches the caller. O(its keys). Kafka: `forceComplete`.
         """
+        if self._dop_state == _LEFT_BEHIND:
+            return False  # without its lock, which a thread of the parent's may have held
         if not enter_at_any_depth(self):
             if not self._dop_end(_COMPLETED, False):
                 return False
@@ -306,3 +311,12 @@ def _seconds(timeout: float | timedelta) -> float:
     if not seconds <= _LONGEST:  # NaN is not
         raise ValueError(f"timeout must be a number of seconds up to a hundred years, not {timeout!r}")
     return seconds if seconds > 0 else 0.0
+
+
+def _in_child() -> None:
+    global _UNSUBMITTED
+    _UNSUBMITTED = mutex("an operation", PurgatoryError)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

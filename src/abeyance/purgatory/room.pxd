@@ -10,6 +10,7 @@ cdef int _PENDING
 cdef int _COMPLETED
 cdef int _EXPIRED
 cdef int _CANCELLED
+cdef int _LEFT_BEHIND
 cdef int _ADOPTED
 cdef int _HAD_HOME
 cdef int _ENDED_ALONE
@@ -43,7 +44,10 @@ cdef class Room(Home):
     @cython.locals(operation=DelayedOperation)
     cpdef list _close(self, bint expiring)
 
-    @cython.locals(accepted=cython.bint, errors=list)
+    cdef object _keep_nothing(self)
+    @cython.locals(operation=DelayedOperation, inherited=Directory, closed=cython.bint)
+    cpdef object _begin_anew(self)
+    @cython.locals(accepted=cython.bint, errors=list, directory=Directory)
     cdef list _submit(self, DelayedOperation operation, tuple keys)
     cdef list _attempt_catching(self, DelayedOperation operation, list errors)
     cdef bint _watch(self, DelayedOperation operation, tuple keys) except -1

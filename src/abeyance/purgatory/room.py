@@ -18,6 +18,7 @@ try:
 except ImportError:
     from abeyance.engine import uncompiled as cython
 
+from abeyance.forking import begins_anew
 from abeyance.mutex import LOCKED
 from abeyance.purgatory.directory import Directory
 from abeyance.purgatory.errors import OperationReusedError, PurgatoryClosedError
@@ -29,6 +30,7 @@ from abeyance.purgatory.operation import (
     ENDED_ALONE,
     EXPIRED,
     HAD_HOME,
+    LEFT_BEHIND,
     PENDING,
     DelayedOperation,
     Home,
@@ -48,6 +50,7 @@ _PENDING = PENDING  # C constants when compiled
 _COMPLETED = COMPLETED
 _EXPIRED = EXPIRED
 _CANCELLED = CANCELLED
+_LEFT_BEHIND = LEFT_BEHIND
 _ADOPTED = ADOPTED
 _HAD_HOME = HAD_HOME
 _ENDED_ALONE = ENDED_ALONE
@@ -106,6 +109,10 @@ class Room(Home):
         # Our own timers, and no subclass that may have its own idea of `call_later`, are called from C.
         self._quick_timer: Any = timer if type(timer) in (SystemTimer, ManualTimer) else None
         self._on_error = on_error
+        self._keep_nothing()
+        begins_anew(self)
+
+    def _keep_nothing(self) -> None:
         self._directory = Directory()
         self._delayed = 0
         self._completed = 0
@@ -304,6 +311,21 @@ class Room(Home):
         finally:
             self._directory.unlock()
 
+    def _begin_anew(self) -> object:
+        """In the child of a fork: what waited ends in the parent, and there alone (P1)."""
+        inherited = self._directory
+        for operation in inherited.everyone():
+            if operation._dop_home is self and operation._dop_state == _PENDING:
+                operation._dop_state = _LEFT_BEHIND
+                operation._dop_handle = 0
+                operation._dop_task = None
+                operation._dop_watches = -1
+        closed = inherited.closed
+        self._keep_nothing()
+        if closed:
+            self._directory.close()
+        return inherited
+
     # -- the way in
 
     def _submit(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> list[Exception] | None:
@@ -313,10 +335,14 @@ class Room(Home):
         """
         accepted = False
         errors: list[Exception] | None = None
+        directory = self._directory
         try:
             if enter(operation):
                 try:
                     errors = self._attempt_catching(operation, errors)
+                    if self._directory is not directory and operation._dop_state == _PENDING:
+                        operation._dop_state = _LEFT_BEHIND  # it forked, and this is the child
+                        operation._dop_watches = -1
                     if operation._dop_state == _PENDING:
                         self._watch(operation, keys)
                         errors = self._attempt_catching(operation, errors)

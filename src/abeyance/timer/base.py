@@ -34,6 +34,7 @@ else:
     from cython.cimports.abeyance.timer.callbacks import is_async, is_coroutine
 
 from abeyance.engine.wheel import TimingWheel
+from abeyance.forking import begins_anew
 from abeyance.mutex import LOCKED, mutex
 from abeyance.reporting import report
 from abeyance.signature import CLASS_SIGNATURE
@@ -115,6 +116,7 @@ class Timer(TaskOwner):
         self._failed = 0
         self._failure: str | None = None  # what ended the driver's thread
         self._wakeups = 0
+        begins_anew(self)
 
     # -- for users -----------------------------------------------------------------------------------------
 
@@ -223,6 +225,15 @@ class Timer(TaskOwner):
     def _get_ready(self) -> bool:
         """Called outside the lock before a task is started, where `_ready` is not set."""
         raise TypeError(f"{type(self).__name__}: its __init__ must call super().__init__() before it is used")
+
+    def _begin_anew(self) -> object:
+        """In the child of a fork: empty, and handles from before mean nothing."""
+        inherited = self._wheel
+        self._lock = mutex("a timer")
+        self._wheel = inherited._successor(inherited._now())
+        self._failed = 0
+        self._wakeups = 0
+        return inherited
 
     def _accepts(self) -> bool:
         """Whether what is started now can run."""

@@ -29,4 +29,5 @@ cdef class SystemTimer(Timer):
     cdef bint _alarm(self) except -1
     @cython.locals(now=cython.longlong, began=cython.longlong, upcoming=cython.longlong, runs=cython.int)
     cpdef int64_t _turn(self) except? -2
+    cpdef object _begin_anew(self)
     cpdef object _break_down(self, object error)

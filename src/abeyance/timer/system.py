@@ -16,7 +16,6 @@ Ground rules
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import weakref
@@ -40,7 +39,6 @@ if TYPE_CHECKING or not cython.compiled:
 else:
     from cython.cimports.abeyance.timer.clock import monotonic_ns
 
-from abeyance.mutex import mutex
 from abeyance.reporting import report
 from abeyance.timer.base import ErrorHandler, PendingTask, Timer, Ts, _unpack, abandon, enter, leave
 from abeyance.timer.task import TimerTask
@@ -94,7 +92,6 @@ class SystemTimer(Timer):
         self._name = name
         self._executor = executor
         self._be_without_thread()
-        _timers.add(self)
 
     def _be_without_thread(self) -> None:
         self._sleeps_until = _AWAKE
@@ -107,13 +104,10 @@ class SystemTimer(Timer):
         self._thread: threading.Thread | None = None
         self._ready = False
 
-    def _begin_anew(self) -> None:
-        """In the child of a fork."""
-        inherited = self._wheel
-        self._lock = mutex("a timer")
-        self._wheel = inherited._successor(monotonic_ns())
+    def _begin_anew(self) -> object:
+        inherited = Timer._begin_anew(self)
         self._be_without_thread()
-        del inherited  # now that all is in order: what it held is let go of, which may run finalisers
+        return inherited
 
     @property
     def name(self) -> str:
@@ -197,13 +191,14 @@ class SystemTimer(Timer):
                 self._wake.acquire(False)  # in case the sleep timed out just before it was woken
         finally:
             leave(self)
+        alarm = self._wake
         now = monotonic_ns()
         began = now
         runs = 0
         while True:
             enter(self)
             try:
-                if self._closed:
+                if self._closed or self._wake is not alarm:  # or a callback forked, and this is the child
                     return _ENDED
                 item = self._wheel._poll(now, _CASCADES)
                 if item is None:
@@ -262,18 +257,6 @@ class SystemTimer(Timer):
 
 class _Driver(threading.Thread):
     """The thread of a timer."""
-
-
-_timers: weakref.WeakSet[SystemTimer] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for timer in list(_timers):
-        timer._begin_anew()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _drive(reference: Any, handed: list[SystemTimer], alarm: Any) -> None:

@@ -1,0 +1,35 @@
+"""What waits at a fork is the parent's. In the child each timer, detector and purgatory begins anew: docs/fork.md.
+
+Another of the parent's threads may have been in the middle of a change. So the child makes the locks anew, and puts
+aside what was kept, whatever its state. It lets go of that at the very end, for that may run finalisers.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Protocol
+
+
+class BeginsAnew(Protocol):
+    """A timer, a detector, a purgatory."""
+
+    def _begin_anew(self) -> object:
+        """In the child: be as new, open or closed as before; return what was kept, to be let go of."""
+
+
+_all: weakref.WeakSet[BeginsAnew] = weakref.WeakSet()
+
+
+def begins_anew(thing: BeginsAnew) -> None:
+    """Have `thing` begin anew in the child of every fork, as long as it lives."""
+    _all.add(thing)
+
+
+def _in_child() -> None:
+    inherited = [thing._begin_anew() for thing in list(_all)]
+    del inherited
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
