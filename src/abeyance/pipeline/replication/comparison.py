@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance.pipeline.replication.explanations import CLOCK, EXPIRY, HANDLING, IN_SYNC, OUTCOME, UNEXPLAINED
+from abeyance.pipeline.replication.explanations import CLOCK, CLOCK_MS, EXPIRY, HANDLING, IN_SYNC, OUTCOME, UNEXPLAINED
 from abeyance.pipeline.replication.high_watermarks import high_watermarks
 from abeyance.pipeline.replication.produces import acks_all_produces
 from abeyance.pipeline.resolver.tables import resolve
 from abeyance.pipeline.schemas import EVENTS, PREDICTIONS
 
 __all__ = ["compare_with_kafka"]
-
-_CLOCK_MS: Final = 1.0
-"""A line's time has milliseconds: two of them may be so far apart from the truth."""
 
 
 def compare_with_kafka(replication: DataFrame, watermarks: DataFrame | None = None) -> DataFrame:
@@ -67,10 +62,10 @@ def _with_cause(compared: DataFrame, watermarks: DataFrame) -> DataFrame:
 
 def _explanation() -> Column:
     error = F.col("error_ms")
-    handled = error.between(-_CLOCK_MS, F.col("handling_ms") + _CLOCK_MS)
+    handled = error.between(-CLOCK_MS, F.col("handling_ms") + CLOCK_MS)
     return (
         F.when(F.col("predicted") != F.col("logged"), OUTCOME)
-        .when(F.abs(error) <= _CLOCK_MS, CLOCK)
+        .when(F.abs(error) <= CLOCK_MS, CLOCK)
         .when(F.col("predicted") == "expired", EXPIRY)
         .when(F.col("cause") == "isr", IN_SYNC)
         .when(handled, HANDLING)

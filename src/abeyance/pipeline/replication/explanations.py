@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BIN_MS", "CLOCK", "EDGE_MS", "EXPIRY", "HANDLING", "IN_SYNC", "OUTCOME", "UNEXPLAINED"]
+__all__ = ["BIN_MS", "CLOCK", "CLOCK_MS", "EDGE_MS", "EXPIRY", "HANDLING", "IN_SYNC", "OUTCOME", "UNEXPLAINED"]
 
 CLOCK: Final = "within the log's clock"
 EXPIRY: Final = "expiry told early or late"
@@ -12,6 +12,9 @@ HANDLING: Final = "while the fetch was handled"
 IN_SYNC: Final = "a change of the replicas in sync"
 OUTCOME: Final = "another outcome"
 UNEXPLAINED: Final = "unexplained"
+
+CLOCK_MS: Final = 1.0
+"""A line's time has milliseconds: two of them may be so far apart from the truth."""
 
 BIN_MS: Final = 0.25
 EDGE_MS: Final = 5.0

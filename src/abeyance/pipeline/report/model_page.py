@@ -8,11 +8,11 @@ from typing import Any, Final
 import pandas as pd
 
 from abeyance.pages.document import document, write_whole
-from abeyance.pages.style import EXPIRED, PALETTE, Figure, plotly, wait_axis
+from abeyance.pages.style import EXPIRED, PALETTE, Figure, faint, plotly, wait_axis
 from abeyance.pages.tables import Columns, nothing, table
 from abeyance.pages.words import count, counted, duration, escaped, percent
 from abeyance.pipeline.replication import explanations as because
-from abeyance.pipeline.replication.explanations import BIN_MS, EDGE_MS
+from abeyance.pipeline.replication.explanations import BIN_MS, CLOCK_MS, EDGE_MS
 from abeyance.pipeline.report.parts import made, read_table, section
 
 __all__ = ["write_model_report"]
@@ -26,7 +26,7 @@ _COLOURS: Final = {
     because.IN_SYNC: PALETTE[3],
     because.EXPIRY: PALETTE[5],
     because.UNEXPLAINED: EXPIRED,
-    because.OUTCOME: "#000000",
+    because.OUTCOME: PALETTE[6],
 }
 
 
@@ -59,8 +59,8 @@ _READ: Final = {
     "agreement": "Each dot is some waits: across, what Kafka logged; upright, what the rebuilt high watermark says. "
     "Its size is their number. A perfect model has all of them on the diagonal. Both axes are logarithmic.",
     "errors": "Predicted less logged wait, a quarter of a millisecond a bar; the outermost bars hold all that is "
-    "further off. The log's own clock has milliseconds: two lines may be one apart from the truth. Upright is "
-    "logarithmic.",
+    "further off. Each explanation has a scale of its own. The grey band is what the log's own clock cannot tell "
+    "apart: it has milliseconds, so two lines may be one from the truth.",
     "explanations": "<em>While the fetch was handled</em>: Kafka answered the produce within its handling of the "
     "follower's fetch, at whose end the model answers it. <em>A change of the replicas in sync</em>: the log has when "
     "the controller answered, not when the leader acted on it. <em>Expiry told early or late</em>: the broker's own "
@@ -116,32 +116,42 @@ def _agreement(rows: pd.DataFrame) -> Figure | None:
 
 
 def _errors(rows: pd.DataFrame) -> Figure | None:
+    """One row an explanation, each on its own scale; what the log's clock cannot tell apart is a band."""
     if rows.empty:
         return None
-    figure = plotly("graph_objects").Figure()
+    figure, titles = plotly("graph_objects").Figure(), list[dict[str, str]]()
     for explanation, colour in _COLOURS.items():
         mine = rows[rows["explanation"] == explanation].groupby("low_ms")["produces"].sum().reset_index()
         if mine.empty:
             continue
+        number = len(titles) + 1
         figure.add_bar(
             x=mine["low_ms"] + BIN_MS / 2,
             y=mine["produces"],
+            yaxis="y" if number == 1 else f"y{number}",
             width=BIN_MS,
             name=explanation,
             marker={"color": colour, "line": {"width": 0}},
             hovertemplate="%{y:,d} at %{x:+.3~f} ms",
         )
+        figure.layout["yaxis" if number == 1 else f"yaxis{number}"] = {
+            "rangemode": "tozero",
+            "tickformat": "~s",
+            "nticks": 4,
+            "fixedrange": True,
+        }
+        title = f"<b>{explanation}</b>  {counted(float(mine['produces'].sum()), 'produce')}"
+        titles.append({"kind": explanation, "title": title, "colour": colour})
     reach = EDGE_MS + BIN_MS
+    clock = {"type": "rect", "xref": "x", "yref": "paper", "x0": -CLOCK_MS, "x1": CLOCK_MS, "y0": 0, "y1": 1}
     figure.update_layout(
-        height=380,
-        barmode="overlay",
+        meta={"rows": titles, "rowPixels": 84},
+        shapes=[{**clock, "layer": "below", "line": {"width": 0}, "fillcolor": faint(PALETTE[7], 0.18)}],
         bargap=0,
-        showlegend=True,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        showlegend=False,
         hovermode="closest",
         uirevision="errors",
         xaxis={"title": {"text": "predicted less logged, ms"}, "range": [-reach, reach]},
-        yaxis={"type": "log", "title": {"text": "produces"}, "tickformat": "~s", "dtick": 1},
     )
     return figure
 
