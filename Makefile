@@ -4,7 +4,8 @@
 # make test-all   the slow ones as well: they kill processes, sleep, or search for long
 # make test-pythons   the rooms below Spark, interpreted, on each other Python that is declared and on this machine;
 #              PYTHONS=3.13 for that one
-# make test-kafka   the stream over genuine Apache Kafka, three brokers (Maven, Java; skipped, and says so, without)
+# make test-kafka   the stream over genuine Apache Kafka, three brokers (Maven, Java; skipped, and says so, without), and
+#              whether it answers as the broker's conformance set has recorded; make record-kafka records it anew
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
 # make sanitize   the compiled core's tests under AddressSanitizer and PYTHONMALLOC=debug (gcc)
@@ -26,7 +27,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-kafka test-asyncio check sanitize bench bench-spark bench-stream lab docs clean
+.PHONY: help demo demo-flights test test-all test-pythons test-kafka record-kafka test-asyncio check sanitize bench bench-spark bench-stream lab docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -75,6 +76,9 @@ test-pythons: $(VENV)/.test
 
 test-kafka: $(VENV)/.test
 	$(BIN)/python -m pytest tests/real_kafka
+
+record-kafka: $(VENV)/.test
+	@PYTHONPATH=tests $(BIN)/python -m broker.conformance.record
 
 test-asyncio: $(VENV)/.test
 	@PYTHONPATH=tests $(BIN)/python -m aio.conformance

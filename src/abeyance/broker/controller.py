@@ -455,7 +455,12 @@ class Controller:
         if replicas is None:
             self._put(self._taken_back(state, topic), topic)
             return
-        check_replicas(replicas, self._brokers, None if factor_may_change else len(state.present))
+        check_replicas(replicas, self._brokers, None)
+        if not factor_may_change and len(replicas) != len(state.present):
+            raise ApiError(
+                ErrorCode.invalid_replication_factor,
+                f"The replication factor is changed from {len(state.present)} to {len(replicas)}",
+            )
         target = tuple(replicas)
         present = state.present
         adding = tuple(broker for broker in target if broker not in present)
@@ -471,7 +476,7 @@ class Controller:
 
     def _taken_back(self, state: PartitionState, topic: Topic) -> PartitionState:
         if not state.reassigning:
-            raise ApiError(ErrorCode.no_reassignment_in_progress, "No partition reassignment is in progress.")
+            raise ApiError(ErrorCode.no_reassignment_in_progress)
         replicas = state.present
         isr = tuple(broker for broker in replicas if broker in state.isr)
         if not isr:

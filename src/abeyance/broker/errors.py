@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from abeyance.broker.wire.schema import ErrorCode
 
+# What Kafka says where it has nothing to say
+INVALID_REQUEST = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an"
+    " incompatible broker. See the broker logs for more details."
+)
+
 
 class ApiError(Exception):
     """An error for the client: Kafka's code, and where the API has room for it a message."""

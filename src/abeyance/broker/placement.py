@@ -22,7 +22,8 @@ def placed(first: int, partitions: int, replication: int, brokers: Sequence[int]
         raise ApiError(
             ErrorCode.invalid_replication_factor,
             f"Unable to replicate the partition {replication} time(s): The target replication factor of {replication} "
-            f"cannot be reached because only {len(brokers)} broker(s) are registered.",
+            f"cannot be reached because only {len(brokers)} broker(s) are registered or some brokers have "
+            "all their log directories cordoned.",
         )
     count = len(brokers)
     return [
@@ -76,7 +77,7 @@ def complaint_about(name: str) -> str | None:
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
-        return "Topic name is invalid: '.' or '..' is not allowed"
+        return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > _LONGEST_NAME:
         return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {_LONGEST_NAME}"
     if not _NAME.fullmatch(name):

@@ -116,7 +116,7 @@ class Settings:
                 fixed.append(name)
             found.parse(text)
         if fixed:
-            raise ConfigError(f"Cannot update these configs dynamically: Set({', '.join(fixed)})")
+            raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
 
     def change(self, broker: int | None, given: Mapping[str, object]) -> None:
         """Let `given` be all that is changed for one broker, or with None for all of them. Raises as `check_change`."""

@@ -41,8 +41,8 @@ def _reassign(call: Call, name: str, asked: Any, *, twice: bool) -> tuple[ErrorC
             raise ApiError(ErrorCode.invalid_request, f"Partition {asked.partition_index} is named more than once.")
         topic = controller.topics.get(name)
         if topic is None or not 0 <= asked.partition_index < len(topic.partitions):
-            what = "topic named " + name if topic is None else f"partition {name}:{asked.partition_index}"
-            raise ApiError(ErrorCode.unknown_topic_or_partition, f"Unable to find a {what}.")
+            what = "a topic named " + name if topic is None else f"partition {name}:{asked.partition_index}"
+            raise ApiError(ErrorCode.unknown_topic_or_partition, f"Unable to find {what}.")
         controller.reassign(
             topic.partitions[asked.partition_index], asked.replicas,
             factor_may_change=call.request.allow_replication_factor_change,

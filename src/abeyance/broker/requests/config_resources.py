@@ -14,14 +14,14 @@ from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
 TOPIC, BROKER = 2, 4
 
 
-def broker_of(call: Call, name: str, expected: str = "") -> int | None:
+def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> int | None:
     """The broker that a resource names: this one, or with an empty name None, for all. Raises ApiError for another."""
     if not name:
         return None
     own = call.broker.id
     if name != str(own):
         if not name.lstrip("-").isdecimal():
-            raise ApiError(ErrorCode.invalid_request, f"Node id must be an integer, but it is: {name}")
+            raise ApiError(ErrorCode.invalid_request, f"{what} id must be an integer, but it is: {name}")
         raise ApiError(
             ErrorCode.invalid_request, f"Unexpected broker id, expected {own}{expected}, but received {name}"
         )
@@ -42,7 +42,7 @@ def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]], k
                 raise ApiError(ErrorCode.invalid_request, "Each resource must appear at most once.")
             _check_names(resource)
             _alter(call, resource, change, kind)
-            results.append(_result(resource, ErrorCode.none, ""))
+            results.append(_result(resource, ErrorCode.none, None))
         except ApiError as error:
             results.append(_result(resource, error.code, error.message))
     call.answer(Message(throttle_time=NO_TIME, responses=results))

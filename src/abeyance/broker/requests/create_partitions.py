@@ -22,6 +22,8 @@ def handle(call: Call) -> None:
         try:
             if names[asked.name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
+            if asked.name not in controller.topics:
+                raise ApiError(ErrorCode.unknown_topic_or_partition)
             assignments = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
             controller.create_partitions(
                 controller.topic(asked.name), asked.count, assignments, validate_only=request.validate_only

@@ -57,7 +57,16 @@ def _made(asked: Any, topic: Topic) -> Message:
         topic_config_error_code=0,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
-        configs=[],
+        configs=[
+            Message(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.sensitive,
+            )
+            for entry in topic.settings.describe()
+        ],
     )
 
 

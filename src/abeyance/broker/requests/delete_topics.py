@@ -21,6 +21,7 @@ def handle(call: Call) -> None:
     deletable = call.broker.cluster.settings["delete.topic.enable"]
     asked = _asked(call.request)
     results = []
+    by_id = set()  # of those that are named too
     for name, topic_id in dict.fromkeys(asked):
         try:
             if not deletable:
@@ -29,11 +30,20 @@ def handle(call: Call) -> None:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic id." if topic_id else _NAMED_TWICE)
             if name is not None and topic_id is not None:
                 raise ApiError(ErrorCode.invalid_request, "You may not specify both topic name and topic id.")
+            if name is None and topic_id is None:
+                raise ApiError(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
             topic = controller.topic_of(name, topic_id)
+            if (topic.name, None) in asked and (None, topic.id) in asked:
+                by_id.add(topic.id)
+                continue
             controller.delete_topic(topic)
             results.append(_response(topic.name, topic.id, ErrorCode.none, None))
         except ApiError as error:
             results.append(_response(name, topic_id, error.code, error.message))
+    for topic_id in by_id:
+        message = "The provided topic name maps to an ID that was already supplied."
+        name = controller.by_id[topic_id].name
+        results.append(_response(name, topic_id, ErrorCode.invalid_request, message))
     call.answer(Message(throttle_time=NO_TIME, responses=results))
 
 

@@ -56,7 +56,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _error(request: Any, error: ErrorCode, message: str | None) -> Message:
     return Message(
-        throttle_time=NO_TIME, error_code=error, error_message=message, endpoint_type=request.endpoint_type,
+        throttle_time=NO_TIME, error_code=error, error_message=message, endpoint_type=_BROKERS,
         cluster_id="", controller_id=-1, brokers=(), cluster_authorized_operations=NO_OPERATIONS,
     )  # fmt: skip
 

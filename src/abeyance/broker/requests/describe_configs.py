@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyance.broker.errors import ApiError
+from abeyance.broker.errors import INVALID_REQUEST, ApiError
 from abeyance.broker.placement import check_name
 from abeyance.broker.requests.call import Call
 from abeyance.broker.requests.config_resources import BROKER, TOPIC, broker_of
@@ -20,9 +20,9 @@ def handle(call: Call) -> None:
     for resource in call.request.resources:
         try:
             entries = [_entry(call.request, entry) for entry in _entries(call, resource)]
-            results.append(_result(resource, ErrorCode.none, None, entries))
+            results.append(_result(resource, ErrorCode.none, "", entries))
         except ApiError as error:
-            results.append(_result(resource, error.code, error.message, []))
+            results.append(_result(resource, error.code, error.message or "", []))
     call.answer(Message(throttle_time=NO_TIME, results=results))
 
 
@@ -43,11 +43,8 @@ def _entries(call: Call, resource: Any) -> list[ConfigEntry]:
             raise ApiError(ErrorCode.unknown_topic_or_partition)
         return topic.settings.describe(names)
     if resource.resource_type == BROKER:
-        return cluster.settings.describe(broker_of(call, resource.resource_name, " or empty string"), names)
-    raise ApiError(
-        ErrorCode.invalid_request,
-        f"Unexpected resource type {resource.resource_type} for resource {resource.resource_name}",
-    )
+        return cluster.settings.describe(broker_of(call, resource.resource_name, "Broker", " or empty string"), names)
+    raise ApiError(ErrorCode.invalid_request, INVALID_REQUEST)
 
 
 def _entry(request: Any, entry: ConfigEntry) -> Message:

@@ -20,6 +20,9 @@ def handle(call: Call) -> None:
     most = call.broker.cluster.settings["max.request.partition.size.limit"]
     left = max(1, min(request.response_partition_limit, most))
     cursor = request.cursor
+    if cursor is not None and not _is_within(cursor, request):
+        call.answer(refused(request, ErrorCode.invalid_request))
+        return
     every = not request.topics
     names = sorted(controller.topics if every else {topic.name for topic in request.topics})
     if cursor is not None:
@@ -56,7 +59,9 @@ def _missing(name: str) -> Message:
     error = ErrorCode.unknown_topic_or_partition
     if complaint_about(name) is not None:
         error = ErrorCode.invalid_topic_exception
-    return _topic(name, None, error, False, [])
+    missing = _topic(name, None, error, False, [])
+    missing.topic_authorized_operations = TOPIC_OPERATIONS
+    return missing
 
 
 def _described(topic: Topic, states: list[PartitionState], controller: Controller) -> Message:
@@ -71,6 +76,11 @@ def _topic(name: str, topic_id: Any, error: ErrorCode, internal: bool, partition
         error_code=error, name=name, topic_id=topic_id, is_internal=internal, partitions=partitions,
         topic_authorized_operations=NO_OPERATIONS,
     )  # fmt: skip
+
+
+def _is_within(cursor: Any, request: Any) -> bool:
+    names = [topic.name for topic in request.topics]
+    return cursor.partition_index >= 0 and (not names or any(name >= cursor.topic_name for name in names))
 
 
 def _partition(state: PartitionState, controller: Controller) -> Message:

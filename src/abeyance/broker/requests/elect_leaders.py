@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from abeyance.broker.controller import Controller, PartitionState
@@ -15,17 +15,19 @@ FILL: dict[str, dict[str, object]] = {"ElectLeadersRequest": {"election_type": 0
 _PREFERRED, _UNCLEAN = 0, 1
 _Key = tuple[str, int]
 _Error = tuple[ErrorCode, str | None]
+_WORDS = {ErrorCode.election_not_needed: "Leader election not needed for topic partition."}
 
 
 def handle(call: Call) -> None:
     """Elect, then wait."""
     request = call.request
     if request.election_type not in (_PREFERRED, _UNCLEAN):
-        call.answer(refused(request, ErrorCode.invalid_request))
+        results = _same(request, ErrorCode.invalid_request, f"Unknown election type {request.election_type}")
+        call.answer(_response(ErrorCode.invalid_request, results))
         return
     controller = call.broker.cluster.controller
     every = request.topic_partitions is None
-    results: dict[_Key, _Error] = {}
+    results = {}
     elected: list[PartitionState] = []
     for key in _asked(controller, request):
         try:
@@ -33,14 +35,15 @@ def handle(call: Call) -> None:
             results[key] = ErrorCode.none, None
         except ApiError as error:
             if not (every and error.code is ErrorCode.election_not_needed):
-                results[key] = error.code, error.message
+                results[key] = error.code, error.message or _WORDS.get(error.code)
+    names = list(controller.topics) if every else []
     operation = DelayedElectLeader(
         seconds(request.timeout),
         call.broker.cluster,
         elected,
         call.client_id,
         call.since,
-        lambda: _answer(call, results, operation),
+        lambda: _answer(call, results, operation, names),
     )
     keys = [(state.topic, state.partition) for state in elected]
     call.broker.elect_leader_purgatory.try_complete_else_watch(operation, keys or [None])
@@ -48,9 +51,12 @@ def handle(call: Call) -> None:
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """The same error for everything."""
+    return _response(error, _same(request, error, None))
+
+
+def _same(request: Any, error: ErrorCode, message: str | None) -> dict[_Key, _Error]:
     asked = request.topic_partitions or ()
-    results: dict[_Key, _Error] = {(topic.topic, index): (error, None) for topic in asked for index in topic.partitions}
-    return _response(error, results)
+    return {(topic.topic, index): (error, message) for topic in asked for index in topic.partitions}
 
 
 def _asked(controller: Controller, request: Any) -> Iterator[_Key]:
@@ -73,14 +79,15 @@ def _elect(controller: Controller, key: _Key, *, unclean: bool) -> PartitionStat
     return controller.elect_unclean(state) if unclean else controller.elect_preferred(state)
 
 
-def _answer(call: Call, results: dict[_Key, _Error], operation: DelayedElectLeader) -> None:
+def _answer(call: Call, results: dict[_Key, _Error], operation: DelayedElectLeader, names: list[str]) -> None:
     for state in operation.waiting:
         results[state.topic, state.partition] = ErrorCode.request_timed_out, "The request timed out."
-    call.answer(_response(ErrorCode.none, results))
+    call.answer(_response(ErrorCode.none, results, names))
 
 
-def _response(error: ErrorCode, results: dict[_Key, _Error]) -> Message:
-    topics: dict[str, Message] = {}
+def _response(error: ErrorCode, results: dict[_Key, _Error], names: Iterable[str] = ()) -> Message:
+    """`names` are those of topics to be named though nothing is told of them."""
+    topics = {name: Message(topic=name, partition_result=[]) for name in names}
     for (name, index), (code, message) in results.items():
         topic = topics.setdefault(name, Message(topic=name, partition_result=[]))
         topic.partition_result.append(Message(partition_id=index, error_code=code, error_message=message))

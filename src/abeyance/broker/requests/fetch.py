@@ -33,9 +33,14 @@ FILL: dict[str, dict[str, object]] = {
         "high_watermark": (1 << 63) - 1,
     },
 }  # fmt: skip
-_COMMITTED = 1
+_UNCOMMITTED, _COMMITTED = 0, 1
 _WITH_IDS = 13  # the version from which topics are named by their ids
 _FROM_FOLLOWERS = 11  # the version from which consumers may read from any replica (KIP-392)
+# Kafka finds these before it reads, and such answers have an empty list where others have none.
+_UNKNOWN = (
+    ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id, ErrorCode.inconsistent_topic_id,
+    ErrorCode.topic_authorization_failed, ErrorCode.invalid_topic_exception,
+)  # fmt: skip
 _MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 
 
@@ -82,17 +87,22 @@ class Got:
 class Reading:
     """A fetch in work: reads all of its partitions, now and again when it has waited."""
 
-    __slots__ = ("_call", "_committed", "_max_bytes", "asked")
+    __slots__ = ("_call", "_committed", "_from_a_replica", "_max_bytes", "asked")
 
     def __init__(self, call: Call, asked: list[Asked]) -> None:
         request = call.request
         self._call = call
         self._committed = request.isolation_level == _COMMITTED
+        # Replicas in this process do not come this way, and there are no others.
+        self._from_a_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
         self._max_bytes = min(request.max_bytes, call.broker.cluster.settings["fetch.max.bytes"])
         self.asked = asked
 
-    def read(self) -> list[Got]:
-        """What there is, within the bytes that are allowed; the first batch may exceed them (KIP-74)."""
+    def read(self, *, known: bool = False, again: bool = False) -> list[Got]:
+        """What there is, within the bytes that are allowed; the first batch may exceed them (KIP-74).
+
+        `again` when it has waited, `known` when it goes on with a session: a topic that is gone is missed by its name.
+        """
         left = self._max_bytes
         min_one = True
         results = []
@@ -102,6 +112,10 @@ class Reading:
                 self._read(got, min(asked.max_bytes, left), min_one)
             except ApiError as error:
                 got.error = error.code
+                if (again or known) and error.code is ErrorCode.unknown_topic_id:
+                    got.error = ErrorCode.unknown_topic_or_partition
+                if not again and error.code in _UNKNOWN:
+                    got.aborted = []
             except LogError as error:
                 got.error = ErrorCode(error.code)
             if got.records:
@@ -130,7 +144,11 @@ class Reading:
 
     def _read(self, got: Got, max_bytes: int, min_one: bool) -> None:
         asked = got.asked
+        if max_bytes < 0:
+            raise ApiError(ErrorCode.unknown_server_error)
         partition = partition_of(self._call.broker, asked.name, asked.topic_id, asked.index)
+        if self._from_a_replica:
+            raise ApiError(ErrorCode.not_leader_or_follower)
         check_leader(partition, asked.leader_epoch, leader_only=self._call.version < _FROM_FOLLOWERS)
         log = partition.log
         if asked.last_epoch >= 0 and self._diverges(got, partition):
@@ -171,13 +189,16 @@ class Reading:
 def handle(call: Call) -> None:
     """Read, then answer or wait."""
     request = call.request
+    if request.isolation_level not in (_UNCOMMITTED, _COMMITTED):
+        call.answer(refused(request, ErrorCode.unknown_server_error))
+        return
     try:
         session, asked = _in_session(call)
     except ApiError as error:
         call.answer(_fetched(error.code, NO_SESSION, []))
         return
     reading = Reading(call, asked)
-    results = reading.read()
+    results = reading.read(known=session is not None)
     awaited = reading.waits(results)
     if awaited is None:
         _answer(call, results, session)
@@ -188,7 +209,7 @@ def handle(call: Call) -> None:
         awaited,
         call.client_id,
         call.since,
-        lambda: _answer(call, reading.read(), session),
+        lambda: _answer(call, reading.read(again=True), session),
     )
     call.broker.fetch_purgatory.try_complete_else_watch(operation, [one.partition for one in awaited])
 
@@ -196,9 +217,14 @@ def handle(call: Call) -> None:
 def _in_session(call: Call) -> tuple[FetchSession | None, list[Asked]]:
     """The session, if there is one, and all that is asked for in it. Raises ApiError."""
     request = call.request
-    asked = [
-        Asked(topic.topic, topic.topic_id, partition) for topic in request.topics for partition in topic.partitions
-    ]
+    # What is asked for twice is read once, as it was asked for last.
+    asked = list(
+        {
+            (topic.topic, topic.topic_id, one.partition): Asked(topic.topic, topic.topic_id, one)
+            for topic in request.topics
+            for one in topic.partitions
+        }.values()
+    )
     forgotten = [
         (topic.topic, topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
     ]
@@ -218,6 +244,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
         for partition in topic.partitions:
             got = Got(Asked(topic.topic, topic.topic_id, partition))
             got.error = error
+            got.aborted = []
             results.append(_response(got, None))
     return _fetched(error, NO_SESSION, _by_topic(results))
 

@@ -21,6 +21,8 @@ def handle(call: Call) -> None:
         # Transactions have no coordinator here: as in a Kafka whose coordinator cannot be reached.
         error = ErrorCode.coordinator_not_available if request.transactional_id else ErrorCode.invalid_request
         call.answer(refused(request, error))
+    elif (request.producer_id == -1) is not (request.producer_epoch == -1):
+        call.answer(refused(request, ErrorCode.invalid_request))
     else:
         call.answer(_response(ErrorCode.none, call.broker.cluster.controller.allocate_producer_id(), 0))
 

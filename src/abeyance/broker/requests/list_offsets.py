@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from abeyance.broker.errors import ApiError
@@ -17,7 +18,11 @@ FILL: dict[str, dict[str, object]] = {
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED = -1, -2, -3, -4, -5
 _EARLIEST_PENDING_UPLOAD = -6
 _CONSUMER, _DEBUGGING = -1, -2
-_LOWEST = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}  # versions
+# The versions since which there are these, and one that never comes
+_LOWEST = {
+    _LATEST: 0, _EARLIEST: 0, _MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11,
+}  # fmt: skip
+_NEVER = 1 << 15
 _FOUND = tuple[int, int, int]  # timestamp, offset, leader epoch
 
 
@@ -27,8 +32,11 @@ def handle(call: Call) -> None:
     topics = []
     for topic in request.topics:
         partitions = []
-        for asked in topic.partitions:
+        counts = Counter(asked.partition_index for asked in topic.partitions)
+        for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
             try:
+                if counts[asked.partition_index] > 1:
+                    raise ApiError(ErrorCode.invalid_request)
                 timestamp, offset, epoch = _look_up(call, topic.name, asked)
                 partitions.append(_response(asked.partition_index, ErrorCode.none, timestamp, offset, epoch))
             except ApiError as error:
@@ -53,8 +61,10 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _look_up(call: Call, name: str, asked: Any) -> _FOUND:
     request = call.request
-    if asked.timestamp < 0 and call.version < _LOWEST.get(asked.timestamp, 0):
+    if asked.timestamp < 0 and call.version < _LOWEST.get(asked.timestamp, _NEVER):
         raise ApiError(ErrorCode.unsupported_version)
+    if asked.current_leader_epoch < -1:
+        raise ApiError(ErrorCode.fenced_leader_epoch)
     partition = partition_of(call.broker, name, None, asked.partition_index)
     check_leader(partition, asked.current_leader_epoch, leader_only=request.replica_id != _DEBUGGING)
     log = partition.log
@@ -69,8 +79,6 @@ def _look_up(call: Call, name: str, asked: Any) -> _FOUND:
         return -1, log.start_offset, -1 if epoch is None else epoch
     if asked.timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1  # nothing is in tiers here
-    if asked.timestamp < 0 and asked.timestamp != _MAX_TIMESTAMP:
-        return -1, -1, -1
     found = log.max_timestamp() if asked.timestamp == _MAX_TIMESTAMP else log.offset_for_time(asked.timestamp)
     if found is None or found.offset >= end:
         return -1, -1, -1

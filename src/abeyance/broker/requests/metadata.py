@@ -20,8 +20,9 @@ FILL: dict[str, dict[str, object]] = {
     },
     "MetadataRequestTopic": {"topic_id": None},
 }
+_IDS_SINCE = 12  # the version
 NO_OPERATIONS = -(1 << 31)  # nobody asked which operations are allowed
-CLUSTER_OPERATIONS = 0b1111111110000  # all that there are, for nobody is refused any
+CLUSTER_OPERATIONS = 0b1111110100000  # all that a cluster has, for nobody is refused any
 TOPIC_OPERATIONS = 0b110111111000
 
 
@@ -30,6 +31,12 @@ def handle(call: Call) -> None:
     request = call.request
     controller = call.broker.cluster.controller
     wanted = request.topics
+    error = _complaint(call, wanted or ())
+    if error is not ErrorCode.none:
+        call.answer(refused(request, error))
+        return
+    if any(asked.topic_id is not None for asked in wanted or ()):
+        wanted = [asked for asked in wanted if asked.topic_id is not None]  # as Kafka does
     if wanted is None or (call.version == 0 and not wanted):
         topics = [_described(topic, call) for topic in controller.topics.values()]
     else:
@@ -37,11 +44,20 @@ def handle(call: Call) -> None:
     call.answer(_response(call, topics, ErrorCode.none))
 
 
+def _complaint(call: Call, wanted: Any) -> ErrorCode:
+    """Whether Kafka would not even begin: ids before version 12, or a topic that is named in neither way."""
+    if call.version < _IDS_SINCE and any(asked.topic_id is not None for asked in wanted):
+        return ErrorCode.invalid_request
+    if any(asked.name is None and asked.topic_id is None for asked in wanted):
+        return ErrorCode.invalid_request if call.version < _IDS_SINCE else ErrorCode.unknown_server_error
+    return ErrorCode.none
+
+
 def refused(request: Any, error: ErrorCode) -> Message:
     """The same error for everything."""
     topics = [
         Message(
-            error_code=error, name=topic.name, topic_id=topic.topic_id, is_internal=False, partitions=(),
+            error_code=error, name=topic.name or "", topic_id=topic.topic_id, is_internal=False, partitions=(),
             topic_authorized_operations=NO_OPERATIONS,
         )
         for topic in request.topics or ()

@@ -11,7 +11,6 @@ from abeyance.broker.requests.partitions import partition_of
 from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"OffsetForLeaderEpochRequest": {"replica_id": -2}}
-_DEBUGGING = -2
 
 
 def handle(call: Call) -> None:
@@ -36,7 +35,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 def _look_up(call: Call, topic: Any, asked: Any) -> Message:
     try:
         partition = partition_of(call.broker, topic.topic, None, asked.partition)
-        check_leader(partition, asked.current_leader_epoch, leader_only=call.request.replica_id != _DEBUGGING)
+        check_leader(partition, asked.current_leader_epoch)
         epoch, end = partition.log.epoch_end(asked.leader_epoch)
     except ApiError as error:
         return _response(asked.partition, error.code, -1, -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from struct import Struct
 from typing import Any
 
 from abeyance.broker.delayed.produce import Acked, DelayedProduce
@@ -18,6 +19,19 @@ FILL: dict[str, dict[str, object]] = {"TopicProduceData": {"name": None, "topic_
 _ALL = -1
 _NONE = ErrorCode.none
 _MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
+# With these Kafka does not tell where the log starts.
+_UNPLACED = (
+    ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id, ErrorCode.not_leader_or_follower,
+    ErrorCode.message_too_large, ErrorCode.record_list_too_large, ErrorCode.corrupt_message,
+    ErrorCode.kafka_storage_error,
+)  # fmt: skip
+
+_LENGTH = Struct(">8xi4xb")  # a batch's length and magic
+_ATTRIBUTES = Struct(">21xh")
+_UP_TO_MAGIC = 17
+_LEAST_LENGTH = 14  # that of a message before there were batches
+_CODEC, _ZSTD, _ZSTD_SINCE = 7, 4, 7
+_TRANSACTIONAL = 16
 
 
 class _Result:
@@ -41,6 +55,9 @@ def handle(call: Call) -> None:
     acks = request.acks
     if acks not in (_ALL, 0, 1):
         call.answer(refused(request, ErrorCode.invalid_required_acks))
+        return
+    if request.transactional_id is None and _any_transactional(request):
+        call.answer(refused(request, ErrorCode.transactional_id_authorization_failed))
         return
     topics = []
     waiting = []
@@ -81,18 +98,61 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _append(call: Call, topic: Any, data: Any, acks: int) -> _Result:
     result = _Result(data.index)
+    records = data.records or b""
     try:
-        partition = result.partition = partition_of(call.broker, topic.name, topic.topic_id, data.index)
-        result.appended = partition.append(data.records or b"", all_in_sync=acks == _ALL)
+        partition = partition_of(call.broker, topic.name, topic.topic_id, data.index)
+        _check(records, call.version)
+        result.partition = partition
+        result.appended = partition.append(records, all_in_sync=acks == _ALL)
     except ApiError as error:
-        result.error, result.message = error.code, error.message
+        result.error = error.code
+        if error.code is ErrorCode.corrupt_message:
+            result.message = error.message
     except LogError as error:
-        result.error, result.message = ErrorCode(error.code), str(error)
+        result.error = ErrorCode(error.code)
+        errors = getattr(error, "record_errors", ())
+        if errors:  # else Kafka keeps the words to itself
+            result.message = str(error)
         result.record_errors = [
-            Message(batch_index=index, batch_index_error_message=message)
-            for index, message in getattr(error, "record_errors", ())
+            Message(batch_index=index, batch_index_error_message=message) for index, message in errors
         ]
     return result
+
+
+def _check(records: bytes, version: int) -> None:
+    """What can be seen without the log: one whole batch of format 2. Kafka: `ProduceRequest.validateRecords`."""
+    end = _batch_end(records, 0)
+    if end is None or records[_UP_TO_MAGIC - 1] != 2:
+        raise ApiError(ErrorCode.invalid_record)
+    if version < _ZSTD_SINCE and _ATTRIBUTES.unpack_from(records)[0] & _CODEC == _ZSTD:
+        raise ApiError(ErrorCode.unsupported_compression_type)
+    if _batch_end(records, end) is not None:
+        raise ApiError(ErrorCode.invalid_record)
+
+
+def _batch_end(records: bytes, at: int) -> int | None:
+    """Where the batch at `at` ends; None where no whole one is there."""
+    left = len(records) - at
+    if left < _UP_TO_MAGIC:
+        return None
+    length, magic = _LENGTH.unpack_from(records, at)
+    if length < _LEAST_LENGTH:
+        message = f"Record size {length} is less than the minimum record overhead ({_LEAST_LENGTH})"
+        raise ApiError(ErrorCode.corrupt_message, message)
+    if not 0 <= magic <= 2:
+        raise ApiError(ErrorCode.corrupt_message, f"Invalid magic found in record: {magic}")
+    return at + 12 + length if 12 + length <= left else None
+
+
+def _any_transactional(request: Any) -> bool:
+    return any(
+        len(data.records) >= _ATTRIBUTES.size
+        and data.records[_UP_TO_MAGIC - 1] == 2
+        and _ATTRIBUTES.unpack_from(data.records)[0] & _TRANSACTIONAL
+        for topic in request.topic_data
+        for data in topic.partition_data
+        if data.records
+    )
 
 
 def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
@@ -127,10 +187,7 @@ def _error(result: _Result) -> ErrorCode:
 
 def _responded(call: Call, topic: Any, result: _Result) -> Message:
     error = _error(result)
-    if error is _NONE:
-        assert result.partition is not None
-        return _response(result.index, error, result.appended, result.partition)
-    response = _response(result.index, error, None, None)
+    response = _response(result.index, error, result.appended, None if error in _UNPLACED else result.partition)
     response.error_message = result.message
     response.record_errors = result.record_errors
     if error in _MOVED:

@@ -54,7 +54,7 @@ APIS = (
     Api(19, "CreateTopics", 2, 7, "create_topics"),
     Api(20, "DeleteTopics", 1, 6, "delete_topics"),
     Api(21, "DeleteRecords", 0, 2, "delete_records"),
-    Api(22, "InitProducerId", 0, 6, "init_producer_id"),
+    Api(22, "InitProducerId", 0, 5, "init_producer_id"),
     Api(23, "OffsetForLeaderEpoch", 2, 4, "offset_for_leader_epoch"),
     Api(32, "DescribeConfigs", 1, 4, "describe_configs"),
     Api(33, "AlterConfigs", 0, 2, "alter_configs"),

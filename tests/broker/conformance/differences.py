@@ -1,0 +1,49 @@
+"""Where ours differs from genuine Kafka, and why. What is not listed here has to be the same.
+
+A key is a family and the beginning of a scenario's title.
+"""
+
+from __future__ import annotations
+
+from .scenario import Scenario
+
+_GROUPS = "coordinators come with groups; until then FindCoordinator says that there are none yet"
+_WHOLE_BATCHES = "Kafka cuts the last batch off where the bytes end, and consumers drop it; ours ends with a batch"
+_DELAY = "group.initial.rebalance.delay.ms is 0 by default, so that tests need not wait"
+
+DIFFERENCES: dict[tuple[str, str], str] = {
+    ("cluster", "of_a_group ["): _GROUPS,
+    ("cluster", "of_several_groups"): _GROUPS,
+    ("cluster", "of_a_group_without_a_name"): _GROUPS,
+    ("produce", "internal_topic"): _GROUPS,
+    ("fetch", "bytes_at_most: partition_max_of_one_batch_and_a_half"): _WHOLE_BATCHES,
+    ("fetch", "bytes_at_most: max_of_one_batch_and_a_half"): _WHOLE_BATCHES,
+    ("fetch", "bytes_over_two_partitions: of_one_batch"): _WHOLE_BATCHES,
+    ("fetch", "isolation: unknown [Fetch v18]"): "Kafka fails inside and forgets the topics; ours names them",
+    ("fetch", "as_a_follower_that_is_none"): "the error is the same; Kafka names the leader in some versions only",
+    ("configs", "of_a_broker ["): _DELAY,
+    ("configs", "setting_of_all_brokers"): "ours tells the default as a synonym of a setting of all brokers too",
+    (
+        "configs",
+        "step_on_a_broker_that_cannot_be: unknown [",
+    ): "Kafka keeps one that nobody knows; ours refuses it",
+    ("configs", "step_that_cannot_be: append_what_is_not_allowed"): "ours shows the whole list that would result",
+    ("configs", "step_that_cannot_be: operation_that_does_not_exist"): "Kafka fails inside; ours says what is wrong",
+    ("topics", "setting_that_cannot_be: broker_setting"): "ours also names the nearest setting that there is",
+    ("frames", "frame: bytes_after_the_body"): "Kafka ignores what follows a body; for ours the frame is broken",
+    ("frames", "frame: string_that_is_not_utf_8"): "Kafka replaces what it cannot read; for ours the frame is broken",
+    ("produce", "batch_with: log_append_time_from_a_client"): "Kafka takes it and clears the mark; ours refuses it",
+    (
+        "produce",
+        "batch_with: payload_that_is_no_record",
+    ): "Kafka fails inside over a number; ours says what it is",
+    ("produce", "compacted_topic_without_a_key"): "the error is the same; Kafka's words also name Java's classes",
+}
+
+
+def why(scenario: Scenario) -> str | None:
+    """The reason for which ours may differ in a scenario; None where it may not."""
+    for (family, title), reason in DIFFERENCES.items():
+        if scenario.family == family and scenario.title.startswith(title):
+            return reason
+    return None

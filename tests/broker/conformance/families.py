@@ -1,0 +1,19 @@
+"""All scenarios, by importing every module of them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+from .scenario import SCENARIOS, Scenario
+
+FOLDER = Path(__file__).parent / "scenarios"
+FAMILIES = sorted(found.name for found in pkgutil.iter_modules([str(FOLDER)]))
+
+
+def all_scenarios() -> list[Scenario]:
+    if not SCENARIOS:
+        for family in FAMILIES:
+            importlib.import_module(f"{__package__}.scenarios.{family}")
+    return SCENARIOS

@@ -1,0 +1,72 @@
+"""Genuine Apache Kafka as the brokers of a scenario: three JVMs on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from abeyance.broker.genuine import Cluster, fetch, free_ports
+
+from .client import Connection
+from .settings import SETTINGS
+
+
+class GenuineKafka:
+    """Plays scenarios on a cluster that runs."""
+
+    patience = 30.0
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def connect(self, broker: int, client_id: str | None = "conformance") -> Connection:
+        return Connection("127.0.0.1", self._cluster.nodes[broker].port, client_id)
+
+    @contextlib.contextmanager
+    def paused(self, broker: int) -> Iterator[None]:
+        self._cluster.freeze(broker)
+        try:
+            self._await_stopped(broker)
+            yield
+        finally:
+            self._cluster.thaw(broker)
+
+    def _await_stopped(self, broker: int) -> None:
+        """Its last thread stands still a moment after the signal."""
+        process = self._cluster.nodes[broker].process
+        assert process is not None
+        threads = Path(f"/proc/{process.pid}/task")
+        while any(one.read_text().rpartition(")")[2].split()[0] != "T" for one in threads.glob("*/stat")):
+            time.sleep(0.001)
+
+    def elapse(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def hasten(self, seconds: float) -> None:
+        pass
+
+    def await_read(self, broker: int) -> None:
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def genuine_kafka(folder: Path) -> Iterator[GenuineKafka]:
+    """Start three brokers with the settings of this set; raise `ClusterError` where there are none to be had."""
+    # A frozen broker stays a member of the cluster for as long as a scenario freezes it.
+    settings = SETTINGS | {"broker.session.timeout.ms": "18000"}
+    cluster = Cluster(fetch(), folder, free_ports(), settings=settings, heap_mb=600)
+    with cluster.running():
+        kafka = GenuineKafka(cluster)
+        _await_producer_ids(kafka)
+        yield kafka
+
+
+def _await_producer_ids(kafka: GenuineKafka) -> None:
+    """A broker's first producer id is refused while it fetches a block of them."""
+    for broker in (1, 2, 3):
+        with kafka.connect(broker) as connection:
+            body = {"transactional_id": None, "transaction_timeout": 60_000}
+            while connection.ask("InitProducerId", 5, body)["error_code"] == "COORDINATOR_LOAD_IN_PROGRESS":
+                time.sleep(0.1)

@@ -1,0 +1,51 @@
+"""Our cluster as the brokers of a scenario: its clock is held, so that what takes seconds takes none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from abeyance.broker import Cluster
+
+from .client import Connection
+from .settings import SETTINGS
+
+
+class OurKafka:
+    """Plays scenarios on a cluster that runs."""
+
+    patience = 5.0
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._ports = dict(enumerate((int(one.rpartition(":")[2]) for one in cluster.bootstrap.split(",")), 1))
+
+    def connect(self, broker: int, client_id: str | None = "conformance") -> Connection:
+        return Connection("127.0.0.1", self._ports[broker], client_id)
+
+    @contextlib.contextmanager
+    def paused(self, broker: int) -> Iterator[None]:
+        self._cluster.pause(broker)
+        try:
+            yield
+        finally:
+            self._cluster.resume(broker)
+
+    def elapse(self, seconds: float) -> None:
+        self._cluster.advance(seconds)
+
+    def hasten(self, seconds: float) -> None:
+        self._cluster.advance(seconds)
+
+    def await_read(self, broker: int) -> None:
+        """One loop reads for all brokers, and what was sent is there: at the second answer that has been read too."""
+        with self.connect(broker) as connection:
+            for _ in range(2):
+                connection.ask("ApiVersions", 0, {})
+
+
+@contextlib.contextmanager
+def our_kafka() -> Iterator[OurKafka]:
+    """Three of our brokers with the settings of this set."""
+    with Cluster(brokers=3, clock="held", settings=SETTINGS) as cluster:
+        yield OurKafka(cluster)

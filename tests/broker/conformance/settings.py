@@ -1,0 +1,16 @@
+"""The brokers' settings in this set: Kafka's defaults, but for what would take long."""
+
+LAG_SECONDS = 3.0
+
+SETTINGS = {
+    "min.insync.replicas": "1",
+    "default.replication.factor": "1",
+    "auto.create.topics.enable": "true",
+    # Longer than a follower is frozen for where it is to stay in sync.
+    "replica.lag.time.max.ms": str(int(LAG_SECONDS * 1000)),
+    # A follower's fetch that is under way does not know of a new partition.
+    "replica.fetch.wait.max.ms": "50",
+    # Nor does its leader, for a moment; the follower asks again after this.
+    "replica.fetch.backoff.ms": "50",
+    "offsets.topic.num.partitions": "1",
+}

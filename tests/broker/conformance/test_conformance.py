@@ -1,0 +1,53 @@
+"""Law K12: in every scenario of the set a client of ours sees what genuine Kafka showed it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import pytest
+
+from .differences import DIFFERENCES, why
+from .families import FAMILIES, all_scenarios
+from .ours import OurKafka, our_kafka
+from .record import Written, load, play
+from .scenario import Scenario
+
+SET = all_scenarios()
+recorded = functools.cache(load)
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[OurKafka]:
+    with our_kafka() as brokers:
+        yield brokers
+
+
+@pytest.mark.parametrize("scenario", SET, ids=lambda one: f"{one.family}: {one.title}")
+def test_shows_what_genuine_kafka_shows(kafka: OurKafka, scenario: Scenario) -> None:
+    """K12. A difference that is listed has to be there, so that the list stays true."""
+    expected = recorded(scenario.family)[scenario.title]
+    reason = why(scenario)
+    if reason is None:
+        assert play(kafka, scenario) == expected
+    else:
+        assert _played(kafka, scenario) != expected, f"there is no difference any more: {reason}"
+
+
+def _played(kafka: OurKafka, scenario: Scenario) -> Written | None:
+    """What was written down; None where it came to nothing."""
+    try:
+        return play(kafka, scenario)
+    except (KeyError, TimeoutError, RuntimeError):
+        return None
+
+
+def test_every_scenario_is_recorded_and_every_record_has_one() -> None:
+    found = {(one.family, one.title) for one in SET}
+    assert len(found) == len(SET), "two scenarios have one title"
+    assert {(family, title) for family in FAMILIES for title in recorded(family)} == found
+
+
+def test_listed_differences_are_of_scenarios() -> None:
+    for family, title in DIFFERENCES:
+        assert any(one.family == family and one.title.startswith(title) for one in SET), title
