@@ -1,6 +1,7 @@
 """The command `abeyance`.
 
-Errors that a user can mend are one line and exit status 2; `--debug` shows the traceback as well. Ctrl-C is exit
+Errors that a user can mend are one line and exit status 2; `--debug`, wherever it stands, shows the
+traceback as well. Ctrl-C is exit
 status 130.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 import abeyance
 from abeyance import _interpreted
 from abeyance.broker import command as broker_command
+from abeyance.command_line import CommandParser
 from abeyance.engine import is_compiled
 from abeyance.errors import AbeyanceError
 from abeyance.lab import command as lab_command
@@ -46,11 +48,11 @@ Delayed operations: what waited, for what, how long, and what expired.
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="abeyance", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"abeyance {abeyance.__version__}")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
+    parser.set_defaults(debug=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (analyze, broker_command, lab_command, resolve, stream, pending, replay, model):
         command.add_arguments(commands)
@@ -94,7 +96,7 @@ def _java() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    options = _parser().parse_args(arguments)
+    options = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
     try:
         status: int = options.run(options)
     except AbeyanceError as error:

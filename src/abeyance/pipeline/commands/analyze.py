@@ -7,9 +7,10 @@ import shlex
 import sys
 from typing import Any, Final
 
-from abeyance.pipeline.commands.arguments import add_master, add_result
+from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import chunks, find_logs
+from abeyance.pipeline.request_log.time_zone import time_zone
 from abeyance.pipeline.results.directory import check_target
 
 __all__ = ["add_arguments", "run"]
@@ -50,9 +51,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories")
     add_result(parser)
     add_master(parser)
-    parser.add_argument(
-        "--timezone", default="UTC", metavar="ZONE", help="what the log's times mean (default: %(default)s)"
-    )
+    add_timezone(parser)
     parser.add_argument(
         "--instance", metavar="NAME", help="the broker that wrote all the files (default: each file's folder)"
     )
@@ -68,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
     """
     # All that can be refused is refused before Spark takes its seconds to start.
     check_target(args.out.absolute(), overwrite=args.overwrite)
+    time_zone(args.timezone)
     files = find_logs(args.logs, instance=args.instance)
     brief = sum(piece.cost for piece in chunks(files)) <= _BRIEF_BYTES
     # The first import that needs the extra `spark`: its error says how to install it.

@@ -8,7 +8,7 @@ from typing import Final
 
 from abeyance.errors import AbeyanceError
 
-__all__ = ["FORMATS", "add_deadline", "add_master", "add_result", "add_tables", "check_path"]
+__all__ = ["FORMATS", "add_deadline", "add_master", "add_result", "add_tables", "add_timezone", "check_path"]
 
 FORMATS: Final = ("parquet", "json", "csv")
 
@@ -17,6 +17,13 @@ def add_result(parser: argparse.ArgumentParser) -> None:
     """Add --out and --overwrite."""
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
     parser.add_argument("--overwrite", action="store_true", help="replace DIR, but only if it holds an earlier result")
+
+
+def add_timezone(parser: argparse.ArgumentParser) -> None:
+    """Add --timezone."""
+    parser.add_argument(
+        "--timezone", default="UTC", metavar="ZONE", help="what the logs' times mean (default: %(default)s)"
+    )
 
 
 def add_tables(parser: argparse.ArgumentParser) -> None:

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyance.pipeline.commands.arguments import add_master, add_result
+from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs
+from abeyance.pipeline.request_log.time_zone import time_zone
 from abeyance.pipeline.results.directory import check_target
 
 if TYPE_CHECKING:
@@ -58,9 +59,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         metavar="N",
         help="of every topic (default: taken from refused produces)",
     )
-    parser.add_argument(
-        "--timezone", default="UTC", metavar="ZONE", help="what the logs' times mean (default: %(default)s)"
-    )
+    add_timezone(parser)
     add_master(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the report's path")
     parser.set_defaults(run=run)
@@ -79,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
     Raises `AbeyanceError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
     """
     check_target(args.out.absolute(), overwrite=args.overwrite)
+    time_zone(args.timezone)
     find_logs(args.logs)
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import compare_with_kafka  # noqa: F401

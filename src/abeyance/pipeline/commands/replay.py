@@ -11,10 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_result, add_tables, check_path
+from abeyance.pipeline.commands.arguments import (
+    add_deadline,
+    add_master,
+    add_result,
+    add_tables,
+    add_timezone,
+    check_path,
+)
 from abeyance.pipeline.commands.durations import duration, duration_or
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs
+from abeyance.pipeline.request_log.time_zone import time_zone
 from abeyance.pipeline.results.directory import check_target, is_result
 
 if TYPE_CHECKING:
@@ -97,9 +105,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("--events", metavar="PATH", help="when progress was made: file or directory")
     add_tables(parser)
     add_deadline(parser)
-    parser.add_argument(
-        "--timezone", default="UTC", metavar="ZONE", help="what the log's times mean (default: %(default)s)"
-    )
+    add_timezone(parser)
     parser.add_argument(
         "--instance", metavar="NAME", help="the broker that wrote all the logs (default: each file's folder)"
     )
@@ -146,6 +152,7 @@ def run(args: argparse.Namespace) -> int:
     Raises `AbeyanceError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
     """
     check_target(args.out.absolute(), overwrite=args.overwrite)
+    time_zone(args.timezone)
     table = _table(args)
     if table is None:
         find_logs(args.logs, instance=args.instance)

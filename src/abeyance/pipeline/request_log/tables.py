@@ -13,14 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
 from pyspark.sql.types import StringType, StructField, StructType
 
-from abeyance.errors import AbeyanceError
 from abeyance.pipeline.request_log.files import (
     Chunk,
     DamagedFileError,
@@ -40,6 +39,7 @@ from abeyance.pipeline.request_log.line import (
 )
 from abeyance.pipeline.request_log.operation import DELAYABLE, operation
 from abeyance.pipeline.request_log.requests import requests
+from abeyance.pipeline.request_log.time_zone import time_zone
 from abeyance.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
 
 if TYPE_CHECKING:
@@ -140,10 +140,7 @@ class KafkaRequestLog:
         instance: str | Callable[[str], str] | None = None,
     ) -> None:
         self._spark = spark
-        try:
-            self._zone = ZoneInfo(timezone)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise AbeyanceError(f"no such time zone: {timezone!r}") from error
+        self._zone = time_zone(timezone)
         self.files: tuple[LogFile, ...] = tuple(find_logs(paths, instance=instance))
 
     @cached_property

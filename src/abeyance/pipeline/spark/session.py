@@ -63,9 +63,12 @@ def spark_session(
     `spark-submit`, that decides master, Java, Python and settings. Raises `AbeyanceError` when Spark does not start,
     with the last thing it said.
     """
-    from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark import SparkConf, SparkContext
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise AbeyanceError("a Spark session needs pyspark: pip install 'abeyance[spark]'") from error
 
     ended = how_it_ended(0)
     if ended is not None:

@@ -1,0 +1,55 @@
+"""What every command's parser does beside argparse's own: `--debug` in any place, and "did you mean"."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+__all__ = ["CommandParser", "did_you_mean"]
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return `; did you mean X?` for what is most like `given`, or nothing where nothing is like it."""
+    found = get_close_matches(given, list(known), n=1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Parses a command or one of its sub-commands: argparse makes those of their parent's class."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        # Without a default, or a sub-command that is not given it would take back what its parent was given.
+        self.add_argument(
+            "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of errors"
+        )
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse as argparse does, but name an option that there is not before one that is missing."""
+        if args is not None:
+            self._refuse_unknown(args)
+        return super().parse_known_args(args, namespace)
+
+    def _refuse_unknown(self, given: Sequence[str]) -> None:
+        known = self._option_string_actions
+        above_others = self._subparsers is not None
+        for word in given:
+            if word == "--" or (above_others and not word.startswith("-")):
+                return  # what follows are values, or a sub-command's
+            name = word.partition("=")[0]
+            # A word with a space is a value to argparse; the beginning of an option stands for all of it.
+            if not word.startswith("--") or " " in word or any(option.startswith(name) for option in known):
+                continue
+            self.error(f"there is no option {name}{did_you_mean(name, known)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            if action.choices is not None and error.message is not None:
+                error.message += did_you_mean(str(value), map(str, action.choices))
+            raise

@@ -1,0 +1,99 @@
+"""What all commands understand alike: `--debug` in any place, "did you mean", and refusals before Spark starts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from abeyance import cli
+from abeyance.command_line import did_you_mean
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline import spark_session
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--debug analyze {gone} --out {out}",
+        "analyze --debug {gone} --out {out}",
+        "analyze {gone} --out {out} --debug",
+        "--debug lab run nothing",
+        "lab --debug run nothing",
+        "lab run nothing --debug",
+        "broker --brokers 0 --debug",
+        "analyze {gone} --out {out} --deb",
+    ],
+)
+def test_debug_shows_the_error_wherever_it_stands(words: str, tmp_path: Path) -> None:
+    call = words.format(gone=tmp_path / "gone", out=tmp_path / "out").split()
+    with pytest.raises(AbeyanceError):
+        cli.main(call)
+    assert cli.main([word for word in call if not word.startswith("--deb")]) == 2
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """The last line that the command refuses with."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("anaylze logs --out x", "; did you mean analyze?"),
+        ("lab reprot", "; did you mean report?"),
+        ("analyze logs --ouput x", "abeyance analyze: error: there is no option --ouput; did you mean --out?"),
+        ("analyze logs --time-zone=UTC --out x", "there is no option --time-zone; did you mean --timezone?"),
+        ("--verison", "abeyance: error: there is no option --verison; did you mean --version?"),
+        ("lab run cost --quik", "abeyance lab run: error: there is no option --quik; did you mean --quick?"),
+        ("resolve a b --out x --deadline inclusiv", "; did you mean inclusive?"),
+    ],
+)
+def test_what_is_most_alike_is_named(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said in told(capsys, *words.split())
+
+
+def test_nothing_is_named_where_nothing_is_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    line = told(capsys, "broker", "--zzzzzz")
+    assert line == "abeyance broker: error: there is no option --zzzzzz"
+    assert "did you mean" not in told(capsys, "qqqqqq")
+    assert did_you_mean("zzz", ["all"]) == ""
+
+
+@pytest.mark.parametrize("start", ["--over", "--instance=a --over"])
+def test_the_beginning_of_an_option_and_what_follows_two_dashes_stay(start: str) -> None:
+    found = cli._parser().parse_args(["analyze", "--out", "x", *start.split(), "--", "--a-log-of-this-name"])
+    assert found.overwrite
+    assert found.logs == ["--a-log-of-this-name"]
+
+
+@pytest.mark.parametrize("command", ["analyze", "replay", "model"])
+def test_a_time_zone_that_is_none_is_refused_before_spark_starts(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)  # nobody may ask for it
+    call = [command, str(tmp_path), "--out", str(tmp_path / "out"), "--timezone", "Europe/Berln"]
+    assert cli.main(call) == 2
+    line = "abeyance: error: no such time zone: 'Europe/Berln'; did you mean Europe/Berlin?\n"
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize("command", ["analyze", "replay", "model", "resolve"])
+def test_an_output_that_is_not_ours_is_refused_before_spark_starts(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    (tmp_path / "thesis.txt").write_text("years")
+    inputs = [str(tmp_path)] * (2 if command == "resolve" else 1)
+    assert cli.main([command, *inputs, "--out", str(tmp_path)]) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+def test_a_session_without_the_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(AbeyanceError, match=r"needs pyspark: pip install 'abeyance\[spark\]'"):
+        spark_session()
