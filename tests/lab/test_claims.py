@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from abeyance.lab.experiment import QUICK, TAKEN
 from abeyance.lab.experiments import EXPERIMENTS
 from abeyance.lab.report.claims import CLAIMS, Claim, judged
 from abeyance.lab.report.run import Run
@@ -210,3 +211,40 @@ def test_idle_is_decided_by_a_packets_cost_and_by_lateness() -> None:
     assert judged(cheapest, run("idle", *rows(160, 10))).verdict == "not held here"
     assert judged(precise, run("idle", *rows(100, 10))).verdict == "held"
     assert judged(precise, run("idle", *rows(100, 20))).verdict == "not held here"
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [
+        ({}, "not held here"),
+        ({TAKEN: 0.05}, "not held here"),
+        ({TAKEN: 0.4}, "inconclusive"),
+        ({QUICK: 1.0}, "inconclusive"),
+    ],
+)
+def test_neither_a_busy_machine_nor_too_few_rounds_speak_against_a_claim(more: Row, verdict: str) -> None:
+    rows = [enqueued(design, 100_000, 100_000, **more) for design in ("old", "kafka", "ours")]
+    finding = judged(claim("enqueue", "saturates"), run("enqueue", *rows))
+    assert finding.verdict == verdict
+    assert ("others took 40% of the processors, more than the 10%" in finding.figure) == (more.get(TAKEN) == 0.4)
+    assert ("--quick has too few rounds" in finding.figure) == (QUICK in more)
+
+
+def test_a_claim_that_holds_on_a_busy_machine_holds() -> None:
+    rates = {"old": 30_000, "kafka": 100_000, "ours": 100_000}
+    rows = [enqueued(design, 100_000, rate, **{TAKEN: 0.4, QUICK: 1.0}) for design, rate in rates.items()]
+    assert judged(claim("enqueue", "saturates"), run("enqueue", *rows)).verdict == "held"
+
+
+def test_on_a_virtual_clock_no_load_matters() -> None:
+    rows = [
+        {"design": "wheel", "trace": "low", "tick_us": 1_000, "wheel_size": 20, "levels": 2, "cascades": 5.0,
+         TAKEN: 0.9, QUICK: 1.0}
+    ]  # fmt: skip
+    assert judged(claim("geometry", "cascades once"), run("geometry", *rows)).verdict == "not held here"
+
+
+def test_each_claim_states_its_rule() -> None:
+    rules = [claim.rule for claims in CLAIMS.values() for claim in claims]
+    assert len(set(rules)) == len(rules)
+    assert all(rule.startswith("Held ") and rule.endswith(".") for rule in rules)

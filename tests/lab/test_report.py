@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from abeyance.errors import AbeyanceError
-from abeyance.lab.experiment import Measure, Parameters, cell
+from abeyance.lab.experiment import QUICK, TAKEN, Measure, Parameters, cell
 from abeyance.lab.experiments import EXPERIMENTS, traces
 from abeyance.lab.report import write_report
 from abeyance.lab.report.claims import CLAIMS
@@ -74,10 +74,31 @@ def test_every_claim_stands_there_with_its_verdict_source_and_command(report: Pa
     verdicts = re.findall(r'<span class="verdict">([^<]+)</span>', text)
     assert len(verdicts) == sum(len(claims) for claims in CLAIMS.values())
     assert set(verdicts) <= {"held", "held in part", "not held here", "not decided"}
+    assert text.count(">Rule: Held ") == len(verdicts)
     assert text.count("Source: ") == len(verdicts)
     for name in EXPERIMENTS:
         assert f"<code>abeyance lab run {name}</code>" in text
     assert "2026-01-02 03:04 UTC" in text
+
+
+def test_how_busy_the_machine_was_and_how_long_it_was_measured_stand_at_the_top(
+    results: Results, tmp_path: Path
+) -> None:
+    rows = results.read()
+    rows = rows[rows["experiment"].isin(["cost", "geometry", "idle", "enqueue"])]
+    cells = rows.drop_duplicates(["experiment", "design", "parameters"])
+    idle, enqueue = (cells[cells["experiment"] == name] for name in ("idle", "enqueue"))
+    added = [
+        idle.assign(metric=TAKEN, value=0.5),
+        idle.assign(metric=QUICK, value=1.0),
+        enqueue.assign(metric=TAKEN, value=0.0),
+    ]
+    write_report(pd.concat([rows, *added]), tmp_path / "report.html")
+    top = (tmp_path / "report.html").read_text(encoding="utf-8").partition('class="claims"')[0]
+    assert "cost: a full run; how busy the machine was is not recorded." in top
+    assert "geometry: a full run, on a virtual clock, which no load disturbs." in top
+    assert "idle: a run with --quick, fewer and smaller cells, on a busy machine: others took 50% of" in top
+    assert "enqueue: a full run, on a quiet machine: others took 0% of" in top
 
 
 def test_an_earlier_run_is_laid_beside_the_last(results: Results, tmp_path: Path) -> None:

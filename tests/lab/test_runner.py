@@ -15,7 +15,7 @@ from abeyance.errors import AbeyanceError
 from abeyance.lab import runner as runner_module
 from abeyance.lab.alone import measure_alone
 from abeyance.lab.distributed import measure_on_spark
-from abeyance.lab.experiment import Experiment, Measure, Parameters, cell
+from abeyance.lab.experiment import QUICK, TAKEN, Experiment, Measure, Parameters, cell
 from abeyance.lab.experiments import EXPERIMENTS
 from abeyance.lab.results import SCHEMA, Results, now
 from abeyance.lab.runner import Runner
@@ -99,6 +99,10 @@ def test_a_cell_that_fails_is_told_and_does_not_end_the_run(tmp_path: Path, caps
     assert ran.measured == 1
     assert [one.design for one in ran.failed] == ["no such way"]
     assert "no such way" in next(iter(ran.failed.values()))
+    rows = Results(tmp_path).read().set_index("metric")["value"]
+    assert rows[QUICK] == 1
+    if sys.platform == "linux":
+        assert 0 <= rows[TAKEN] <= 1
     said = capsys.readouterr().err
     assert "idle [1/2]" in said
     assert "failed" in said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 Parameters = Mapping[str, int | float | str]
 
@@ -30,6 +30,11 @@ class Measure(NamedTuple):
     metric: str
     value: float
     unit: str
+
+
+# What the runner adds to a cell's own measures: whether the run was a quick one, and what others took meanwhile.
+QUICK: Final = "quick run"
+TAKEN: Final = "taken by others"
 
 
 @dataclass(frozen=True)

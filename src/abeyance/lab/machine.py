@@ -1,4 +1,4 @@
-"""The machine and the versions that a result belongs to."""
+"""The machine and the versions that a result belongs to, and how busy others kept it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,40 @@ import functools
 import os
 import platform
 import re
+import time
 from pathlib import Path
 
 import abeyance
 from abeyance.engine import is_compiled
+
+
+class Others:
+    """How much of the machine's processors others take, from when this is made: programs, and machines beside ours."""
+
+    def __init__(self) -> None:
+        self._all, self._ours, self._began = _busy_s(), _ours_s(), time.monotonic()
+
+    def share(self) -> float | None:
+        """Of all processor time since then, 0 to 1; None where the system does not tell (it is Linux that does)."""
+        now, there = _busy_s(), (time.monotonic() - self._began) * (os.cpu_count() or 1)
+        if self._all is None or now is None or there <= 0:
+            return None
+        return min(max((now - self._all - (_ours_s() - self._ours)) / there, 0.0), 1.0)
+
+
+def _busy_s() -> float | None:
+    """Processor seconds that were not idle since the machine started, those taken by other virtual machines too."""
+    try:
+        first, *ticks = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+        user, nice, system, _, _, irq, softirq, steal, *_ = map(int, ticks)
+    except (OSError, ValueError):
+        return None
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK") if first == "cpu" else None
+
+
+def _ours_s() -> float:
+    """Processor seconds of this process and of those that it started and that have ended."""
+    return sum(os.times()[:4])
 
 
 @functools.cache

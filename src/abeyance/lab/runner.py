@@ -16,8 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from abeyance.errors import AbeyanceError
 from abeyance.lab.alone import measure_alone
-from abeyance.lab.experiment import Cell, Experiment, cell
+from abeyance.lab.experiment import QUICK, TAKEN, Cell, Experiment, Measure, cell
 from abeyance.lab.experiments import geometry
+from abeyance.lab.machine import Others
 from abeyance.lab.results import Results, now
 
 if TYPE_CHECKING:
@@ -45,11 +46,13 @@ class Runner:
         self.results = Results(folder)
         self._spark = spark
         self._quiet = quiet
+        self._quick: list[Measure] = []
 
     def run(self, experiment: Experiment, *, quick: bool, resume: bool, logs: Sequence[str] = ()) -> Ran:
         """Measure what there is to measure; `resume` goes on with the last run. Interrupted, it keeps what it has."""
         date, done = self.results.last_run(experiment.name) if resume else (None, set())
         ran = Ran(experiment.name, date or now())
+        self._quick = [Measure(QUICK, 1.0, "of the run")] if quick else []
         cells = [*experiment.cells(quick), *self._of_logs(experiment, logs, quick)]
         for design in dict.fromkeys(one.design for one in cells):
             why = experiment.missing(design)
@@ -67,13 +70,16 @@ class Runner:
 
     def _one_by_one(self, cells: list[Cell], ran: Ran, advance: Callable[[int, str], None]) -> None:
         for one in cells:
+            others = Others()
             try:
                 measures = measure_alone(one)
             except AbeyanceError as error:
                 ran.failed[one] = str(error)
                 advance(1, f"{_words(one)}: failed: {error}")
                 continue
-            self.results.append(ran.date, [(one, measures)])
+            share = others.share()
+            busy = [] if share is None else [Measure(TAKEN, share, "of the processors")]
+            self.results.append(ran.date, [(one, [*measures, *busy, *self._quick])])
             ran.measured += 1
             advance(1, f"{_words(one)}: {measures[0].metric} {measures[0].value:,.4g} {measures[0].unit}")
 
@@ -82,7 +88,8 @@ class Runner:
 
         for first in range(0, len(cells), _WAVE):
             wave = cells[first : first + _WAVE]
-            self.results.append(ran.date, measure_on_spark(self._spark(), wave))
+            measured = measure_on_spark(self._spark(), wave)
+            self.results.append(ran.date, [(one, [*measures, *self._quick]) for one, measures in measured])
             ran.measured += len(wave)
             advance(len(wave), f"{len(wave)} cells, the last: {_words(wave[-1])}")
 

@@ -81,16 +81,16 @@ def cost(run: Run) -> Figure:
         Panel("delete, ns (random order)", "pending", "delete random", "ns", _NANOSECONDS),
         Panel("expire, ns a task, all of them", "pending", "expire", "ns", _NANOSECONDS),
     ]
-    return _panels(panels, _lines(run), "pending", rows=2)
+    return _panels(panels, _lines(run), "timers pending", rows=2)
 
 
 def precision(run: Run) -> Figure:
     """How late at most, and as a share of the delay, against the delay."""
     shares = [10.0**power for power in range(-8, 3, 2)]
     panels = [
-        Panel("latest", "delay", "late", "ms late", _durations(0.5, 2 * _TEN_DAYS)),
+        Panel("how late at most", "delay", "late", "ms late", _durations(0.5, 2 * _TEN_DAYS)),
         Panel(
-            "latest, as a share of the delay",
+            "how late at most, as a share of the delay",
             "delay",
             "share",
             "of the delay",
@@ -211,7 +211,7 @@ def _panels(
 ) -> Figure:
     """Small plots in rows of two, with one legend below them."""
     figure = plotly("graph_objects").Figure()
-    gap, row = 44, 236
+    gap, row = 66 if rows > 1 else 44, 236
     inner = rows * (row + gap) + 30
     titles = []
     for number, panel in enumerate(panels):
@@ -222,7 +222,7 @@ def _panels(
         index = "" if number == 0 else str(number + 1)
         figure.layout[f"xaxis{index}"] = {
             "domain": [left, left + 0.45], "anchor": f"y{index}", **across,
-            "title": {"text": below} if down == rows - 1 else {}, "showgrid": False,
+            "title": {"text": below, "standoff": 4}, "showgrid": False,
         }  # fmt: skip
         figure.layout[f"yaxis{index}"] = {
             "domain": [bottom, top], "anchor": f"x{index}", "tickformat": "~s", **panel.upright,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -12,11 +12,17 @@ import pandas as pd
 from abeyance.lab.experiments import EXPERIMENTS
 from abeyance.lab.report.claims import CLAIMS, Claim, Finding, judged
 from abeyance.lab.report.figures import FIGURES, geometry
-from abeyance.lab.report.run import Run, runs
+from abeyance.lab.report.run import BUSY, Run, runs
 from abeyance.pages.document import document
 from abeyance.pages.words import escaped
 
-_CLASSES: Final = {"held": "held", "held in part": "part", "not held here": "not", "not decided": "open"}
+_CLASSES: Final = {
+    "held": "held",
+    "held in part": "part",
+    "not held here": "not",
+    "inconclusive": "open",
+    "not decided": "open",
+}
 
 _READ: Final = {
     "enqueue": "Poisson arrivals at the target rate, log-normal latencies (20 ms at the 50th and 60 ms at the 75th "
@@ -75,14 +81,27 @@ def page(rows: pd.DataFrame) -> str:
     )
 
 
-def _findings(chapters: Iterable[Chapter]) -> list[str]:
+def _findings(chapters: Sequence[Chapter]) -> list[str]:
     counted = Counter(finding.verdict for chapter in chapters for _, finding in chapter.found)
     total = sum(counted.values())
     said = ", ".join(f"{number} {verdict}" for verdict, number in counted.most_common())
     return [
         f"Of {total} claims {said}.",
+        *(f"{escaped(chapter.name)}: {_circumstances(chapter)}." for chapter in chapters),
         "Every design stands behind the same port, is built as well as it allows, and is compiled as ours is.",
     ]
+
+
+def _circumstances(chapter: Chapter) -> str:
+    """What a reader must know before the figures: how long was measured, and how busy the machine was."""
+    last = chapter.runs[0]
+    grid = "a run with --quick, fewer and smaller cells" if last.quick else "a full run"
+    if EXPERIMENTS[chapter.name].clock == "virtual":
+        return f"{grid}, on a virtual clock, which no load disturbs"
+    if last.taken is None:
+        return f"{grid}; how busy the machine was is not recorded"
+    busy = "a busy machine" if last.taken > BUSY else "a quiet machine"
+    return f"{grid}, on {busy}: others took {last.taken:.0%} of its processors in the busiest tenth of the cells"
 
 
 def _section(chapter: Chapter) -> str:
@@ -107,6 +126,7 @@ def _claim(claim: Claim, finding: Finding) -> str:
         f'<li class="{_CLASSES[finding.verdict]}"><p>{escaped(claim.text)}'
         f' <span class="verdict">{escaped(finding.verdict)}</span></p>'
         f"<p>{escaped(finding.figure)}.</p>"
+        f'<p class="small">Rule: {escaped(claim.rule)}</p>'
         f'<p class="small">Source: {escaped(claim.source)}</p></li>'
     )
 

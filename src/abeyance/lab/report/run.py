@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
+
+from abeyance.lab.experiment import QUICK, TAKEN
+
+BUSY: Final = 0.1
+"""From this share of the processors on, in the busiest tenth of the cells, times are those of a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +23,26 @@ class Run:
     machine: str
     version: str
     cells: pd.DataFrame
+
+    @property
+    def quick(self) -> bool:
+        """Whether it has cells of `--quick`: fewer rounds, and smaller ones."""
+        return QUICK in self.cells and bool(self.cells[QUICK].notna().any())
+
+    @property
+    def taken(self) -> float | None:
+        """What others took of the processors in the busiest tenth of the cells, 0 to 1; None where nobody looked."""
+        shares = self.cells[TAKEN].dropna() if TAKEN in self.cells else self.cells.iloc[:0, 0]
+        return float(shares.quantile(0.9)) if len(shares) else None
+
+    @property
+    def doubt(self) -> str | None:
+        """Why its times say nothing against a claim; None where they do."""
+        if self.quick:
+            return "--quick has too few rounds to decide against a claim"
+        if self.taken is not None and self.taken > BUSY:
+            return f"others took {self.taken:.0%} of the processors, more than the {BUSY:.0%} that leave times usable"
+        return None
 
     def of(self, design: str | None = None, **parameters: Any) -> pd.DataFrame:
         """The cells of a design with these parameters."""
