@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,10 +11,8 @@ from kio.schema.errors import ErrorCode
 
 from abeyance.broker import Cluster
 from abeyance.broker.wire.apis import APIS, BY_NAME, Api
-from broker.log.batches import batch
+from broker.asking import SECOND, asked
 from broker.wire import WireClient
-
-SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture(scope="module")
@@ -23,50 +20,6 @@ def kafka() -> Iterator[Cluster]:
     with Cluster(brokers=1) as cluster:
         cluster.create_topic("there", partitions=2)
         yield cluster
-
-
-def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
-    """A request that means something: of partition 0 of the topic that is there."""
-    topic = {"name": "there", "topic": "there", "topic_name": "there", "topic_id": kafka.controller.topics["there"].id}
-    by_name: dict[str, dict[str, Any]] = {
-        "Produce": {
-            "acks": -1, "timeout": SECOND,
-            "topic_data": [{**topic, "partition_data": [{"index": 0, "records": batch().data}]}],
-        },
-        "Fetch": {
-            "max_wait": timedelta(0), "min_bytes": 1, "max_bytes": 1000, "session_epoch": -1,
-            "topics": [{**topic, "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}]}],
-        },
-        "ListOffsets": {
-            "replica_id": -1, "topics": [{**topic, "partitions": [{"partition_index": 0, "timestamp": -2}]}],
-        },
-        "Metadata": {"topics": [{**topic, "topic_id": None}]},
-        "FindCoordinator": {"key": "group", "coordinator_keys": ["group"]},
-        "CreateTopics": {
-            "topics": [{"name": f"made-{version}", "num_partitions": 1, "replication_factor": 1}], "timeout": SECOND,
-        },
-        "DeleteTopics": {
-            "topic_names": ["absent"], "topics": [{"name": "absent", "topic_id": None}], "timeout": SECOND,
-        },
-        "DeleteRecords": {
-            "topics": [{**topic, "partitions": [{"partition_index": 1, "offset": 0}]}], "timeout": SECOND,
-        },
-        "InitProducerId": {"transactional_id": None, "transaction_timeout": SECOND},
-        "OffsetForLeaderEpoch": {"topics": [{**topic, "partitions": [{"partition": 0, "leader_epoch": 0}]}]},
-        "DescribeConfigs": {"resources": [{"resource_type": 2, "resource_name": "there", "configuration_keys": None}]},
-        "AlterConfigs": {"resources": [{"resource_type": 2, "resource_name": "there", "configs": []}]},
-        "IncrementalAlterConfigs": {"resources": [{"resource_type": 2, "resource_name": "there", "configs": []}]},
-        "DescribeLogDirs": {"topics": [{"topic": "there", "partitions": [0]}]},
-        "DescribeProducers": {"topics": [{"name": "there", "partition_indexes": [0]}]},
-        "CreatePartitions": {"topics": [{**topic, "count": 1, "assignments": None}], "timeout": SECOND},
-        "ElectLeaders": {"topic_partitions": [{**topic, "partitions": [0]}], "timeout": SECOND},
-        "AlterPartitionReassignments": {
-            "topics": [{**topic, "partitions": [{"partition_index": 0, "replicas": None}]}],
-        },
-        "DescribeTopicPartitions": {"topics": [topic]},
-        "ApiVersions": {"client_software_name": "wire", "client_software_version": "1.0"},
-    }  # fmt: skip
-    return by_name.get(api.name, {})
 
 
 EXPECTED = {

@@ -43,17 +43,7 @@ class WireClient:
     def send(self, api_key: int, version: int, /, **values: Any) -> int:
         """Send a request; return its correlation id."""
         self._correlation += 1
-        schema: Any = load_request_schema(api_key, version)
-        frame = io.BytesIO()
-        header = schema.__header_schema__
-        known = {
-            "request_api_key": api_key, "request_api_version": version, "correlation_id": self._correlation,
-            "client_id": "wire",
-        }  # fmt: skip
-        write: Any = entity_writer
-        write(header)(frame, header(**known))
-        write(schema)(frame, sample(schema, **values))
-        data = frame.getvalue()
+        data = encoded(api_key, version, self._correlation, **values)
         self.socket.sendall(struct.pack(">i", len(data)) + data)
         return self._correlation
 
@@ -77,6 +67,20 @@ class WireClient:
                 raise ConnectionError(f"the broker closed the connection after {len(data)} of {count} bytes")
             data += more
         return data
+
+
+def encoded(api_key: int, version: int, correlation: int, /, **values: Any) -> bytes:
+    """A request's bytes after its length: its fields as given, and else as `sample` makes them up."""
+    schema: Any = load_request_schema(api_key, version)
+    frame = io.BytesIO()
+    header = schema.__header_schema__
+    known = {
+        "request_api_key": api_key, "request_api_version": version, "correlation_id": correlation, "client_id": "wire",
+    }  # fmt: skip
+    write: Any = entity_writer
+    write(header)(frame, header(**known))
+    write(schema)(frame, sample(schema, **values))
+    return frame.getvalue()
 
 
 def sample(schema: Any, /, **values: Any) -> Any:

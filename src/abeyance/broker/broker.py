@@ -310,7 +310,10 @@ class Broker:
                 self.cluster.look()
         except Exception:  # noqa: BLE001  a bug of ours must not take others along
             logger("broker").exception("%r failed", call)
-            call.refuse(ErrorCode.unknown_server_error)
+            try:
+                call.refuse(ErrorCode.unknown_server_error)
+            except Exception:  # noqa: BLE001  not even that: the client must not wait for ever
+                call.drop()
 
     def _call(self, connection: Connection, frame: memoryview) -> Call:
         try:
@@ -329,9 +332,7 @@ class Broker:
         header, size = codec.read_header(frame, 0)
         if asked != version:
             return Call(self, connection, api, asked, codec, header, None)
-        request, used = codec.read_request(frame, size)
-        if size + used != len(frame):
-            raise ValueError(f"{len(frame) - size - used} bytes are left over after its {api.name}")
+        request = codec.read_request(frame, size)
         return Call(self, connection, api, version, codec, header, request)
 
     def _close_idle(self, connection: Connection) -> None:

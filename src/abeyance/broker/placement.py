@@ -9,6 +9,7 @@ from abeyance.broker.errors import ApiError
 from abeyance.broker.wire.schema import ErrorCode
 
 _LONGEST_NAME = 249
+_MOST_PARTITIONS = 10_000  # that are made at once, as in Kafka: four bytes could ask for two billion
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -16,8 +17,10 @@ def placed(first: int, partitions: int, replication: int, brokers: Sequence[int]
     """Replicas for `partitions` partitions, the first of them with index `first`: round robin.
 
     Partition 0 is led by the lowest broker, so that a test knows who leads what. (Kafka begins with a random one.)
-    Raises ApiError where there are not enough brokers.
+    Raises ApiError where there are not enough brokers, or more than 10,000 partitions are asked for.
     """
+    if partitions > _MOST_PARTITIONS:
+        raise ApiError(ErrorCode.policy_violation, "Excessively large number of partitions per request.")
     if replication > len(brokers):
         raise ApiError(
             ErrorCode.invalid_replication_factor,

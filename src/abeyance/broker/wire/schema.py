@@ -12,6 +12,7 @@ second. So it is kept from seeing it, unless somebody has imported it before.
 
 from __future__ import annotations
 
+import struct
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -43,6 +44,8 @@ from kio.index import load_request_schema, load_response_schema  # noqa: E402  (
 from kio.schema.errors import ErrorCode  # noqa: E402
 from kio.serial import entity_reader, entity_writer  # noqa: E402
 
+from abeyance.broker.wire.bounds import walker  # noqa: E402
+
 __all__ = ["NO_TIME", "OMIT", "Codec", "ErrorCode", "Message", "codec", "seconds"]
 
 Message = SimpleNamespace
@@ -66,7 +69,15 @@ OMIT: Any = _Omitted()
 class Codec:
     """Reads the requests and writes the responses of one API in one version."""
 
-    __slots__ = ("read_header", "read_request", "request_entity", "response_entity", "response_tags", "write_response")
+    __slots__ = (
+        "_read",
+        "_walk",
+        "read_header",
+        "request_entity",
+        "response_entity",
+        "response_tags",
+        "write_response",
+    )
 
     def __init__(self, key: int, version: int, fill: Mapping[str, Mapping[str, object]]) -> None:
         """`fill`: by the name of kio's class, what to read where this version has no such field."""
@@ -83,10 +94,23 @@ class Codec:
         read: Callable[..., Any] = entity_reader
         write: Callable[..., Any] = entity_writer
         self.read_header: Callable[[memoryview, int], tuple[Any, int]] = read(request.__header_schema__)
-        self.read_request: Callable[[memoryview, int], tuple[Any, int]] = read(request)
+        self._walk = walker(request)
+        self._read: Callable[[memoryview, int], tuple[Any, int]] = read(request)
         self.write_response: Callable[[Any, Any], None] = write(response)
         # Response header version 1 is the correlation id and one byte: no tags. (ApiVersions never has it: KIP-511.)
         self.response_tags = b"\0" if response.__flexible__ and key != _API_VERSIONS else b""
+
+    def read_request(self, frame: memoryview, start: int) -> Any:
+        """The request that the rest of `frame` is. Raises ValueError, or what kio raises, where it is none."""
+        try:
+            end = self._walk(frame, start)
+        except (IndexError, struct.error):
+            end = len(frame) + 1
+        if end > len(frame):
+            raise ValueError(f"its {len(frame)} bytes end too early")
+        if end < len(frame):
+            raise ValueError(f"{len(frame) - end} bytes are left over")
+        return self._read(frame, start)[0]
 
 
 _API_VERSIONS = 18

@@ -1,0 +1,164 @@
+"""Whether a request's arrays can be as long as they say: asked before kio reads it.
+
+kio (0.6) takes memory for as many elements as an array announces, before it reads the first of them. Five bytes can
+announce 34 billion; where the system refuses that much, kio ends the process, with all brokers in it and the program
+around them. So each request is first walked through: lengths and counts are read, and nothing is made of them. No
+element has less than a byte: an array may announce as many as there are bytes left, and no more (K9). Nor may one be
+missing where Kafka's messages have no null: kio lets that pass.
+
+The walk takes time in proportion to the number of fields, some microseconds for a request of one partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from struct import Struct
+from types import NoneType
+from typing import Any, get_args, get_origin
+
+Walk = Callable[[memoryview, int], int]
+"""From where a value begins to where it ends. Raises ValueError, IndexError or struct.error where it cannot be."""
+
+_INT16 = Struct(">h").unpack_from
+_INT32 = Struct(">i").unpack_from
+_SIZES = {
+    "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "float64": 8, "timedelta_i32": 4,
+    "timedelta_i64": 8, "uuid": 16,
+}  # fmt: skip
+_LONGEST_VARINT = 5  # bytes of seven bits
+
+
+def walker(entity: Any) -> Walk:
+    """What walks through one of kio's entities. Raises ValueError for a field of a type that no request has."""
+    flexible: bool = entity.__flexible__
+    steps: list[int | Walk] = []  # a number of bytes, or what knows how many
+    tagged: dict[int, Walk] = {}
+    for field in fields(entity):
+        step = _field(field, flexible)
+        if "tag" in field.metadata:
+            tagged[field.metadata["tag"]] = _walk(step)
+        elif isinstance(step, int) and steps and isinstance(steps[-1], int):
+            steps[-1] += step
+        else:
+            steps.append(step)
+    walks = [_walk(step) for step in steps]
+    if flexible:
+        walks.append(_tags(tagged))
+
+    def walk(data: memoryview, position: int) -> int:
+        for step in walks:
+            position = step(data, position)
+        return position
+
+    return walk
+
+
+def _walk(step: int | Walk) -> Walk:
+    if not isinstance(step, int):
+        return step
+    size = step
+    return lambda _, position: position + size
+
+
+def _field(field: Any, flexible: bool) -> int | Walk:
+    kind = field.type
+    if get_origin(kind) is tuple:
+        return _array(field, get_args(kind)[0], flexible, nullable=False)
+    parts = get_args(kind)
+    if NoneType in parts:
+        (inner,) = (part for part in parts if part is not NoneType)
+        if get_origin(inner) is tuple:
+            return _array(field, get_args(inner)[0], flexible, nullable=True)
+        if is_dataclass(inner):
+            return _nullable(walker(inner))
+    if is_dataclass(kind):
+        return walker(kind)
+    return _primitive(field, flexible)
+
+
+def _primitive(field: Any, flexible: bool) -> int | Walk:
+    name = field.metadata["kafka_type"]
+    if name in _SIZES:
+        return _SIZES[name]
+    if name not in ("string", "bytes", "records"):
+        raise ValueError(f"{field.name} has the type {name}, which cannot be walked through")
+    if flexible:
+        return _compact
+    return _string if name == "string" else _bytes
+
+
+def _compact(data: memoryview, position: int) -> int:
+    size, position = _varint(data, position)
+    return position + size - 1 if size else position
+
+
+def _string(data: memoryview, position: int) -> int:
+    size: int = _INT16(data, position)[0]
+    return position + 2 + max(size, 0)
+
+
+def _bytes(data: memoryview, position: int) -> int:
+    size: int = _INT32(data, position)[0]
+    return position + 4 + max(size, 0)
+
+
+def _nullable(inner: Walk) -> Walk:
+    """An entity that may be missing: a byte below zero says so."""
+    return lambda data, position: position + 1 if data[position] > 127 else inner(data, position + 1)
+
+
+def _array(field: Any, kind: Any, flexible: bool, *, nullable: bool) -> Walk:
+    element = walker(kind) if is_dataclass(kind) else _primitive(field, flexible)
+    name = field.name
+
+    def walk(data: memoryview, position: int) -> int:
+        if flexible:
+            count, position = _varint(data, position)
+            count -= 1  # 0 is for none
+        else:
+            (count,) = _INT32(data, position)
+            position += 4
+        if count < 0 and not (nullable and count == -1):
+            raise ValueError(f"its {name} say that they are {count:,}")
+        left = len(data) - position
+        if count > left:
+            raise ValueError(f"its {name} say that they are {count:,}, and only {left:,} bytes are left")
+        if isinstance(element, int):
+            return position + element * max(count, 0)
+        for _ in range(count):
+            position = element(data, position)
+        return position
+
+    return walk
+
+
+def _tags(known: dict[int, Walk]) -> Walk:
+    def walk(data: memoryview, position: int) -> int:
+        count, position = _varint(data, position)
+        for _ in range(count):
+            tag, position = _varint(data, position)
+            size, position = _varint(data, position)
+            end = position + size
+            if end > len(data):
+                raise ValueError(f"its tag {tag} says that it has {size:,} bytes, which are not there")
+            if tag in known:
+                known[tag](data, position)
+            position = end
+        return position
+
+    return walk
+
+
+def _varint(data: memoryview, position: int) -> tuple[int, int]:
+    """An unsigned one, and where it ends."""
+    value = data[position]
+    if value < 128:
+        return value, position + 1
+    value &= 127
+    for more in range(1, _LONGEST_VARINT):
+        byte = data[position + more]
+        value |= (byte & 127) << 7 * more
+        if byte < 128:
+            return value, position + more + 1
+    raise ValueError(f"a number of more than {_LONGEST_VARINT} bytes begins at byte {position}")

@@ -1,0 +1,150 @@
+"""K9: whatever bytes come in, the broker goes on, and nobody else notices."""
+
+from __future__ import annotations
+
+import random
+import resource
+import socket
+import struct
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from abeyance.broker import Cluster
+from broker.asking import SECOND
+from broker.clients import wait_for
+from broker.fuzz import GOOD, attack, corpus, hostile, prepare, serves
+from broker.wire import WireClient, encoded
+
+METADATA = 3
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture
+def kafka() -> Iterator[Cluster]:
+    with Cluster() as cluster:
+        prepare(cluster)
+        yield cluster
+
+
+def frame(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_k9_mutated_requests_end_at_most_their_own_connection(
+    kafka: Cluster, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    chance = random.Random(seed)
+    frames = corpus(kafka)
+    with WireClient(kafka.bootstrap) as good:
+        for number in range(30):
+            attack(kafka, hostile(chance, frames), patience=0.2)
+            assert serves(good, b"%d" % number)
+        wait_for(lambda: len(kafka.brokers[1].connections) == 1)
+    for record in caplog.records:
+        assert record.getMessage().startswith("connection of"), record.getMessage()
+
+
+# Arrays of the versions with lengths of four bytes, and of those with a varint of five: 34 billion. kio would take
+# memory for all of them, and end the process where the system refuses that.
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">hhihi", METADATA, 1, 1, -1, 0x7FFF_FFFF),
+        struct.pack(">hhihb", METADATA, 9, 1, -1, 0) + b"\xff\xff\xff\xff\x7f",
+        struct.pack(">hhihb", METADATA, 9, 1, -1, 0) + b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+    ],
+)
+def test_k9_an_array_longer_than_its_request_takes_no_memory(
+    kafka: Cluster, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with WireClient(kafka.bootstrap) as good:
+        assert serves(good, b"before")
+        tracemalloc.start()
+        try:
+            attack(kafka, frame(data))
+            assert tracemalloc.get_traced_memory()[1] < MEGABYTE
+        finally:
+            tracemalloc.stop()
+        assert serves(good, b"after")
+    (record,) = caplog.records
+    assert "cannot read its request" in record.getMessage()
+
+
+def test_k9_an_array_that_may_not_be_null(kafka: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    data = bytearray(encoded(20, 5, 1, topic_names=["absent"], timeout=SECOND))
+    at = data.index(b"\x02\x07absent")
+    data[at : at + 8] = b"\x00"
+    attack(kafka, frame(bytes(data)))
+    (record,) = caplog.records
+    assert "its topic_names say that they are -1" in record.getMessage()
+
+
+@pytest.mark.parametrize("size", [2_000_000_000, -1, 0, 0x7FFF_FFFF, -0x8000_0000])
+def test_k9_lengths_that_cannot_be(kafka: Cluster, size: int, caplog: pytest.LogCaptureFixture) -> None:
+    with WireClient(kafka.bootstrap) as good:
+        attack(kafka, struct.pack(">i", size) + b"x" * 1000)
+        assert serves(good, b"still here")
+    (record,) = caplog.records
+    assert f"a request of {size} bytes" in record.getMessage()
+
+
+def test_k9_half_a_frame_stays_alone(kafka: Cluster) -> None:
+    data = frame(encoded(METADATA, 9, 1))
+    with WireClient(kafka.bootstrap) as good, ExitStack() as held:
+        for end in range(1, len(data)):
+            client = held.enter_context(WireClient(kafka.bootstrap))
+            client.socket.sendall(data[:end])
+        assert serves(good, b"with halves around")
+        wait_for(lambda: len(kafka.brokers[1].connections) == len(data))
+        held.close()
+        wait_for(lambda: len(kafka.brokers[1].connections) == 1)
+
+
+def test_k9_a_client_that_never_reads_costs_one_answer(kafka: Cluster) -> None:
+    request = frame(encoded(METADATA, 9, 1, topics=None))
+    for number in range(200):
+        kafka.create_topic(f"padding-{number}")  # so that an answer has some kilobytes
+    with WireClient(kafka.bootstrap) as good, WireClient(kafka.bootstrap) as deaf:
+        assert serves(good, b"before")
+        deaf.socket.settimeout(0.3)
+        with suppress(TimeoutError):  # the broker stops reading, too
+            while True:
+                deaf.socket.sendall(request * 1000)
+        assert serves(good, b"after")
+        held = [len(connection._backlog) for connection in kafka.brokers[1].connections]
+        unsent = [connection._transport.get_write_buffer_size() for connection in kafka.brokers[1].connections]  # type: ignore[union-attr]
+        assert max(unsent) > 0
+        assert max(held) + max(unsent) < MEGABYTE
+
+
+def test_k9_thousands_of_idle_connections(kafka: Cluster) -> None:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = min(2000, (files - 500) // 2)  # both ends are in this process
+    host, _, port = kafka.bootstrap.rpartition(":")
+    with WireClient(kafka.bootstrap) as good, ExitStack() as held:
+        assert serves(good, b"before")
+        tracemalloc.start()
+        try:
+            for _ in range(count):
+                held.enter_context(socket.create_connection((host, int(port)), timeout=30))
+            wait_for(lambda: len(kafka.brokers[1].connections) == count + 1)
+            assert tracemalloc.get_traced_memory()[0] < count * 10_000, "less than 10 kB for a connection"
+        finally:
+            tracemalloc.stop()
+        assert serves(good, b"after")
+
+
+def test_k9_a_topic_of_two_billion_partitions(kafka: Cluster) -> None:
+    topics = [{"name": "vast", "num_partitions": 0x7FFF_FFFF, "replication_factor": 1}]
+    with WireClient(kafka.bootstrap) as client:
+        (made,) = client.ask(19, 7, topics=topics, timeout=SECOND).topics
+        assert made.error_code is ErrorCode.policy_violation
+        more = [{"name": GOOD, "count": 0x7FFF_FFFF, "assignments": None}]
+        (grown,) = client.ask(37, 3, topics=more, timeout=SECOND).results
+        assert grown.error_code is ErrorCode.policy_violation
+        assert serves(client, b"as before")
