@@ -128,3 +128,21 @@ def test_a_follower_that_was_out_of_sync_takes_each_record_once(caplog: pytest.L
         logs = [one.partitions[TOPIC, 0].log for one in kafka.brokers.values()]
         assert len(kafka.on_loop(lambda: {log.read(0, 1 << 20, 20, min_one=True) for log in logs})) == 1
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_a_leader_that_appended_nothing_follows_again() -> None:
+    """Its log ends with an epoch that the next leader never saw: the follower forgets it, and asks no more."""
+    with broker.Cluster(brokers=2, clock="held") as kafka, producing(kafka, acks="all") as producer:
+        kafka.create_topic(TOPIC, replicas=2)
+        assert settle(producer, send(producer, TOPIC, b"first")) == [None]
+        with kafka.paused(1):
+            kafka.clock.advance(20)  # its session ends: broker 2 leads, in an epoch in which nothing is appended
+            assert kafka.leader(TOPIC) == 2
+        kafka.clock.advance(1)
+        assert kafka.in_sync(TOPIC) == (1, 2)
+        log = kafka.brokers[2].partitions[TOPIC, 0].log
+        kafka.on_loop(lambda: kafka.controller.elect_preferred(kafka.controller.topics[TOPIC].partitions[0]))
+        kafka.clock.advance(1)
+        assert kafka.leader(TOPIC) == 1
+        assert settle(producer, send(producer, TOPIC, b"second")) == [None]
+        assert [entry for entry in log.epochs() if entry[1] >= log.end_offset] == []

@@ -72,11 +72,12 @@ def play(trace: Trace, room: Room) -> list[Waiting]:
     progress = dict.fromkeys(KEYS, 0)
     started: list[Waiting | None] = [None] * len(trace.operations)
     for now in range(0, END, STEP):
-        room.advance_to(now * MS + MS // 2)  # what expires at this instant is not due yet
+        room.advance_to(now * MS + MS // 2 - 1)  # what expires at this instant is not due yet
         for at, key, by in trace.events:
             if at == now:
                 progress[key] += by
                 room.purgatory.check_and_complete(key)
+        room.advance_to(now * MS + MS // 2)
         for number, (start, timeout, watches, every) in enumerate(trace.operations):
             if start == now:
                 operation = started[number] = Waiting(timeout, watches, every, progress)

@@ -28,6 +28,7 @@ from abeyance.broker.network import Network
 from abeyance.broker.request_log import RequestLog
 from abeyance.broker.settings import Settings
 from abeyance.broker.wire.connection import Staging
+from abeyance.engine import is_compiled
 from abeyance.errors import AbeyanceError
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class Cluster(Face):
     def open(self) -> Self:
         """Start all brokers in a thread of their own. Raises AbeyanceError where a port is taken."""
         self._require_new()
-        loop = EventLoop()
+        # Ours is the faster one only where it is compiled.
+        loop: asyncio.AbstractEventLoop = EventLoop() if is_compiled() else asyncio.SelectorEventLoop()
         self._loop = loop
         self._thread = threading.Thread(target=_run, args=(loop,), name="abeyance-broker", daemon=True)
         self._thread.start()

@@ -240,6 +240,8 @@ class DiskLog(Log):
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """As a log in memory."""
         if offset >= self.end_offset:
+            super().truncate_to(offset, now_ms)
+            self._save_state()
             return
         self._retreat(offset)
         super().truncate_to(offset, now_ms)

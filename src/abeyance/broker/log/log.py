@@ -305,9 +305,12 @@ class Log:
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Cut off what is at `offset` and after it, batches that reach past it as a whole. O(batches of a segment).
 
-        At the start of the log or before it nothing stays, and the log begins there.
+        At the start of the log or before it nothing stays, and the log begins there. Where there is nothing to cut off,
+        an epoch that begins at the log's end goes all the same: this replica led, and appended nothing, and the new
+        leader does not know that epoch.
         """
         if offset >= self.end_offset:
+            self._epochs.truncate_from(self.end_offset)
             return
         if offset <= self.start_offset:
             self.truncate_fully(offset, now_ms)
