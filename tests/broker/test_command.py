@@ -100,7 +100,8 @@ def test_the_request_log_has_a_line_for_each_request_with_kafkas_names(tmp_path:
         produce(bootstrap, "orders", b"one")
         process.send_signal(signal.SIGINT)
         process.wait(30)
-    lines = (tmp_path / "broker-1" / "kafka-request.log").read_text().splitlines()
+    # Which broker a client asks for metadata is its own choice.
+    lines = [line for path in sorted(tmp_path.rglob("*.log")) for line in path.read_text().splitlines()]
     assert all(line.endswith(" (kafka.request.logger)") for line in lines)
     requests = [json.loads(line.partition("Completed request:")[2].rpartition(" (")[0]) for line in lines]
     by_name = {request["requestHeader"]["requestApiKeyName"]: request for request in requests}
