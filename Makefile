@@ -12,6 +12,7 @@
 # make bench   measure beside asyncio, uvloop, Kafka on the JVM and others, a quarter of an hour; BENCH=--quick for a
 #              short run, BENCH=--resume to go on with one that was interrupted
 # make bench-spark  resolve whole tables beside hand-written Spark plans, DuckDB and Polars; BENCH="--scale 0.1"
+# make bench-broker  three brokers beside genuine Kafka and librdkafka's mock; BENCH=--quick for a short run
 # make bench-stream  resolve streams beside the floor, reading and writing alone
 # make lab     compare designs of timers and purgatories as the literature does; LAB=--quick for a short one
 # make docs    build the documentation site into build/site, every link checked
@@ -27,7 +28,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-kafka record-kafka test-asyncio check sanitize bench bench-spark bench-stream lab docs clean
+.PHONY: help demo demo-flights test test-all test-pythons test-kafka record-kafka test-asyncio check sanitize bench bench-broker bench-spark bench-stream lab docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -100,6 +101,9 @@ bench: $(VENV)/.bench
 
 bench-spark: $(VENV)/.bench
 	@$(BIN)/python -m benchmarks.spark $(BENCH)
+
+bench-broker: $(VENV)/.bench
+	@$(BIN)/python -m benchmarks.broker $(BENCH)
 
 bench-stream: $(VENV)/.bench
 	@$(BIN)/python -m benchmarks.spark.stream $(BENCH)

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scripts.kafka_cluster import Cluster, fetch, free_ports
+from abeyance.broker.genuine import Cluster, fetch, free_ports
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

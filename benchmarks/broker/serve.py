@@ -25,16 +25,16 @@ def _tell(**figures: object) -> None:
 
 
 def _abeyance() -> None:
-    from abeyance import broker
+    from abeyance.broker import Cluster
 
-    with broker.Cluster(brokers=BROKERS) as kafka:
+    with Cluster(brokers=BROKERS) as kafka:
         listening = time.perf_counter() - BEGUN
         kafka.create_topic("first", partitions=1, replicas=BROKERS)
         first = _first_record(kafka.bootstrap)
         another = []
         for _ in range(ANOTHER):
             begun = time.perf_counter()
-            with broker.Cluster(brokers=BROKERS):
+            with Cluster(brokers=BROKERS):
                 another.append(time.perf_counter() - begun)
         _tell(bootstrap=kafka.bootstrap, listening=listening, first=first, another=sorted(another)[ANOTHER // 2])
 
