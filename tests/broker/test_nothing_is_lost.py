@@ -36,7 +36,7 @@ class Produce:
         self.value = value
         data = Message(index=0, records=batch([value]).data)
         topic = Message(name="orders", topic_id=None, partition_data=[data])
-        self.request = Message(acks=acks, timeout=timedelta(seconds=TIMEOUT), topic_data=[topic])
+        self.request = Message(transactional_id=None, acks=acks, timeout=timedelta(seconds=TIMEOUT), topic_data=[topic])
         self.answers: list[tuple[ErrorCode, int]] = []
         self._machine = machine
 
