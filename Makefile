@@ -75,8 +75,9 @@ test-all: $(VENV)/.test
 test-pythons: $(VENV)/.test
 	@$(BIN)/python -m scripts.test_pythons $(PYTHONS)
 
+KAFKA ?= tests/real_kafka
 test-kafka: $(VENV)/.test
-	$(BIN)/python -m pytest tests/real_kafka
+	$(BIN)/python -m pytest $(KAFKA)
 
 record-kafka: $(VENV)/.test
 	@PYTHONPATH=tests $(BIN)/python -m broker.conformance.record
