@@ -30,7 +30,7 @@ def test_two_csv_files(
     shown = capsys.readouterr().out
     for line in ("completed 1", "expired 2", "invalid operations: duplicate op_id 1", "invalid operations: no start 1"):
         assert line in " ".join(shown.split())
-    assert shown.splitlines()[-1] == str(out)
+    assert shown.splitlines()[-1] == f"Result: {out}"
     outcomes = {row["op_id"]: row for row in pq.read_table(out / "outcomes").to_pylist()}
     assert {op: row["outcome"] for op, row in outcomes.items()} == {"1": "completed", "2": "expired", "3": "expired"}
     assert outcomes["1"]["waited_ms"] == outcomes["2"]["waited_ms"] == 900_000.0

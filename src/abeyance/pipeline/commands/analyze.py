@@ -8,6 +8,7 @@ import sys
 from typing import Any, Final
 
 from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone
+from abeyance.pipeline.commands.ending import add_ending, end
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import chunks, find_logs
 from abeyance.pipeline.request_log.time_zone import time_zone
@@ -55,7 +56,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--instance", metavar="NAME", help="the broker that wrote all the files (default: each file's folder)"
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the report's path")
+    add_ending(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -85,13 +86,10 @@ def run(args: argparse.Namespace) -> int:
                 quiet=args.quiet,
                 command=shlex.join(["abeyance", *sys.argv[1:]]),
             )
-            if args.quiet:
-                print(result.report)
-            else:
-                from abeyance.pipeline.commands.summary_text import print_summary
-
-                print_summary(result)
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
+    from abeyance.pipeline.commands.summary_text import print_summary
+
+    end(args, lambda: print_summary(result), result.report)
     return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone
+from abeyance.pipeline.commands.ending import add_ending, end
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs
 from abeyance.pipeline.request_log.time_zone import time_zone
@@ -61,7 +62,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     )
     add_timezone(parser)
     add_master(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the report's path")
+    add_ending(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -90,9 +91,7 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
-    if not args.quiet:
-        print(_summary(args.out))
-    print(report)
+    end(args, lambda: print(_summary(args.out)), report)
     return 0
 
 

@@ -20,6 +20,7 @@ from abeyance.pipeline.commands.arguments import (
     check_path,
 )
 from abeyance.pipeline.commands.durations import duration, duration_or
+from abeyance.pipeline.commands.ending import add_ending, end
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs
 from abeyance.pipeline.request_log.time_zone import time_zone
@@ -110,7 +111,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         "--instance", metavar="NAME", help="the broker that wrote all the logs (default: each file's folder)"
     )
     add_master(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the report's path")
+    add_ending(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -167,9 +168,7 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
-    if not args.quiet:
-        print(_summary(args.out))
-    print(report)
+    end(args, lambda: print(_summary(args.out)), report)
     return 0
 
 

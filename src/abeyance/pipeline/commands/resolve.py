@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_result, add_tables, check_path
+from abeyance.pipeline.commands.ending import add_ending, end
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.results.directory import check_target, new_result, write_marker
 
@@ -68,7 +69,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         "--unique-ids", action="store_true", help="guarantee that no op_id occurs twice: saves a search"
     )
     add_master(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the result's path")
+    add_ending(parser, report=False)
     parser.set_defaults(run=run)
     return parser
 
@@ -91,10 +92,7 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
-    if not args.quiet:
-        for what, count in counts.items():
-            print(f"{what:<44}{count:>14,}")
-    print(args.out)
+    end(args, lambda: print("\n".join(f"{what:<44}{count:>14,}" for what, count in counts.items())))
     return 0
 
 

@@ -24,7 +24,7 @@ _PIPE_COLUMNS: Final = 120
 
 
 def print_summary(result: AnalysisResult, console: Console | None = None) -> None:
-    """Print what waited and what expired, what was rejected, and where the report is."""
+    """Print what waited and what expired, and what was rejected."""
     if console is None:
         console = Console()
         if not console.is_terminal:
@@ -54,9 +54,6 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
         console.print(f"and {len(rows) - _MOST_KINDS} more kinds", style="dim", highlight=False)
     if result.rejected:
         _print_rejected(result.out / "rejected", console)
-    console.print()
-    # Neither wrapped nor coloured: the path is there to be copied.
-    console.print(f"Report: {result.report}", soft_wrap=True, markup=False, highlight=False)
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
