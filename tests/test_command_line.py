@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,25 @@ def test_debug_shows_the_error_wherever_it_stands(words: str, tmp_path: Path) ->
     with pytest.raises(AbeyanceError):
         cli.main(call)
     assert cli.main([word for word in call if not word.startswith("--deb")]) == 2
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parser of every command that does something: those below others too."""
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        yield parser
+    for action in below:
+        for command in action.choices.values():
+            yield from parsers(command)
+
+
+@pytest.mark.parametrize("parser", list(parsers(cli._parser())), ids=lambda parser: parser.prog)
+def test_every_command_speaks_to_programs_and_its_help_fits_80_columns(
+    parser: argparse.ArgumentParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "--json" in parser.format_help()
+    assert [line for line in parser.format_help().splitlines() if len(line) > 80] == []
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:

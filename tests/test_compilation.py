@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -80,3 +81,5 @@ def test_info_tells_how_the_engine_runs(capsys: pytest.CaptureFixture[str]) -> N
     assert cli.main(["info"]) == 0
     how = "compiled" if is_compiled() else f"interpreted: {_interpreted.why()}"
     assert f"\nengine    {how}\n" in capsys.readouterr().out
+    assert cli.main(["info", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["engine"] == how

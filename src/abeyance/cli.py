@@ -1,8 +1,7 @@
 """The command `abeyance`.
 
 Errors that a user can mend are one line and exit status 2; `--debug`, wherever it stands, shows the
-traceback as well. Ctrl-C is exit
-status 130.
+traceback as well. Ctrl-C is exit status 130.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import abeyance
 from abeyance import _interpreted
 from abeyance.broker import command as broker_command
 from abeyance.command_line import CommandParser
+from abeyance.ending import add_json, print_json
 from abeyance.engine import is_compiled
 from abeyance.errors import AbeyanceError
 from abeyance.lab import command as lab_command
@@ -61,11 +61,12 @@ def _parser() -> argparse.ArgumentParser:
         help="what runs here, and what is missing",
         description="Print the versions in use, whether the engine is compiled, and which Java Spark would get.",
     )
+    add_json(info)
     info.set_defaults(run=_info)
     return parser
 
 
-def _info(_: argparse.Namespace) -> int:
+def _info(args: argparse.Namespace) -> int:
     engine = "compiled" if is_compiled() else f"interpreted: {_interpreted.why()}"
     rows = [
         ("abeyance", abeyance.__version__),
@@ -75,6 +76,9 @@ def _info(_: argparse.Namespace) -> int:
         ("report", _version("plotly", "report")),
         ("java", _java()),
     ]
+    if args.json:
+        print_json(dict(rows))
+        return 0
     for name, value in rows:
         print(f"{name:<10}{value}")
     return 0

@@ -55,6 +55,16 @@ def test_it_serves_until_it_is_asked_to_end(number: signal.Signals, tmp_path: Pa
     assert "broker-1/kafka-request.log" in logs
 
 
+def test_a_program_is_told_in_json(tmp_path: Path) -> None:
+    command = [*COMMAND, "--json", "--request-log", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+    assert told.pop("bootstrap.servers").startswith("127.0.0.1:")
+    assert told == {"brokers": 1, "data": None, "request_log": str(tmp_path)}
+
+
 def test_what_it_keeps_is_there_when_it_starts_again(tmp_path: Path) -> None:
     with running("--data", str(tmp_path / "data"), "--topic", "orders") as (process, bootstrap):
         produce(bootstrap, "orders", b"kept")

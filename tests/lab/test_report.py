@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from abeyance.cli import main
 from abeyance.errors import AbeyanceError
 from abeyance.lab.experiment import QUICK, TAKEN, Measure, Parameters, cell
 from abeyance.lab.experiments import EXPERIMENTS, traces
@@ -79,6 +81,20 @@ def test_every_claim_stands_there_with_its_verdict_source_and_command(report: Pa
     for name in EXPERIMENTS:
         assert f"<code>abeyance lab run {name}</code>" in text
     assert "2026-01-02 03:04 UTC" in text
+
+
+def test_the_command_says_what_the_page_says(
+    results: Results, report: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lab", "report", "--dir", str(results.folder), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["report"] == str(report)
+    verdicts = re.findall(r'<span class="verdict">([^<]+)</span>', report.read_text(encoding="utf-8"))
+    assert [claim["verdict"] for claim in said["result"]["claims"]] == verdicts
+    assert main(["lab", "report", "--dir", str(results.folder)]) == 0
+    *lines, empty, last = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[1] for line in lines] == verdicts
+    assert (empty, last) == ("", f"Report: {report}")
 
 
 def test_how_busy_the_machine_was_and_how_long_it_was_measured_stand_at_the_top(

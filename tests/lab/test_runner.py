@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
+from abeyance.cli import main
 from abeyance.errors import AbeyanceError
 from abeyance.lab import runner as runner_module
 from abeyance.lab.alone import measure_alone
@@ -154,10 +156,25 @@ def test_the_command_lists_every_experiment() -> None:
     assert [line.split()[0] for line in said.stdout.splitlines()] == list(EXPERIMENTS)
 
 
+def test_the_command_tells_a_program_what_was_measured_and_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: Parameters = {"connections": 10, "packets_s": 100, "seconds": 31}
+    idle = dataclasses.replace(EXPERIMENTS["idle"], grid=lambda quick: [("scan-all", chosen)])
+    monkeypatch.setitem(EXPERIMENTS, "idle", idle)
+    assert main(["lab", "run", "idle", "--dir", str(tmp_path), "--json"]) == 0
+    counted = {"idle": {"measured": 1, "skipped": 0, "failed": 0}}
+    assert json.loads(capsys.readouterr().out) == {"out": str(tmp_path), "report": None, "result": counted}
+    assert main(["lab", "run", "idle", "--dir", str(tmp_path), "--resume"]) == 0
+    said = capsys.readouterr().out
+    assert said == f"idle: 0 cells measured, 1 were there, 0 failed\n\nResult: {tmp_path}\n"
+
+
 def test_the_command_refuses_what_it_does_not_know() -> None:
     said = command("run", "enqeue")
     assert said.returncode == 2
     assert "no experiment 'enqeue'" in said.stderr
+    assert "did you mean enqueue?" in said.stderr
     assert "Traceback" not in said.stderr
 
 

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from abeyance.ending import add_json, print_json
 from abeyance.errors import AbeyanceError
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--request-log", type=Path, metavar="DIR", help="write Kafka's request log to DIR/broker-N/kafka-request.log"
     )
+    add_json(parser)
     parser.set_defaults(run=_run)
     return parser
 
@@ -94,7 +96,11 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _tell(cluster: Cluster, args: argparse.Namespace) -> None:
-    print(f"bootstrap.servers={cluster.bootstrap}", flush=True)
+    places = {name: getattr(args, name) and str(getattr(args, name).absolute()) for name in ("data", "request_log")}
+    if args.json:
+        print_json({"bootstrap.servers": cluster.bootstrap, "brokers": args.brokers, **places})
+    else:
+        print(f"bootstrap.servers={cluster.bootstrap}", flush=True)
     kept = f"in {args.data}" if args.data else "in memory"
     brokers = "1 broker" if args.brokers == 1 else f"{args.brokers} brokers"
     print(f"abeyance: {brokers}, records are kept {kept}; Ctrl-C ends it", file=sys.stderr, flush=True)

@@ -8,10 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from abeyance.command_line import did_you_mean
+from abeyance.ending import add_ending, add_json, end, print_json
 from abeyance.errors import AbeyanceError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
+
+    from abeyance.lab.report.claims import Claim, Finding
+    from abeyance.lab.runner import Ran
 
 __all__ = ["add_arguments"]
 
@@ -45,6 +52,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listing = commands.add_parser("list", help="the experiments, and how many cells each has")
+    add_json(listing)
     listing.set_defaults(run=_list)
 
     run = commands.add_parser("run", help="run experiments; results are appended as they come")
@@ -53,11 +61,12 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     run.add_argument("--resume", action="store_true", help="continue the last run: skip the cells that it has")
     run.add_argument("--log", nargs="+", default=[], metavar="LOGS", help="Kafka request logs, as traces for geometry")
     run.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
-    run.add_argument("--quiet", action="store_true", help="no progress")
+    add_ending(run, report=False)
     run.set_defaults(run=_run)
 
     report = commands.add_parser("report", help="one HTML page of the last run of each experiment")
     report.add_argument("--to", type=Path, metavar="FILE", help="where to write it (default: report.html in DIR)")
+    add_ending(report)
     report.set_defaults(run=_report)
     for command in (run, report):
         command.add_argument(
@@ -66,9 +75,16 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def _list(_: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> int:
     from abeyance.lab.experiments import EXPERIMENTS
 
+    if args.json:
+        found = {
+            name: {"title": experiment.title, "cells": len(experiment.grid(False)), "clock": experiment.clock}
+            for name, experiment in EXPERIMENTS.items()
+        }
+        print_json({"experiments": found})
+        return 0
     for name, experiment in EXPERIMENTS.items():
         full, quick = (len(experiment.grid(quick)) for quick in (False, True))
         where = "Spark, virtual clock" if experiment.clock == "virtual" else "one at a time, real clock"
@@ -85,7 +101,10 @@ def _run(args: argparse.Namespace) -> int:
     names = list(EXPERIMENTS) if "all" in args.names else args.names
     unknown = [name for name in names if name not in EXPERIMENTS]
     if unknown:
-        raise AbeyanceError(f"there is no experiment {unknown[0]!r}: it is one of {', '.join(EXPERIMENTS)}, or all")
+        meant = did_you_mean(unknown[0], EXPERIMENTS)
+        raise AbeyanceError(
+            f"there is no experiment {unknown[0]!r}: it is one of {', '.join(EXPERIMENTS)}, or all{meant}"
+        )
     if args.log:
         from abeyance.pipeline.request_log.files import find_logs
 
@@ -101,29 +120,43 @@ def _run(args: argparse.Namespace) -> int:
         return sessions[0]
 
     runner = runner_module.Runner(args.dir, spark, quiet=args.quiet)
-    failed = 0
+    done: list[Ran] = []
     try:
         for name in names:
             ran = runner.run(EXPERIMENTS[name], quick=args.quick, resume=args.resume, logs=args.log)
-            again = f", {ran.skipped} were there" if ran.skipped else ""
-            print(f"{name}: {ran.measured} cells measured{again}, {len(ran.failed)} failed; in {args.dir}")
             for one, why in ran.failed.items():
                 print(f"abeyance: failed: {one.design} {one.parameters}: {why}", file=sys.stderr)
-            failed += len(ran.failed)
+            done.append(ran)
     finally:
         for session in sessions:
             with suppress(Exception):  # if it is gone already there is nothing to stop
                 session.stop()
-    return 1 if failed else 0
+    counts = {
+        ran.experiment: {"measured": ran.measured, "skipped": ran.skipped, "failed": len(ran.failed)} for ran in done
+    }
+    end(args, lambda: _tell(done), out=args.dir, found=counts)
+    return 1 if any(ran.failed for ran in done) else 0
+
+
+def _tell(done: Sequence[Ran]) -> None:
+    for ran in done:
+        again = f", {ran.skipped} were there" if ran.skipped else ""
+        print(f"{ran.experiment}: {ran.measured} cells measured{again}, {len(ran.failed)} failed")
 
 
 def _report(args: argparse.Namespace) -> int:
     report = _with_extra("abeyance.lab.report")
     results = _with_extra("abeyance.lab.results").Results(args.dir)
     path = args.to if args.to is not None else args.dir / "report.html"
-    report.write_report(results.read(), path)
-    print(path)
+    said = report.write_report(results.read(), path)
+    found = [{"experiment": name, "claim": claim.text, **finding._asdict()} for name, claim, finding in said]
+    end(args, lambda: _tell_verdicts(said), out=args.dir, report=path, found={"claims": found})
     return 0
+
+
+def _tell_verdicts(said: Sequence[tuple[str, Claim, Finding]]) -> None:
+    for name, claim, finding in said:
+        print(f"{name}: {finding.verdict}: {claim.text}")
 
 
 def _with_extra(module: str) -> Any:

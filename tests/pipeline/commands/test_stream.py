@@ -77,7 +77,7 @@ def test_two_files_drained_end_as_resolve_says(
     told = capsys.readouterr()
     for line in ("completed 1", "expired 2", "duplicates 1", "invalid 2", "pending 0"):
         assert line in " ".join(told.out.split())
-    assert told.out.splitlines()[-1] == str(out)
+    assert told.out.splitlines()[-1] == f"Result: {out}"
     assert "batch 0: " in told.err
     assert outcomes(out) == {"1": "completed", "2": "expired", "3": "expired"}
     assert aside(out) == [("events", "no at"), ("operations", "duplicate op_id"), ("operations", "no start")]

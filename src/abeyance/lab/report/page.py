@@ -59,13 +59,17 @@ class Chapter(NamedTuple):
     found: list[tuple[Claim, Finding]]
 
 
-def page(rows: pd.DataFrame) -> str:
-    """Return the report as one HTML page that needs nothing else."""
-    chapters = [
+def chapters(rows: pd.DataFrame) -> list[Chapter]:
+    """Return what the results say of each experiment that was run, in the lab's order."""
+    return [
         Chapter(name, mine, [(claim, judged(claim, mine[0])) for claim in CLAIMS[name]])
         for name in EXPERIMENTS
         if (mine := runs(rows, name))
     ]
+
+
+def page(chapters: Sequence[Chapter]) -> str:
+    """Return the report as one HTML page that needs nothing else."""
     return document(
         kicker="Abeyance · the lab",
         title="The published comparisons, repeated",

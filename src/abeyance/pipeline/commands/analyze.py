@@ -7,12 +7,12 @@ import shlex
 import sys
 from typing import Any, Final
 
+from abeyance.ending import add_ending, end
 from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone
-from abeyance.pipeline.commands.ending import add_ending, end
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import chunks, find_logs
 from abeyance.pipeline.request_log.time_zone import time_zone
-from abeyance.pipeline.results.directory import check_target
+from abeyance.pipeline.results.directory import check_target, read_marker
 
 __all__ = ["add_arguments", "run"]
 
@@ -91,5 +91,5 @@ def run(args: argparse.Namespace) -> int:
         return 130
     from abeyance.pipeline.commands.summary_text import print_summary
 
-    end(args, lambda: print_summary(result), result.report)
+    end(args, lambda: print_summary(result), out=args.out, report=result.report, found=read_marker(args.out))
     return 0

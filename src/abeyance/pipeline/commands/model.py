@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from abeyance.ending import add_ending, end
 from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone
-from abeyance.pipeline.commands.ending import add_ending, end
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs
 from abeyance.pipeline.request_log.time_zone import time_zone
-from abeyance.pipeline.results.directory import check_target
+from abeyance.pipeline.results.directory import check_target, read_marker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
-    end(args, lambda: print(_summary(args.out)), report)
+    end(args, lambda: print(_summary(args.out)), out=args.out, report=report, found=read_marker(args.out))
     return 0
 
 

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from abeyance.ending import add_ending, end
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.commands.arguments import (
     add_deadline,
@@ -20,11 +21,10 @@ from abeyance.pipeline.commands.arguments import (
     check_path,
 )
 from abeyance.pipeline.commands.durations import duration, duration_or
-from abeyance.pipeline.commands.ending import add_ending, end
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs
 from abeyance.pipeline.request_log.time_zone import time_zone
-from abeyance.pipeline.results.directory import check_target, is_result
+from abeyance.pipeline.results.directory import check_target, is_result, read_marker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -168,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
-    end(args, lambda: print(_summary(args.out)), report)
+    end(args, lambda: print(_summary(args.out)), out=args.out, report=report, found=read_marker(args.out))
     return 0
 
 

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from abeyance.ending import add_ending, end
 from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_result, add_tables, check_path
-from abeyance.pipeline.commands.ending import add_ending, end
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
-from abeyance.pipeline.results.directory import check_target, new_result, write_marker
+from abeyance.pipeline.results.directory import check_target, new_result, read_marker, write_marker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +92,12 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
-    end(args, lambda: print("\n".join(f"{what:<44}{count:>14,}" for what, count in counts.items())))
+    end(
+        args,
+        lambda: print("\n".join(f"{what:<44}{count:>14,}" for what, count in counts.items())),
+        out=args.out,
+        found=read_marker(args.out),
+    )
     return 0
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from abeyance.ending import add_ending, end
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_tables, check_path
 from abeyance.pipeline.commands.durations import duration, duration_or
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
-    from abeyance.pipeline.commands.stream_run.lines import Lines
     from abeyance.pipeline.commands.stream_run.run import Plan
 
 __all__ = ["add_arguments", "run"]
@@ -79,7 +80,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     _add_time(parser)
     _add_kafka(parser)
     add_master(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress, no summary: only the result's path")
+    add_ending(parser, report=False)
     parser.set_defaults(run=run)
     return parser
 
@@ -200,7 +201,10 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("abeyance: interrupted: the same command goes on", file=sys.stderr)
         return 130
-    _tell(args, lines, stopped=stopped)
+    if stopped and not args.quiet:
+        print("stopped between two batches: the same command goes on", file=sys.stderr)
+    counts = dict(lines.totals) | ({} if lines.pending is None else {"pending": lines.pending})
+    end(args, lambda: _tell(counts), out=args.out, found=counts | {"stopped": stopped})
     return 130 if stopped and (plan.drain or plan.trigger is None) else 0
 
 
@@ -287,12 +291,6 @@ def _kafka(args: argparse.Namespace) -> Kafka | None:
     return Kafka(args.kafka, properties, args.start, args.records_per_batch)
 
 
-def _tell(args: argparse.Namespace, lines: Lines, *, stopped: bool) -> None:
-    if not args.quiet:
-        for what, count in lines.totals.items():
-            print(f"{what:<44}{count:>14,}")
-        if lines.pending is not None:
-            print(f"{'pending':<44}{lines.pending:>14,}")
-        if stopped:
-            print("stopped between two batches: the same command goes on", file=sys.stderr)
-    print(args.out)
+def _tell(counts: Mapping[str, int]) -> None:
+    for what, count in counts.items():
+        print(f"{what:<44}{count:>14,}")

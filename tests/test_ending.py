@@ -11,8 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyance.cli import main
-from abeyance.pipeline.commands.ending import add_ending, end
-from abeyance.pipeline.results.directory import write_marker
+from abeyance.ending import add_ending, end
 
 
 @pytest.mark.parametrize(
@@ -27,7 +26,7 @@ def test_for_a_person(option: list[str], shown: str, tmp_path: Path, capsys: pyt
     parser.add_argument("--out", type=Path)
     add_ending(parser)
     args = parser.parse_args(["--out", str(tmp_path), *option])
-    end(args, lambda: print("what was found"), tmp_path / "report.html")
+    end(args, lambda: print("what was found"), out=args.out, report=tmp_path / "report.html", found={})
     assert capsys.readouterr().out == shown.format(out=tmp_path)
 
 
@@ -42,15 +41,15 @@ def test_a_program_gets_one_object_and_a_person_the_browser(
         return there_is_one
 
     monkeypatch.setattr(webbrowser, "open", browse)
-    write_marker(tmp_path, {"requests": 7})
     parser = ArgumentParser()
     parser.add_argument("--out", type=Path)
     add_ending(parser)
     report = tmp_path / "a b.html"
-    end(parser.parse_args(["--out", str(tmp_path), "--json", "--open"]), lambda: print("no"), report)
+    args = parser.parse_args(["--out", str(tmp_path), "--json", "--open"])
+    end(args, lambda: print("no"), out=args.out, report=report, found={"requests": 7})
     told = capsys.readouterr()
     found = json.loads(told.out)
-    assert (found["out"], found["report"], found["result"]["requests"]) == (str(tmp_path), str(report), 7)
+    assert (found["out"], found["report"], found["result"]) == (str(tmp_path), str(report), {"requests": 7})
     assert opened == [report.as_uri()]
     assert told.err == ("" if there_is_one else f"abeyance: no browser could be started: open {report} yourself\n")
 

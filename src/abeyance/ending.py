@@ -1,0 +1,63 @@
+"""How every command with a result ends: what was found, and where it is; for a person, a program, or the browser."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import webbrowser
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["add_ending", "add_json", "add_open", "end", "print_json"]
+
+
+def add_ending(parser: argparse.ArgumentParser, *, report: bool = True) -> None:
+    """Add --quiet and --json; and --open for a command that writes a report."""
+    where = "report" if report else "result"
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--quiet", action="store_true", help=f"no progress, no summary: only the {where}'s path")
+    add_json(how)
+    if report:
+        add_open(parser)
+
+
+def add_json(parser: argparse._ActionsContainer) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object, for programs, in place of text")
+
+
+def add_open(parser: argparse.ArgumentParser) -> None:
+    """Add --open."""
+    parser.add_argument("--open", action="store_true", help="open the report in the browser")
+
+
+def end(
+    args: argparse.Namespace,
+    summary: Callable[[], None],
+    *,
+    out: Path,
+    report: Path | None = None,
+    found: Mapping[str, Any],
+) -> None:
+    """Say what was found and where it is. `summary` prints what a person looks for first.
+
+    The JSON object has the absolute paths `out` and `report` (null where there is none), and as `result` what was
+    `found`.
+    """
+    if args.json:
+        there = None if report is None else str(report.absolute())
+        print_json({"out": str(out.absolute()), "report": there, "result": found})
+    elif args.quiet:
+        print(report or out)
+    else:
+        summary()
+        print(f"\nReport: {report}" if report is not None else f"\nResult: {out}")
+    if report is not None and args.open and not webbrowser.open(report.absolute().as_uri()):
+        print(f"abeyance: no browser could be started: open {report} yourself", file=sys.stderr)
+
+
+def print_json(found: Mapping[str, Any]) -> None:
+    """Print one JSON object on one line."""
+    print(json.dumps(found, ensure_ascii=False), flush=True)
