@@ -126,9 +126,9 @@ def test_acks_0_has_no_answer_and_an_error_ends_the_connection(kafka: Cluster) -
 def test_connections_that_are_idle_are_closed() -> None:
     with Cluster(clock="held") as kafka, WireClient(kafka.bootstrap) as idle, WireClient(kafka.bootstrap) as busy:
         idle.ask(*METADATA, topics=[])
-        kafka.advance(599.0)
+        kafka.clock.advance(599.0)
         busy.ask(*METADATA, topics=[])
-        kafka.advance(2.0)
+        kafka.clock.advance(2.0)
         with pytest.raises(ConnectionError):
             idle.receive(*METADATA, 2)
         assert busy.ask(*METADATA, topics=[]).cluster_id

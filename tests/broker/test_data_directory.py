@@ -52,9 +52,9 @@ def test_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
     with Cluster(brokers=2, clock="held", data=tmp_path, settings={"log.segment.delete.delay.ms": 60_000}) as kafka:
         kafka.create_topic("orders", replicas=2)
         kafka.delete_topic("orders")
-        kafka.advance(59)
+        kafka.clock.advance(59)
         assert len(list(tmp_path.glob("broker-*/orders-0*deleted"))) == 2
-        kafka.advance(2)
+        kafka.clock.advance(2)
         assert not list(tmp_path.glob("broker-*/*"))
 
 
@@ -62,10 +62,10 @@ def test_retention_by_itself(tmp_path: Path) -> None:
     with Cluster(clock="held", data=tmp_path) as kafka:
         kafka.create_topic("orders", config={"retention.ms": 3_600_000})
         produce(kafka, "orders", [b"a"])
-        kafka.advance(3_300)
+        kafka.clock.advance(3_300)
         log = kafka.brokers[1].partitions["orders", 0].log
         assert log.start_offset == 0
-        kafka.advance(700)
+        kafka.clock.advance(700)
         assert (log.start_offset, log.size) == (1, 0)
 
 
@@ -84,7 +84,7 @@ def test_compaction(by_itself: bool) -> None:
             for count in range(10):
                 assert settle(producer, send(producer, "prices", b"%d" % count, key=b"k%d" % (count % 2))) == [None]
         if by_itself:
-            kafka.advance(60)
+            kafka.clock.advance(60)
         else:
             kafka.compact("prices")
         logs = [broker.partitions["prices", 0].log for broker in kafka.brokers.values()]

@@ -101,9 +101,9 @@ def test_there_are_so_many_sessions_and_no_more(kafka: Cluster) -> None:
     with Reader(kafka.bootstrap) as reader:
         first, second = (reader.fetch(0, 0, {0: 0}).session_id for _ in range(2))
         assert reader.fetch(0, 0, {0: 0}).session_id == 0
-        kafka.advance(100.0)
+        kafka.clock.advance(100.0)
         assert told(reader.fetch(first, 1)) == {}
-        kafka.advance(100.0)
+        kafka.clock.advance(100.0)
         assert reader.fetch(0, 0, {0: 0}).session_id not in (0, first, second)
         assert reader.fetch(second, 1).error_code is ErrorCode.fetch_session_id_not_found
         assert told(reader.fetch(first, 2)) == {}

@@ -23,9 +23,9 @@ def test_k2_a_paused_follower_makes_an_acks_all_produce_time_out() -> None:
             kafka.pause(2)
             late = send(producer, TOPIC, b"late")
             wait_for(lambda: waiting_produces(kafka) == 1)
-            kafka.advance(1.4)
+            kafka.clock.advance(1.4)
             assert not late.done
-            kafka.advance(0.2)
+            kafka.clock.advance(0.2)
             assert settle(producer, late) == ["REQUEST_TIMED_OUT"]
             kafka.resume(2)
         with consuming(kafka, (TOPIC, 0)) as consumer:  # what was appended stays
@@ -39,7 +39,7 @@ def test_k2_a_follower_that_comes_back_lets_it_succeed() -> None:
             kafka.pause(3)
             late = send(producer, TOPIC, b"late")
             wait_for(lambda: waiting_produces(kafka) == 1)
-            kafka.advance(0.7)
+            kafka.clock.advance(0.7)
             assert not late.done
             kafka.resume(3)
             assert settle(producer, late) == [None]
@@ -55,7 +55,7 @@ def test_k4_a_consumer_sees_nothing_beyond_the_high_watermark() -> None:
             assert settle(producer, send(producer, TOPIC, b"second")) == [None]
             leader = kafka.brokers[1].partitions[TOPIC, 0]
             assert (leader.high_watermark, leader.log.end_offset) == (1, 2)
-            kafka.advance(0.02)
+            kafka.clock.advance(0.02)
             assert consumer.poll(0.1) is None
             kafka.resume(2)
             assert [message.value() for message in take(consumer, 1)] == [b"second"]
@@ -70,9 +70,9 @@ def test_the_in_sync_set_shrinks_and_the_produce_succeeds() -> None:
             kafka.gate = lambda passage: str(passage.client_id).startswith("broker-2-")
             late = send(producer, TOPIC, b"late")
             wait_for(lambda: waiting_produces(kafka) == 1)
-            kafka.advance(29.0)
+            kafka.clock.advance(29.0)
             assert not late.done
-            kafka.advance(1.5)
+            kafka.clock.advance(1.5)
             assert settle(producer, late) == [None]
             assert kafka.controller.topics[TOPIC].partitions[0].isr == (1, 3)
 
@@ -99,9 +99,9 @@ def test_a_paused_leader_is_fenced_when_its_session_is_over() -> None:
         with producing(kafka, acks="all") as producer:
             assert settle(producer, send(producer, TOPIC, b"before")) == [None]
         kafka.pause(1)
-        kafka.advance(8.9)
+        kafka.clock.advance(8.9)
         assert kafka.controller.topics[TOPIC].partitions[0].leader == 1
-        kafka.advance(0.2)
+        kafka.clock.advance(0.2)
         state = kafka.controller.topics[TOPIC].partitions[0]
         assert (state.leader, state.isr) == (2, (2, 3))
         with producing(kafka, acks="all") as producer:

@@ -127,9 +127,9 @@ def test_k3_or_for_max_wait(kafka: Cluster) -> None:
         assert produced(writer, produce(writer, [b"one"])) is ErrorCode.none
         number = fetch(reader, 0, wait=5.0, min_bytes=10_000)
         wait_for(waiting(kafka, "Fetch"))
-        kafka.advance(4.9)
+        kafka.clock.advance(4.9)
         assert no_answer_yet(reader)
-        kafka.advance(0.2)
+        kafka.clock.advance(0.2)
         assert fetched(reader, number)[0].records == batch([b"one"]).placed(0, 0).data
 
 
@@ -177,8 +177,8 @@ def test_k3_what_waits_costs_no_look_at_the_log(kafka: Cluster, monkeypatch: pyt
                 timeout=timedelta(seconds=9),
                 topic_data=[{"name": "other", "partition_data": [data]}],
             )
-            kafka.advance(4.0)
-        kafka.advance(2.0)
+            kafka.clock.advance(4.0)
+        kafka.clock.advance(2.0)
         assert fetched(reader, number)[0].error_code is ErrorCode.none
 
 
@@ -204,9 +204,9 @@ def test_k6_delete_records_waits_for_a_paused_replica(kafka: Cluster) -> None:
         kafka.pause(2)
         number = delete(1, 5.0)
         wait_for(waiting(kafka, "DeleteRecords"))
-        kafka.advance(4.9)
+        kafka.clock.advance(4.9)
         assert no_answer_yet(wire)
-        kafka.advance(0.2)
+        kafka.clock.advance(0.2)
         assert answer(number)[0] is ErrorCode.request_timed_out
         number = delete(2, 5.0)
         wait_for(waiting(kafka, "DeleteRecords"))
@@ -236,18 +236,18 @@ def test_a_follower_that_was_ahead_is_cut_back(kafka: Cluster) -> None:
     with client(kafka) as wire, client(kafka, 2) as other:
         assert produced(wire, produce(wire, [b"kept"])) is ErrorCode.none
         kafka.gate = lambda passage: str(passage.client_id).startswith("broker-")  # no follower gets any further,
-        kafka.advance(0.6)  # once the fetch that waits has ended
+        kafka.clock.advance(0.6)  # once the fetch that waits has ended
         assert produced(wire, produce(wire, [b"lost"], acks=1)) is ErrorCode.none
         assert produced(wire, produce(wire, [b"lost too"], acks=1)) is ErrorCode.none
         kafka.pause(1)
-        kafka.advance(10.0)
+        kafka.clock.advance(10.0)
         assert (state(kafka).leader, state(kafka).isr) == (2, (2, 3))
         kafka.gate = None
         kafka.on_loop(lose_fetches, kafka)
-        kafka.advance(1.5)
+        kafka.clock.advance(1.5)
         assert produced(other, produce(other, [b"new"])) is ErrorCode.none
         kafka.resume(1)
-        kafka.advance(2.0)
+        kafka.clock.advance(2.0)
     logs = [kafka.brokers[one].partitions[TOPIC, 0].log for one in (1, 2, 3)]
     assert [log.end_offset for log in logs] == [2, 2, 2]
     assert len({log.read(0, 1 << 20, 2, min_one=True) for log in logs}) == 1
@@ -290,7 +290,7 @@ def test_the_preferred_replica_leads_again(kafka: Cluster) -> None:
     kafka.start(1)
     assert (state(kafka).leader, state(kafka).isr) == (2, (1, 2, 3))
     epoch = state(kafka).leader_epoch
-    kafka.advance(301.0)
+    kafka.clock.advance(301.0)
     assert (state(kafka).leader, state(kafka).leader_epoch) == (1, epoch + 1)
 
 

@@ -36,7 +36,7 @@ from abeyance.reporting import logger
 
 if TYPE_CHECKING:
     from abeyance.broker.cluster import Cluster
-    from abeyance.broker.controller import PartitionState, Topic
+    from abeyance.broker.partition_state import PartitionState, Topic
     from abeyance.purgatory.ports import Stoppable
 
 _HEADER = struct.Struct(">hhi")  # API key, version, correlation id: the same in every version

@@ -147,16 +147,6 @@ class Cluster(Face):
         """Where clients find the cluster: `bootstrap.servers`."""
         return ",".join(f"{self.host}:{port}" for port in self._ports.values())
 
-    def advance(self, seconds: float) -> None:
-        """Let `seconds` pass on a held clock. Raises AbeyanceError on one that is not."""
-
-        def advance() -> None:
-            if not isinstance(self.clock, HeldClock):
-                raise AbeyanceError('only a held clock can be advanced: make the Cluster with clock="held"')
-            self.clock.advance(seconds)
-
-        self.on_loop(advance)
-
     # -- inside
 
     def _require_new(self) -> None:

@@ -2,7 +2,8 @@
 
 It keeps one immutable `PartitionState` a partition, replaces it at every change, and sends it to the brokers that hold
 a replica, as Kafka's controller does with its records. So a broker that was paused learns of the changes in order.
-Rules are those of KRaft's controller: of leader epochs, of who is elected, of when a reassignment is over.
+Rules are those of KRaft's controller: of leader epochs, of who is elected (`elections.py`), of when a reassignment is
+over (`reassignment.py`).
 
 A broker that is paused cannot send heartbeats. That is a timer of `broker.session.timeout.ms` here, which starts when
 it is paused; when it is over the broker is fenced: it leads nothing and is in sync with nobody until it is back.
@@ -13,11 +14,13 @@ from __future__ import annotations
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from abeyance.broker import elections, reassignment
 from abeyance.broker.errors import ApiError
 from abeyance.broker.memory import Memory
-from abeyance.broker.placement import check_name, check_replicas, placed
+from abeyance.broker.partition_state import NO_LEADER, PartitionState, Topic
+from abeyance.broker.placement import assigned, check_name, check_replicas, placed
 from abeyance.broker.wire.schema import ErrorCode
 from abeyance.timer import TimerTask
 
@@ -25,55 +28,6 @@ if TYPE_CHECKING:
     from abeyance.broker.clock import Clock
     from abeyance.broker.log.journal import Journal
     from abeyance.broker.settings import Settings, TopicSettings
-
-NO_LEADER = -1
-
-
-class PartitionState(NamedTuple):
-    """All that is known of a partition beyond its log."""
-
-    topic: str
-    topic_id: uuid.UUID
-    partition: int
-    replicas: tuple[int, ...]  # the first is the preferred leader
-    isr: tuple[int, ...]
-    leader: int  # a broker, or NO_LEADER
-    leader_epoch: int
-    partition_epoch: int  # grows with every change
-    adding: tuple[int, ...] = ()  # of a reassignment under way
-    removing: tuple[int, ...] = ()
-
-    @property
-    def reassigning(self) -> bool:
-        """Whether its replicas are moving."""
-        return bool(self.adding or self.removing)
-
-    @property
-    def wanted(self) -> tuple[int, ...]:
-        """The replicas it is to have when its reassignment is over."""
-        return tuple(broker for broker in self.replicas if broker not in self.removing)
-
-    @property
-    def present(self) -> tuple[int, ...]:
-        """The replicas it had before its reassignment."""
-        return tuple(broker for broker in self.replicas if broker not in self.adding)
-
-
-class Topic:
-    """A topic: its partitions by index, and its settings."""
-
-    __slots__ = ("id", "name", "partitions", "settings")
-
-    def __init__(self, name: str, topic_id: uuid.UUID, settings: TopicSettings) -> None:
-        self.name = name
-        self.id = topic_id
-        self.settings = settings
-        self.partitions: list[PartitionState] = []
-
-    @property
-    def internal(self) -> bool:
-        """Whether it is one of the broker's own."""
-        return self.name in ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 class Member(Protocol):
@@ -129,7 +83,7 @@ class Controller:
             self._settings.change(broker, given)
         for name, topic_id, config in memory.topics():
             topic = Topic(name, topic_id, self.topic_settings(config))
-            topic.partitions = [self._next(state, leader=NO_LEADER) for state in memory.partitions(topic)]
+            topic.partitions = [elections.changed(state, leader=NO_LEADER) for state in memory.partitions(topic)]
             self.topics[name] = topic
             self.by_id[topic_id] = topic
 
@@ -143,7 +97,9 @@ class Controller:
             for state in list(topic.partitions):
                 if member.id not in state.replicas:
                     continue
-                elected = self._elected(state, topic) if state.leader == NO_LEADER else state
+                elected = state
+                if state.leader == NO_LEADER:
+                    elected = elections.elected(state, self.members, unclean=_unclean(topic))
                 if elected is state:
                     member.tell(state, topic)
                 else:
@@ -157,7 +113,7 @@ class Controller:
         for topic in self.topics.values():
             for state in list(topic.partitions):
                 if broker in state.isr:
-                    self._put(self._without(state, broker, topic), topic)
+                    self._put(elections.without(state, broker, self.members, unclean=_unclean(topic)), topic)
 
     def silent(self, broker: int) -> None:
         """A broker has been paused: its session ends by and by."""
@@ -211,7 +167,7 @@ class Controller:
     ) -> Topic:
         """Make a topic; -1 stands for the default number of partitions or replicas. Raises ApiError."""
         check_name(name, self.topics)
-        replicas = self._assignment(partitions, replication, assignments)
+        replicas = self._replicas_for(partitions, replication, assignments)
         topic = Topic(name, uuid.uuid4(), self.topic_settings(config))
         for index, brokers in enumerate(replicas):
             isr = tuple(broker for broker in brokers if broker in self.members)
@@ -230,48 +186,16 @@ class Controller:
                 self._tell(state, topic)
         return topic
 
-    def _assignment(
+    def _replicas_for(
         self, partitions: int, replication: int, assignments: Mapping[int, Sequence[int]]
     ) -> list[tuple[int, ...]]:
         if assignments:
-            return self._manual_assignment(partitions, replication, assignments)
+            return assigned(partitions, replication, assignments, self._brokers)
         if partitions == -1:
             partitions = self._settings["num.partitions"]
         if replication == -1:
             replication = self._settings["default.replication.factor"]
-        if partitions < 1:
-            raise ApiError(
-                ErrorCode.invalid_partitions, "Number of partitions was set to an invalid non-positive value."
-            )
-        if replication < 1:
-            raise ApiError(
-                ErrorCode.invalid_replication_factor,
-                "Replication factor must be larger than 0, or -1 to use the default value.",
-            )
         return placed(0, partitions, replication, sorted(self.members))
-
-    def _manual_assignment(
-        self, partitions: int, replication: int, assignments: Mapping[int, Sequence[int]]
-    ) -> list[tuple[int, ...]]:
-        if replication != -1:
-            raise ApiError(
-                ErrorCode.invalid_request,
-                "A manual partition assignment was specified, but replication factor was not set to -1.",
-            )
-        if partitions != -1:
-            raise ApiError(
-                ErrorCode.invalid_request,
-                "A manual partition assignment was specified, but numPartitions was not set to -1.",
-            )
-        for index in range(len(assignments)):
-            if index not in assignments:
-                raise ApiError(
-                    ErrorCode.invalid_replica_assignment, "partitions should be a consecutive 0-based integer sequence"
-                )
-        size = len(assignments[0])
-        for index in range(len(assignments)):
-            check_replicas(assignments[index], self._brokers, size if index else None)
-        return [tuple(assignments[index]) for index in range(len(assignments))]
 
     def topic_settings(self, config: Mapping[str, str | None]) -> TopicSettings:
         """A topic's settings. Raises ApiError for what they must not be."""
@@ -369,8 +293,8 @@ class Controller:
         if any(broker not in self.members for broker in wanted - set(present.isr)):
             return None
         ordered = tuple(broker for broker in present.replicas if broker in wanted)
-        changed = self._next(present, isr=ordered)
-        changed = self._finish_reassignment(changed, topic)
+        changed = elections.changed(present, isr=ordered)
+        changed = reassignment.finished(changed, self.members, unclean=_unclean(topic))
         try:
             self._put(changed, topic)
         except ApiError:  # it cannot be kept: the leader will propose it again
@@ -385,7 +309,7 @@ class Controller:
             raise ApiError(ErrorCode.election_not_needed, None)
         if preferred not in state.isr or preferred not in self.members:
             raise ApiError(ErrorCode.preferred_leader_not_available, "The preferred leader was not available.")
-        elected = self._next(state, leader=preferred)
+        elected = elections.changed(state, leader=preferred)
         self._put(elected, topic)
         return elected
 
@@ -394,44 +318,13 @@ class Controller:
         topic = self.topics[state.topic]
         if state.leader != NO_LEADER:
             raise ApiError(ErrorCode.election_not_needed, None)
-        elected = self._elected(state, topic, unclean=True)
+        elected = elections.elected(state, self.members, unclean=True)
         if elected is state:
             raise ApiError(
                 ErrorCode.eligible_leaders_not_available, "Eligible topic partition leaders are not available."
             )
         self._put(elected, topic)
         return elected
-
-    def _elected(self, state: PartitionState, topic: Topic, *, unclean: bool = False) -> PartitionState:
-        """With a leader, if there can be one."""
-        for broker in state.replicas:
-            if broker in state.isr and broker in self.members:
-                return self._next(state, leader=broker)
-        if unclean or topic.settings["unclean.leader.election.enable"]:
-            for broker in state.replicas:
-                if broker in self.members:
-                    return self._next(state, leader=broker, isr=(broker,))
-        return state
-
-    def _without(self, state: PartitionState, broker: int, topic: Topic) -> PartitionState:
-        """With a broker out of sync; the last one stays, for nobody else has what was acknowledged."""
-        isr = tuple(other for other in state.isr if other != broker) or state.isr
-        if state.leader != broker:
-            return state if isr == state.isr else self._next(state, isr=isr)
-        leaderless = state._replace(isr=isr)
-        elected = self._elected(leaderless, topic)
-        return self._next(leaderless, leader=NO_LEADER) if elected is leaderless else elected
-
-    def _next(
-        self, state: PartitionState, *, leader: int | None = None, isr: tuple[int, ...] | None = None
-    ) -> PartitionState:
-        leader = state.leader if leader is None else leader
-        return state._replace(
-            leader=leader,
-            isr=state.isr if isr is None else isr,
-            leader_epoch=state.leader_epoch + (leader != state.leader),
-            partition_epoch=state.partition_epoch + 1,
-        )
 
     def _schedule_rebalance(self) -> None:
         if self._settings["auto.leader.rebalance.enable"]:
@@ -444,7 +337,7 @@ class Controller:
             for state in list(topic.partitions):
                 preferred = state.replicas[0]
                 if state.leader not in (preferred, NO_LEADER) and preferred in state.isr and preferred in self.members:
-                    self._put(self._next(state, leader=preferred), topic)
+                    self._put(elections.changed(state, leader=preferred), topic)
         self._schedule_rebalance()
 
     # -- reassignments
@@ -453,7 +346,7 @@ class Controller:
         """Move a partition to other brokers; None takes a reassignment under way back. Raises ApiError."""
         topic = self.topics[state.topic]
         if replicas is None:
-            self._put(self._taken_back(state, topic), topic)
+            self._put(reassignment.taken_back(state, self.members, unclean=_unclean(topic)), topic)
             return
         check_replicas(replicas, self._brokers, None)
         if not factor_may_change and len(replicas) != len(state.present):
@@ -461,43 +354,8 @@ class Controller:
                 ErrorCode.invalid_replication_factor,
                 f"The replication factor is changed from {len(state.present)} to {len(replicas)}",
             )
-        target = tuple(replicas)
-        present = state.present
-        adding = tuple(broker for broker in target if broker not in present)
-        removing = tuple(broker for broker in present if broker not in target)
-        moving = state._replace(
-            replicas=target + removing,
-            adding=adding,
-            removing=removing,
-            partition_epoch=state.partition_epoch + 1,
-            isr=tuple(broker for broker in target + removing if broker in state.isr),
-        )
-        self._put(self._finish_reassignment(moving, topic), topic)
-
-    def _taken_back(self, state: PartitionState, topic: Topic) -> PartitionState:
-        if not state.reassigning:
-            raise ApiError(ErrorCode.no_reassignment_in_progress)
-        replicas = state.present
-        isr = tuple(broker for broker in replicas if broker in state.isr)
-        if not isr:
-            raise ApiError(
-                ErrorCode.invalid_replica_assignment, "None of the replicas it would go back to are in sync."
-            )
-        back = state._replace(
-            replicas=replicas, isr=isr, adding=(), removing=(), partition_epoch=state.partition_epoch + 1
-        )
-        return back if back.leader in isr else self._elected(back, topic)
-
-    def _finish_reassignment(self, state: PartitionState, topic: Topic) -> PartitionState:
-        """Without the replicas that are to go, once those that are to stay are in sync."""
-        if not state.reassigning or not set(state.wanted) <= set(state.isr):
-            return state
-        wanted = state.wanted
-        done = state._replace(replicas=wanted, isr=wanted, adding=(), removing=())
-        if done.leader not in wanted:
-            return self._elected(done, topic)
-        # Those that were removed must not fetch any more: a new epoch fences them. (KRaft does the same.)
-        return done._replace(leader_epoch=done.leader_epoch + bool(state.removing))
+        moving = reassignment.begun(state, replicas)
+        self._put(reassignment.finished(moving, self.members, unclean=_unclean(topic)), topic)
 
     # -- odds and ends
 
@@ -539,3 +397,9 @@ class Controller:
             member = self.members.get(broker)
             if member is not None:
                 member.tell(state, topic)
+
+
+def _unclean(topic: Topic) -> bool:
+    """Whether a replica that is not in sync may lead, where no other is left."""
+    allowed: bool = topic.settings["unclean.leader.election.enable"]
+    return allowed

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 from abeyance.broker.delayed.waiting import Waiting
 from abeyance.broker.errors import ApiError
-from abeyance.broker.faults import Fault, Faults, Target, nearest
+from abeyance.broker.faults import Fault, Faults, Target, Where, nearest
+from abeyance.broker.outages import Outages
 from abeyance.errors import AbeyanceError
 
 if TYPE_CHECKING:
     from abeyance.broker.broker import Broker
     from abeyance.broker.clock import Clock
-    from abeyance.broker.controller import Controller, PartitionState, Topic
+    from abeyance.broker.controller import Controller
     from abeyance.broker.network import Network
+    from abeyance.broker.partition_state import PartitionState, Topic
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ class Written(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-class Face:
+class Face(Outages):
     """The methods of a `Cluster` that is open. Call them from any thread, or in its loop."""
 
     brokers: dict[int, Broker]
@@ -134,17 +135,6 @@ class Face:
 
         self.on_loop(resume)
 
-    @contextmanager
-    def paused(self, *brokers: int) -> Iterator[None]:
-        """Pause these brokers for as long as the block lasts."""
-        for broker in brokers:
-            self.pause(broker)
-        try:
-            yield
-        finally:
-            for broker in brokers:
-                self.resume(broker)
-
     def stop(self, broker: int) -> None:
         """Stop a broker: its connections end, others lead what it led. What it had in memory is gone."""
         self.on_loop(lambda: self._broker(broker).stop())
@@ -160,17 +150,6 @@ class Face:
 
         self.on_loop(start)
 
-    @contextmanager
-    def stopped(self, *brokers: int) -> Iterator[None]:
-        """Stop these brokers, and start them again when the block is over."""
-        for broker in brokers:
-            self.stop(broker)
-        try:
-            yield
-        finally:
-            for broker in brokers:
-                self.start(broker)
-
     # -- faults
 
     def fail(
@@ -179,10 +158,7 @@ class Face:
         *,
         error: str,
         times: int | None = None,
-        topic: str | None = None,
-        partition: int | None = None,
-        broker: int | None = None,
-        client_id: str | None = None,
+        **where: Unpack[Where],
     ) -> Fault:
         """Have requests answered with an error, nothing being done: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
 
@@ -190,7 +166,7 @@ class Face:
         all that is given are struck. With `times` it ends by itself; else by `end()`, or with its `with` block. A
         request that is struck gets the error for everything in it.
         """
-        return self._faults.fail(Target(api, topic, partition, broker, client_id), error, times)
+        return self._faults.fail(Target(api, **where), error, times)
 
     def delay(
         self,
@@ -198,13 +174,10 @@ class Face:
         *,
         seconds: float,
         times: int | None = None,
-        topic: str | None = None,
-        partition: int | None = None,
-        broker: int | None = None,
-        client_id: str | None = None,
+        **where: Unpack[Where],
     ) -> Fault:
         """Have requests handled `seconds` after they came, on the cluster's clock. The rest is as for `fail`."""
-        return self._faults.delay(Target(api, topic, partition, broker, client_id), seconds, times)
+        return self._faults.delay(Target(api, **where), seconds, times)
 
     def drop(
         self,
@@ -212,16 +185,13 @@ class Face:
         *,
         answer: bool = False,
         times: int | None = None,
-        topic: str | None = None,
-        partition: int | None = None,
-        broker: int | None = None,
-        client_id: str | None = None,
+        **where: Unpack[Where],
     ) -> Fault:
         """Have requests lost: the connection ends, and nothing is done. The rest is as for `fail`.
 
         With `answer` the request is done, and its answer is lost: the client cannot tell the two apart.
         """
-        return self._faults.drop(Target(api, topic, partition, broker, client_id), times, answer)
+        return self._faults.drop(Target(api, **where), times, answer)
 
     def drop_connections(self, *, broker: int | None = None, client_id: str | None = None) -> int:
         """End the connections that there are now, of one broker or of one client; returns how many."""

@@ -12,7 +12,7 @@ import difflib
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from abeyance.broker.wire.apis import BY_NAME
 from abeyance.broker.wire.schema import ErrorCode
@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 
 REPLICA_FETCH = "ReplicaFetch"
 """The name by which faults know a follower's fetch; "Fetch" is a client's."""
+
+
+class Where(TypedDict, total=False):
+    """Which requests: those that match all that is given."""
+
+    topic: str | None
+    partition: int | None
+    """Of that topic."""
+    broker: int | None
+    client_id: str | None
 
 
 class Target:

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from abeyance.broker.errors import ApiError
+from abeyance.broker.partition_state import PartitionState
 from abeyance.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyance.broker.controller import PartitionState, Topic
     from abeyance.broker.log.journal import Journal
+    from abeyance.broker.partition_state import Topic
     from abeyance.broker.settings import TopicSettings
 
 _PRODUCER_BLOCK = 1_000  # ids that are kept at a time: so many are skipped at most at a restart
@@ -55,8 +56,6 @@ class Memory:
 
     def partitions(self, topic: Topic) -> list[PartitionState]:
         """A topic's partitions, by their index."""
-        from abeyance.broker.controller import PartitionState
-
         assert self._journal is not None
         found = []
         for key, (replicas, isr, leader, leader_epoch, partition_epoch, adding, removing) in self._journal.items(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from abeyance.broker.errors import ApiError
 from abeyance.broker.wire.schema import ErrorCode
@@ -17,8 +17,15 @@ def placed(first: int, partitions: int, replication: int, brokers: Sequence[int]
     """Replicas for `partitions` partitions, the first of them with index `first`: round robin.
 
     Partition 0 is led by the lowest broker, so that a test knows who leads what. (Kafka begins with a random one.)
-    Raises ApiError where there are not enough brokers, or more than 10,000 partitions are asked for.
+    Raises ApiError where there are not enough brokers, more than 10,000 partitions are asked for, or none.
     """
+    if partitions < 1:
+        raise ApiError(ErrorCode.invalid_partitions, "Number of partitions was set to an invalid non-positive value.")
+    if replication < 1:
+        raise ApiError(
+            ErrorCode.invalid_replication_factor,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
     if partitions > _MOST_PARTITIONS:
         raise ApiError(ErrorCode.policy_violation, "Excessively large number of partitions per request.")
     if replication > len(brokers):
@@ -33,6 +40,31 @@ def placed(first: int, partitions: int, replication: int, brokers: Sequence[int]
         tuple(brokers[(index + replica) % count] for replica in range(replication))
         for index in range(first, first + partitions)
     ]
+
+
+def assigned(
+    partitions: int, replication: int, assignments: Mapping[int, Sequence[int]], registered: Collection[int]
+) -> list[tuple[int, ...]]:
+    """Replicas as a client gives them; then both numbers must be -1. Raises ApiError for what cannot be."""
+    if replication != -1:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            "A manual partition assignment was specified, but replication factor was not set to -1.",
+        )
+    if partitions != -1:
+        raise ApiError(
+            ErrorCode.invalid_request,
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        )
+    for index in range(len(assignments)):
+        if index not in assignments:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment, "partitions should be a consecutive 0-based integer sequence"
+            )
+    size = len(assignments[0])
+    for index in range(len(assignments)):
+        check_replicas(assignments[index], registered, size if index else None)
+    return [tuple(assignments[index]) for index in range(len(assignments))]
 
 
 def check_replicas(replicas: Sequence[int], registered: Collection[int], size: int | None) -> None:

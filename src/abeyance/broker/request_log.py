@@ -22,7 +22,7 @@ from abeyance.reporting import logger
 
 if TYPE_CHECKING:
     from abeyance.broker.broker import Broker
-    from abeyance.broker.controller import PartitionState, Topic
+    from abeyance.broker.partition_state import PartitionState, Topic
     from abeyance.broker.replica.messages import ReplicaAnswer, ReplicaFetch
     from abeyance.broker.requests.call import Call
 

@@ -32,10 +32,10 @@ class OurKafka:
             self._cluster.resume(broker)
 
     def elapse(self, seconds: float) -> None:
-        self._cluster.advance(seconds)
+        self._cluster.clock.advance(seconds)
 
     def hasten(self, seconds: float) -> None:
-        self._cluster.advance(seconds)
+        self._cluster.clock.advance(seconds)
 
     def await_read(self, broker: int) -> None:
         """One loop reads for all brokers, and what was sent is there: at the second answer that has been read too."""

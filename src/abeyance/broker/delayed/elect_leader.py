@@ -9,7 +9,7 @@ from abeyance.broker.delayed.waiting import BrokerOperation
 
 if TYPE_CHECKING:
     from abeyance.broker.cluster import Cluster
-    from abeyance.broker.controller import PartitionState
+    from abeyance.broker.partition_state import PartitionState
 
 
 class DelayedElectLeader(BrokerOperation):

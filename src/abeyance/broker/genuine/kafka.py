@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
@@ -13,6 +12,7 @@ from abeyance.broker.faults import nearest
 from abeyance.broker.genuine.admin import Admin, Described
 from abeyance.broker.genuine.cluster import HOST, Cluster, free_ports
 from abeyance.broker.genuine.distribution import fetch
+from abeyance.broker.outages import Outages
 from abeyance.errors import AbeyanceError
 
 _SETTINGS = {
@@ -21,10 +21,10 @@ _SETTINGS = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
-_ONLY_OURS = frozenset({"advance", "clock", "delay", "drop", "drop_connections", "fail", "until_waiting", "waiting"})
+_ONLY_OURS = frozenset({"clock", "delay", "drop", "drop_connections", "fail", "until_waiting", "waiting"})
 
 
-class GenuineKafka:
+class GenuineKafka(Outages):
     """Three brokers of Apache Kafka on loopback. Use it as a context manager."""
 
     def __init__(self, folder: Path, skip: Callable[[str], NoReturn]) -> None:
@@ -119,17 +119,6 @@ class GenuineKafka:
         """SIGCONT."""
         self._nodes.thaw(broker)
 
-    @contextmanager
-    def paused(self, *brokers: int) -> Iterator[None]:
-        """Pause these brokers for as long as the block lasts."""
-        for broker in brokers:
-            self.pause(broker)
-        try:
-            yield
-        finally:
-            for broker in brokers:
-                self.resume(broker)
-
     def stop(self, broker: int) -> None:
         """Stop a broker in order: others lead what it led by the time that this returns."""
         self._nodes.stop_one(broker)
@@ -137,14 +126,3 @@ class GenuineKafka:
     def start(self, broker: int) -> None:
         """Start a broker that was stopped."""
         self._nodes.restart(broker)
-
-    @contextmanager
-    def stopped(self, *brokers: int) -> Iterator[None]:
-        """Stop these brokers, and start them again when the block is over."""
-        for broker in brokers:
-            self.stop(broker)
-        try:
-            yield
-        finally:
-            for broker in brokers:
-                self.start(broker)

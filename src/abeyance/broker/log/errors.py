@@ -27,29 +27,26 @@ class LogError(Exception):
 
     code: ClassVar[int]
 
+    def __init_subclass__(cls, *, code: int = -1) -> None:
+        """Give a refusal its code; -1 is UNKNOWN_SERVER_ERROR."""
+        super().__init_subclass__()
+        cls.code = code
 
-class OffsetOutOfRangeError(LogError):
+
+class OffsetOutOfRangeError(LogError, code=1):
     """An offset below the log's start or above its end."""
 
-    code = 1
 
-
-class CorruptRecordError(LogError):
+class CorruptRecordError(LogError, code=2):
     """A batch whose CRC, length or magic is wrong."""
 
-    code = 2
 
-
-class RecordTooLargeError(LogError):
+class RecordTooLargeError(LogError, code=10):
     """A batch larger than `max.message.bytes`."""
 
-    code = 10
 
-
-class BatchTooLargeError(LogError):
+class BatchTooLargeError(LogError, code=18):
     """A batch larger than a segment (`segment.bytes`)."""
-
-    code = 18
 
 
 class RecordsRefusedError(LogError):
@@ -61,49 +58,33 @@ class RecordsRefusedError(LogError):
         self.record_errors = tuple(record_errors)
 
 
-class InvalidTimestampError(RecordsRefusedError):
+class InvalidTimestampError(RecordsRefusedError, code=32):
     """A timestamp outside what `message.timestamp.before.max.ms` and `message.timestamp.after.max.ms` allow."""
 
-    code = 32
 
-
-class InvalidRecordError(RecordsRefusedError):
+class InvalidRecordError(RecordsRefusedError, code=87):
     """A batch that contradicts itself, or a record that its topic cannot take."""
 
-    code = 87
 
-
-class OutOfOrderSequenceError(LogError):
+class OutOfOrderSequenceError(LogError, code=45):
     """A producer's sequence number that leaves a gap."""
 
-    code = 45
 
-
-class InvalidProducerEpochError(LogError):
+class InvalidProducerEpochError(LogError, code=47):
     """A producer's epoch older than the last one seen: another producer has taken its id over."""
 
-    code = 47
 
-
-class InvalidTransactionStateError(LogError):
+class InvalidTransactionStateError(LogError, code=48):
     """A batch outside a transaction from a producer that has one open."""
 
-    code = 48
 
-
-class CoordinatorFencedError(LogError):
+class CoordinatorFencedError(LogError, code=52):
     """A transaction's marker from a coordinator that another one has replaced."""
 
-    code = 52
 
-
-class StorageError(LogError):
+class StorageError(LogError, code=56):
     """The disk refused: full, read-only, broken. Nothing of the append stays."""
 
-    code = 56
 
-
-class UndecodableError(LogError):
+class UndecodableError(LogError, code=-1):
     """Compressed records that do not decompress. Kafka answers these with UNKNOWN_SERVER_ERROR."""
-
-    code = -1

@@ -8,8 +8,7 @@ A log keeps no time and waits for nothing: `now_ms` comes from the broker's one 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from abeyance.broker.log import validation
@@ -19,6 +18,7 @@ from abeyance.broker.log.config import FOREVER, LogConfig
 from abeyance.broker.log.epochs import LeaderEpochs
 from abeyance.broker.log.errors import BatchTooLargeError, CorruptRecordError, InvalidRecordError, OffsetOutOfRangeError
 from abeyance.broker.log.producers import AbortedTransaction, Marker, Producers, ProducerState
+from abeyance.broker.log.readable import ReadableLog, epoch_of
 from abeyance.broker.log.segment import LARGEST_OFFSET_DELTA, Segment
 
 _MARKER_KEY = 4  # bytes: version int16, type int16
@@ -35,15 +35,7 @@ class Appended(NamedTuple):
     size: int  # bytes that the log grew by
 
 
-class FoundOffset(NamedTuple):
-    """A record found by its time."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int | None
-
-
-class Log:
+class Log(ReadableLog):
     """The batches of one replica of a partition, from `start_offset` to `end_offset`."""
 
     def __init__(self, topic: str, partition: int, config: LogConfig, now_ms: int = 0) -> None:
@@ -189,97 +181,6 @@ class Log:
     def start_epoch(self, epoch: int) -> None:
         """A leader begins this epoch at the end of the log."""
         self._epochs.assign(epoch, self.end_offset)
-
-    # Reading
-
-    def read(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> bytes:
-        """Whole batches from the one that holds `offset`, all below `up_to`, no more than `max_bytes` of them.
-
-        With `min_one` the first may exceed `max_bytes`. Raises OffsetOutOfRangeError below the start or above the end.
-        Memory: one batch is handed out as it is, several are joined.
-        """
-        parts = [segment.read(first, last) for segment, first, last in self._runs(offset, max_bytes, up_to, min_one)]
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def read_batches(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> list[Batch]:
-        """As `read`, one by one: a follower in this process appends these, and shares their bytes."""
-        return [
-            batch
-            for segment, first, last in self._runs(offset, max_bytes, up_to, min_one)
-            for batch in segment.batches(first, last)
-        ]
-
-    def _runs(self, offset: int, max_bytes: int, up_to: int, min_one: bool) -> Iterator[tuple[Segment, int, int]]:
-        self._require(offset)
-        left = max_bytes
-        for segment in self._segments[self._segment_index(offset) :]:
-            first = segment.index_of(offset)
-            if first == len(segment):
-                continue
-            below = segment.index_of(up_to)
-            last = segment.index_within(first, below, left)
-            if last == first and min_one and first < below:
-                last = first + 1
-            if last > first:
-                yield segment, first, last
-            if last < len(segment):
-                return
-            left -= segment.position(last) - segment.position(first)
-            min_one = False
-
-    def bytes_between(self, offset: int, up_to: int) -> int:
-        """Bytes of the whole batches from the one that holds `offset` to those below `up_to`.
-
-        O(log batches), and O(segments) between them.
-        """
-        if up_to <= offset or offset >= self.end_offset:
-            return 0
-        count = 0
-        for segment in self._segments[self._segment_index(offset) :]:
-            if segment.base_offset >= up_to:
-                break
-            first = segment.index_of(offset)
-            count += max(segment.position(segment.index_of(up_to)) - segment.position(first), 0)
-        return count
-
-    def _require(self, offset: int) -> None:
-        if not self.start_offset <= offset <= self.end_offset:
-            raise OffsetOutOfRangeError(
-                f"Received request for offset {offset} for partition {self.topic}-{self.partition}, but we only have"
-                f" log segments in the range {self.start_offset} to {self.end_offset}."
-            )
-
-    def _segment_index(self, offset: int) -> int:
-        return max(bisect_right(self._bases, offset) - 1, 0)
-
-    def _batches(self, offset: int) -> Iterator[Batch]:
-        for segment in self._segments[self._segment_index(offset) :]:
-            yield from segment.batches(segment.index_of(offset))
-
-    def offset_for_time(self, timestamp_ms: int) -> FoundOffset | None:
-        """The first record at or after `timestamp_ms`, in the order of offsets; None if there is none."""
-        for segment in self._segments[self._segment_index(self.start_offset) :]:
-            if segment.max_timestamp < timestamp_ms:
-                continue
-            index = segment.index_of(self.start_offset)
-            while (index := segment.index_of_time(timestamp_ms, index)) < len(segment):
-                batch = segment.batch(index)
-                for record in validation.records_of(batch):
-                    if record.timestamp >= timestamp_ms and record.offset >= self.start_offset:
-                        return FoundOffset(record.timestamp, record.offset, _epoch_of(batch))
-                index += 1
-        return None
-
-    def max_timestamp(self) -> FoundOffset | None:
-        """The first record with the greatest timestamp of all (ListOffsets' -3); None if no record has one."""
-        greatest = max(self._segments, key=_max_timestamp)
-        if greatest.max_timestamp < 0:
-            return None
-        batch = greatest.batch(greatest.index_of_time(greatest.max_timestamp, 0))
-        for record in validation.records_of(batch):
-            if record.timestamp == batch.max_timestamp:
-                return FoundOffset(record.timestamp, record.offset, _epoch_of(batch))
-        return None
 
     # Leader epochs
 
@@ -485,7 +386,7 @@ class Log:
         self._epochs.check()
         for batch in self._batches(self.start_offset):
             if batch.base_offset >= self.start_offset:
-                assert self._epochs.at(batch.base_offset) == _epoch_of(batch), (batch, self._epochs.entries())
+                assert self._epochs.at(batch.base_offset) == epoch_of(batch), (batch, self._epochs.entries())
         self._producers.check(self.end_offset)
 
 
@@ -504,12 +405,3 @@ def marker_of(batch: Batch) -> Marker:
 
 def _marker_in(batch: Batch) -> Marker | None:
     return marker_of(batch) if batch.is_control and batch.producer_id != NO_PRODUCER else None
-
-
-def _epoch_of(batch: Batch) -> int | None:
-    epoch: int = batch.leader_epoch
-    return epoch if epoch >= 0 else None
-
-
-def _max_timestamp(segment: Segment) -> int:
-    return segment.max_timestamp

@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from abeyance.broker.controller import NO_LEADER, PartitionState, Topic
 from abeyance.broker.errors import ApiError
+from abeyance.broker.partition_state import NO_LEADER, PartitionState, Topic
 from abeyance.broker.replica.remote import Remote
 from abeyance.broker.wire.schema import ErrorCode
 

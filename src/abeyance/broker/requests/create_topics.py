@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from abeyance.broker.controller import Topic
 from abeyance.broker.errors import ApiError
+from abeyance.broker.partition_state import Topic
 from abeyance.broker.requests.call import Call
 from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
 

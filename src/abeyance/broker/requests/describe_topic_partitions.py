@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyance.broker.controller import Controller, PartitionState, Topic
+from abeyance.broker.controller import Controller
+from abeyance.broker.partition_state import PartitionState, Topic
 from abeyance.broker.placement import complaint_about
 from abeyance.broker.requests.call import Call
 from abeyance.broker.requests.metadata import NO_OPERATIONS, TOPIC_OPERATIONS

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from abeyance.broker.controller import Controller, PartitionState
+from abeyance.broker.controller import Controller
 from abeyance.broker.delayed.elect_leader import DelayedElectLeader
 from abeyance.broker.errors import ApiError
+from abeyance.broker.partition_state import PartitionState
 from abeyance.broker.requests.call import Call
 from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message, seconds
 

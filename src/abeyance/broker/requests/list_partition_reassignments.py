@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyance.broker.controller import PartitionState
+from abeyance.broker.partition_state import PartitionState
 from abeyance.broker.requests.call import Call
 from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from abeyance.broker.controller import Controller, PartitionState, Topic
+from abeyance.broker.controller import Controller
 from abeyance.broker.errors import ApiError
+from abeyance.broker.partition_state import PartitionState, Topic
 from abeyance.broker.placement import complaint_about
 from abeyance.broker.requests.call import Call
 from abeyance.broker.requests.nodes import brokers_alive

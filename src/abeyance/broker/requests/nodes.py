@@ -8,7 +8,7 @@ from abeyance.broker.wire.schema import OMIT, Message
 
 if TYPE_CHECKING:
     from abeyance.broker.cluster import Cluster
-    from abeyance.broker.controller import PartitionState
+    from abeyance.broker.partition_state import PartitionState
 
 
 def brokers_alive(cluster: Cluster) -> list[Message]:

@@ -1,0 +1,48 @@
+"""Brokers that are paused or stopped for as long as a block lasts: of our cluster, and of genuine Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Outages:
+    """What `paused` and `stopped` are made of; a cluster has the four methods."""
+
+    def pause(self, broker: int) -> None:
+        """Have a broker stand still, as under SIGSTOP: its connections stay, and nothing is done, until `resume`."""
+        raise NotImplementedError
+
+    def resume(self, broker: int) -> None:
+        """Have a paused broker go on, with what has come meanwhile first."""
+        raise NotImplementedError
+
+    def stop(self, broker: int) -> None:
+        """Stop a broker: its connections end, others lead what it led."""
+        raise NotImplementedError
+
+    def start(self, broker: int) -> None:
+        """Start a broker that was stopped, where it was before."""
+        raise NotImplementedError
+
+    @contextmanager
+    def paused(self, *brokers: int) -> Iterator[None]:
+        """Pause these brokers for as long as the block lasts."""
+        for broker in brokers:
+            self.pause(broker)
+        try:
+            yield
+        finally:
+            for broker in brokers:
+                self.resume(broker)
+
+    @contextmanager
+    def stopped(self, *brokers: int) -> Iterator[None]:
+        """Stop these brokers, and start them again when the block is over."""
+        for broker in brokers:
+            self.stop(broker)
+        try:
+            yield
+        finally:
+            for broker in brokers:
+                self.start(broker)
