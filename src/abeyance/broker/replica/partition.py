@@ -135,14 +135,17 @@ class Partition:
 
     # -- what clients do
 
-    def append(self, records: bytes, *, all_in_sync: bool) -> Appended:
-        """Append a producer's records as leader; `all_in_sync`: acks=all. Raises ApiError, or the log's LogError."""
+    def append(self, records: bytes, *, all_in_sync: bool, from_client: bool = True) -> Appended:
+        """Append a batch as leader; `all_in_sync`: acks=all. Raises ApiError, or the log's LogError.
+
+        `from_client` False is for the coordinators: their own records, and the ends of transactions.
+        """
         if not self.leads:
             raise ApiError(ErrorCode.not_leader_or_follower)
         if all_in_sync and len(self.state.isr) < self.min_isr:
             raise ApiError(ErrorCode.not_enough_replicas)
         before = self.log.end_offset
-        appended = self.log.append(records, self.state.leader_epoch, self.broker.now_ms())
+        appended = self.log.append(records, self.state.leader_epoch, self.broker.now_ms(), from_client=from_client)
         if not appended.duplicate:
             for remote in self.remotes.values():
                 if remote.end == before:
