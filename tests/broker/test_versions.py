@@ -24,7 +24,6 @@ def kafka() -> Iterator[Cluster]:
 
 EXPECTED = {
     "DeleteTopics": ErrorCode.unknown_topic_or_partition,
-    "FindCoordinator": ErrorCode.coordinator_not_available,
     "CreatePartitions": ErrorCode.invalid_partitions,
     "ElectLeaders": ErrorCode.election_not_needed,
     "AlterPartitionReassignments": ErrorCode.no_reassignment_in_progress,

@@ -36,6 +36,7 @@ from abeyance.reporting import logger
 
 if TYPE_CHECKING:
     from abeyance.broker.cluster import Cluster
+    from abeyance.broker.coordinator.coordinator import Coordinator
     from abeyance.broker.partition_state import PartitionState, Topic
     from abeyance.purgatory.ports import Stoppable
 
@@ -87,6 +88,7 @@ class Broker:
         self.fetch_purgatory: Purgatory[Any] = self._purgatory("Fetch")  # consumers' and followers'
         self.delete_records_purgatory: Purgatory[DelayedDeleteRecords] = self._purgatory("DeleteRecords")
         self.elect_leader_purgatory: Purgatory[DelayedElectLeader] = self._purgatory("ElectLeader")
+        self.coordinators: dict[str, Coordinator[Any]] = {}  # by the topic in which each keeps its state
         self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._socket: socket.socket | None = None
@@ -207,8 +209,14 @@ class Broker:
             self.partitions[state.topic, state.partition] = partition
             self.by_id[state.topic_id, state.partition] = partition
         partition.become(state)
+        self._tell_coordinator(partition)
         for broker in self.cluster.brokers.values():
             broker.elect_leader_purgatory.check_and_complete((state.topic, state.partition))
+
+    def _tell_coordinator(self, partition: Partition) -> None:
+        coordinator = self.coordinators.get(partition.topic)
+        if coordinator is not None:
+            coordinator.changed(partition)
 
     def _open_log(self, state: PartitionState, topic: Topic) -> Log:
         config = topic.settings.log_config()
@@ -236,6 +244,7 @@ class Broker:
         del self.partitions[partition.topic, partition.index]
         del self.by_id[partition.topic_id, partition.index]
         partition.close()
+        self._tell_coordinator(partition)
         try:
             partition.log.delete(self.now_ms())
         except LogError as error:

@@ -7,15 +7,10 @@ from __future__ import annotations
 
 from .scenario import Scenario
 
-_GROUPS = "coordinators come with groups; until then FindCoordinator says that there are none yet"
 _WHOLE_BATCHES = "Kafka cuts the last batch off where the bytes end, and consumers drop it; ours ends with a batch"
 _DELAY = "group.initial.rebalance.delay.ms is 0 by default, so that tests need not wait"
 
 DIFFERENCES: dict[tuple[str, str], str] = {
-    ("cluster", "of_a_group ["): _GROUPS,
-    ("cluster", "of_several_groups"): _GROUPS,
-    ("cluster", "of_a_group_without_a_name"): _GROUPS,
-    ("produce", "internal_topic"): _GROUPS,
     ("fetch", "bytes_at_most: partition_max_of_one_batch_and_a_half"): _WHOLE_BATCHES,
     ("fetch", "bytes_at_most: max_of_one_batch_and_a_half"): _WHOLE_BATCHES,
     ("fetch", "bytes_over_two_partitions: of_one_batch"): _WHOLE_BATCHES,

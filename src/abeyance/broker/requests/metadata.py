@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from abeyance.broker.controller import Controller
+from abeyance.broker.coordinator.topics import INTERNAL, present
 from abeyance.broker.errors import ApiError
 from abeyance.broker.partition_state import PartitionState, Topic
 from abeyance.broker.placement import complaint_about
@@ -114,7 +115,10 @@ def _make(call: Call, controller: Controller, name: str) -> ErrorCode:
     if not (call.request.allow_auto_topic_creation and call.broker.cluster.settings["auto.create.topics.enable"]):
         return ErrorCode.unknown_topic_or_partition
     try:
-        controller.create_topic(name, -1, -1, {}, {})
+        if name in INTERNAL:
+            present(controller, call.broker.cluster.settings, INTERNAL[name])
+        else:
+            controller.create_topic(name, -1, -1, {}, {})
     except ApiError as error:
         if error.code is ErrorCode.invalid_topic_exception:
             return error.code

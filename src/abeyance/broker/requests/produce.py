@@ -9,6 +9,7 @@ from typing import Any
 from abeyance.broker.delayed.produce import Acked, DelayedProduce
 from abeyance.broker.errors import ApiError
 from abeyance.broker.log import Appended, LogError
+from abeyance.broker.partition_state import topic_is_internal
 from abeyance.broker.replica.partition import Partition
 from abeyance.broker.requests.call import Call
 from abeyance.broker.requests.nodes import leader_now
@@ -32,6 +33,7 @@ _UP_TO_MAGIC = 17
 _LEAST_LENGTH = 14  # that of a message before there were batches
 _CODEC, _ZSTD, _ZSTD_SINCE = 7, 4, 7
 _TRANSACTIONAL = 16
+_ADMIN = "__admin_client"  # the client id with which Kafka lets one write where coordinators do
 
 
 class _Result:
@@ -102,6 +104,8 @@ def _append(call: Call, topic: Any, data: Any, acks: int) -> _Result:
     try:
         partition = partition_of(call.broker, topic.name, topic.topic_id, data.index)
         _check(records, call.version)
+        if topic_is_internal(partition.topic) and call.client_id != _ADMIN:
+            raise ApiError(ErrorCode.invalid_topic_exception)
         result.partition = partition
         result.appended = partition.append(records, all_in_sync=acks == _ALL)
     except ApiError as error:
