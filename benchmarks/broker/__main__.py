@@ -62,6 +62,8 @@ def _measure(name: str, peer: Serving, scale: int) -> Iterator[tuple[str, float]
         if seconds is not None:
             yield what, seconds
     yield "memory", peer.memory()
+    if name != "mock":  # it has no followers, and makes topics of four partitions
+        yield "idle", waiting.idle(peer, seconds=60 / scale)
     yield from client.produce_latency(peer, 5_000 // scale).rows("produce")
     yield from client.wake_latency(peer, 500 // scale).rows("wake")
     yield "produce-all", client.produce_rate(peer, 1_000_000 // scale, "all", replicas=3)

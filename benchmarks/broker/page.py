@@ -29,6 +29,7 @@ _ROWS = {
     "first": _Row("from `import` to the first produced record, s", 3, "≤ 0.25", most=0.25),
     "another": _Row("a further cluster in the process, s", 3, "≤ 0.02", most=0.02),
     "memory": _Row("memory, three brokers idle, MB", 0, "≤ 80", most=80),
+    "idle": _Row("three brokers with 100 partitions, no client, for a minute, % of a core", 2, "< 1", most=1),
     "produce-p50": _Row("`acks=all` on three replicas, p50, ms", 2, "≤ 0.2, below Kafka's", 0.2, against_kafka="below"),
     "produce-p99": _Row("the same, p99, ms", 2, "≤ 1, below Kafka's", 1, against_kafka="below"),
     "wake-p50": _Row("a long poll woken by one record, p50, ms", 2, "≤ 0.5", most=0.5),

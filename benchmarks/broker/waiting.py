@@ -1,4 +1,4 @@
-"""Ten thousand fetches that wait: what they cost, and whom one record wakes."""
+"""What waiting costs: of brokers that nobody asks for anything, and of ten thousand fetches."""
 
 from __future__ import annotations
 
@@ -33,6 +33,15 @@ class Waiting(NamedTuple):
     """Fetches that one record has ended; those on its partition should be all."""
     expected: int
     """How many wait on that partition."""
+
+
+def idle(peer: Serving, seconds: float) -> float:
+    """Percent of a core that three brokers take while no client is there, with a hundred partitions on each."""
+    make_topic(peer, partitions=PARTITIONS)
+    time.sleep(2)  # until the followers have found their leaders
+    before = peer.cpu()
+    time.sleep(seconds)
+    return (peer.cpu() - before) / seconds * 100
 
 
 def measure(peer: Serving, fetches: int, seconds: float) -> Waiting:
