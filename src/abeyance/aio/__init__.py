@@ -1,18 +1,20 @@
 """asyncio on the timing wheel: a loop in place of asyncio's own, or a timer and a purgatory on any; virtual time.
 
-The loop on uvloop, `UvloopEventLoop`, is there when uvloop is installed.
+The loop on uvloop, `UvloopEventLoop`, is there when uvloop is installed. It, the purgatory and virtual time are
+imported when they are first asked for.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from abeyance.aio.loop import EventLoop
-from abeyance.aio.purgatory import Outcome, Purgatory
 from abeyance.aio.running import loop_factory, run, uvloop_factory
 from abeyance.aio.timer import Timer
-from abeyance.aio.virtual import DeadlockError, VirtualClock, Waiting, run_virtual, virtual_time
 
 if TYPE_CHECKING:
+    from abeyance.aio.purgatory import Outcome, Purgatory
     from abeyance.aio.uvloop_loop import UvloopEventLoop
+    from abeyance.aio.virtual import DeadlockError, VirtualClock, Waiting, run_virtual, virtual_time
 
 __all__ = [
     "DeadlockError",
@@ -30,10 +32,23 @@ __all__ = [
     "virtual_time",
 ]
 
+_LATER = {
+    "Outcome": "purgatory",
+    "Purgatory": "purgatory",
+    "UvloopEventLoop": "uvloop_loop",
+    "DeadlockError": "virtual",
+    "VirtualClock": "virtual",
+    "Waiting": "virtual",
+    "run_virtual": "virtual",
+    "virtual_time": "virtual",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "UvloopEventLoop":
-        from abeyance.aio.uvloop_loop import UvloopEventLoop
-
-        return UvloopEventLoop
+    if name in _LATER:
+        return getattr(import_module(f"abeyance.aio.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -25,7 +25,6 @@ from abeyance.broker.controller import Controller
 from abeyance.broker.face import Face
 from abeyance.broker.faults import Faults
 from abeyance.broker.network import Network
-from abeyance.broker.request_log import RequestLog
 from abeyance.broker.settings import Settings
 from abeyance.broker.wire.connection import Staging
 from abeyance.engine import is_compiled
@@ -33,6 +32,7 @@ from abeyance.errors import AbeyanceError
 
 if TYPE_CHECKING:
     from abeyance.broker.log.directory import DataDirectory
+    from abeyance.broker.request_log import RequestLog
 
 T = TypeVar("T")
 
@@ -75,7 +75,11 @@ class Cluster(Face):
         self.brokers: dict[int, Broker] = {}
         self.staging = Staging()
         self.gate: Gate | None = None
-        self.observer: RequestLog | None = None if request_log is None else RequestLog(Path(request_log))
+        self.observer: RequestLog | None = None
+        if request_log is not None:
+            from abeyance.broker.request_log import RequestLog
+
+            self.observer = RequestLog(Path(request_log))
         self.awaited = []
         self._faults = Faults(self)
         self._ports = {number: port and port + number - 1 for number in range(1, brokers + 1)}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 from abeyance.errors import AbeyanceError
@@ -18,6 +17,7 @@ TYPES = {
     "boolean": 1, "string": 2, "int": 3, "short": 4, "long": 5, "double": 6, "list": 7, "class": 8, "password": 9,
 }  # fmt: skip
 _INTEGERS = {"short": 15, "int": 31, "long": 63}  # bits
+_TABLE = Path(__file__).with_name("settings.tsv")
 _NONE = "-"
 _RANGE = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\](?: or (-?\d+))?")
 _ONE_OF = re.compile(r"(\(case insensitive\) )?\[([\w, ]+)\]")
@@ -124,7 +124,7 @@ def _choice_refusal(value: Any, choices: list[str], *, fold: bool) -> str | None
 def definitions(scope: Scope) -> dict[str, Definition]:
     """Every setting of a broker or of a topic, by its name. Read once, in about a millisecond."""
     found = {}
-    for line in (files("abeyance.broker") / "settings.tsv").read_text("utf-8").splitlines():
+    for line in _TABLE.read_text("utf-8").splitlines():
         if line.startswith("#"):
             continue
         of, name, kind, default, allowed, change, fallback, text = line.split("\t")
@@ -147,6 +147,8 @@ def definition(scope: Scope, name: str) -> Definition:
     known = definitions(scope)
     if name in known:
         return known[name]
+    from difflib import get_close_matches  # needed for mistakes only
+
     near = get_close_matches(name, known, 1)
     hint = f"; the nearest is {near[0]}" if near else ""
     kafka = f"Unknown {scope} config name: {name}"

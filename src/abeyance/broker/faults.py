@@ -8,7 +8,6 @@ All of this runs in the loop's thread. While no fault is ordered the cluster has
 
 from __future__ import annotations
 
-import difflib
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
@@ -194,8 +193,10 @@ def error_code(name: str) -> ErrorCode:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return ": did you mean X?" for an error message, or nothing where nothing is near."""
+    from difflib import get_close_matches  # needed for mistakes only
+
     by_folded = {one.lower(): one for one in known}
-    close = difflib.get_close_matches(name.lower(), by_folded, n=1)
+    close = get_close_matches(name.lower(), by_folded, n=1)
     return f": did you mean {by_folded[close[0]]!r}?" if close else ""
 
 
