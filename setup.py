@@ -25,6 +25,7 @@ CORE = [
     "abeyance.engine.trace_wheel",
     "abeyance.engine.replay",
     "abeyance.engine.resolve",
+    "abeyance.engine.rows",
     "abeyance.timer.units",
     "abeyance.timer.task",
     "abeyance.timer.base",

@@ -14,6 +14,7 @@ from abeyance.engine.resolve import NEVER, Staircases
 from engine.source_copy import Edit, engine_copy
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
+COARSE = 1 << 14  # as in engine.rows
 
 
 class Event(NamedTuple):
@@ -110,6 +111,33 @@ def test_places_far_apart_and_close_together_are_sorted(width: int) -> None:
     assert run(events, ops) == [outcome(events, op, "inclusive") for op in ops]
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_more_rows_than_fit_the_cache_are_sorted(share: float) -> None:
+    """Several coarse buckets, without and with one key that has a share of all rows."""
+    dice = random.Random(3)
+    count = COARSE + 1
+    places = [7 if dice.random() < share else dice.randrange(LOW, HIGH) for _ in range(count)]
+    rows = [Event(place, 0, dice.randrange(count), dice.randrange(count)) for place in places]
+    steps = memoryview(Staircases(flat(rows)).steps).tolist()
+    expected: list[Event] = []
+    for event in sorted(rows, key=lambda event: (event.place, -event.progress, event.at)):
+        if not expected or expected[-1].place != event.place or event.at < expected[-1].at:
+            expected.append(event)
+    assert [Event(*steps[n : n + 4]) for n in range(0, len(steps), 4)] == expected
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("disorder", [None, 0, 1, 50, 98])
+def test_rows_in_order_and_in_reverse_but_for_one_pair(backwards: bool, disorder: int | None) -> None:
+    rows = [Event(1, 1, n, n) for n in range(100)]
+    if backwards:
+        rows.reverse()
+    if disorder is not None:
+        rows[disorder], rows[disorder + 1] = rows[disorder + 1], rows[disorder]
+    steps = memoryview(Staircases(flat(rows)).steps).tolist()
+    assert steps[2::4] == list(range(99, -1, -1))
+
+
 @given(st.lists(some_events, max_size=4))
 def test_staircases_of_parts_are_merged_by_building_one_of_their_steps(parts: list[list[Event]]) -> None:
     """What the pipeline does on its map side changes nothing on the other."""
@@ -152,20 +180,30 @@ MUTANTS = {
         "resolve", "return self._steps[step + 2] < required", "return self._steps[step + 2] <= required"
     ),
     "the least progress first": Edit(
-        "resolve", "return rows[one + 2] > rows[other + 2]", "return rows[one + 2] < rows[other + 2]"
+        "rows", "return rows[one + 2] > rows[other + 2]", "return rows[one + 2] < rows[other + 2]"
     ),
     "keys of one place are one": Edit(
-        "resolve", "rows[row] != rows[last] or rows[row + 1] != rows[last + 1] or", "rows[row] != rows[last] or"
+        "resolve", "rows[row] != steps[last] or rows[row + 1] != steps[last + 1] or", "rows[row] != steps[last] or"
     ),
     "what never reached its key reaches the next": Edit(
         "resolve", "and self._steps[_WIDTH * low + 1] == identity:", "and self._steps[_WIDTH * low + 1] >= 0:"
     ),
     "the search stops one short": Edit("resolve", "while low < high:  #", "while low + 1 < high:  #"),
-    "a block is not sorted to its end": Edit("resolve", "range(low + 1, high)", "range(low + 1, high - 1)"),
-    "runs in the wrong order are only copied": Edit(
-        "resolve", "if middle < high and not _comes_before(", "if middle < high and _comes_before("
+    "the directory begins a step late": Edit(
+        "resolve", "self._directory[entry] = step\n", "self._directory[entry] = step + 1\n"
     ),
-    "a bucket's last pass is lost": Edit("resolve", "    if there:\n        for", "    if not there:\n        for"),
+    "a block is not sorted to its end": Edit("rows", "range(low + 1, high)", "range(low + 1, high - 1)"),
+    "runs in the wrong order are only copied": Edit(
+        "rows", "if middle < high and not _comes_before(", "if middle < high and _comes_before("
+    ),
+    "a bucket's last pass is lost": Edit("rows", "    if there:\n        for", "    if not there:\n        for"),
+    "what begins in order is in order": Edit(
+        "rows", "    if row == high:\n        return\n    if", "    if row > low + 2:\n        return\n    if"
+    ),
+    "what begins in reverse is reversed": Edit("rows", "        if row == high:\n", "        if row > low + 2:\n"),
+    "a bucket loses its last row": Edit(
+        "rows", "range(begin, end):\n        bucket =", "range(begin, end - 1):\n        bucket ="
+    ),
 }  # fmt: skip
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeVar
 
 T = TypeVar("T")
 
 compiled = False
+nogil = nullcontext()  # held all the time
 
 
 def no_gc(cls: T) -> T:
