@@ -5,6 +5,7 @@ HYPOTHESIS_PROFILE=thorough looks some ten times as long as the default does.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -32,6 +33,12 @@ settings.register_profile(
     stateful_step_count=80,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what all the test modules have imported out of every later collection: some tests make thousands."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
