@@ -111,3 +111,15 @@ def test_autospec_takes_what_is_at_work() -> None:
     for thing in things:
         assert isinstance(create_autospec(thing), type(thing))
     loop.close()
+
+
+def test_autospec_knows_of_a_c_function_that_it_is_there_and_no_more() -> None:
+    # Of dict's methods as of ours: unittest.mock reads the arguments of functions in Python only, on 3.11 to 3.15.
+    timer = create_autospec(abeyance.ManualTimer, instance=True)
+    for mocked, method in ((create_autospec(dict, instance=True), "get"), (timer, "call_later")):
+        getattr(mocked, method)("one", 2, 3, 4, wrong=5)
+    with pytest.raises(AttributeError):
+        timer.call_sooner(1, print)
+    purgatory = create_autospec(abeyance.Purgatory, instance=True)
+    with pytest.raises(TypeError, match="too many positional"):
+        purgatory.cancel_for_key("key", "another")  # which is Python's

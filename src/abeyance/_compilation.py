@@ -22,6 +22,7 @@ DIRECTIVES = {
     "language_level": 3,
     "embedsignature": True,  # so that help() and inspect.signature() still tell the parameters
     "embedsignature.format": "clinic",
+    "auto_pickle": False,  # or every class would get methods that set its C fields to whatever they are given
     "annotation_typing": False,  # the C types stand in the .pxd beside each module
     "boundscheck": False,
     "wraparound": False,

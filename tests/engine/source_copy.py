@@ -10,6 +10,7 @@ import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -57,8 +58,9 @@ def modules_copy(package: str, original: str, names: Sequence[str], edits: Seque
                     text = text.replace(edit.old, edit.new)
             for imported in ("abeyance.engine", original):
                 text = text.replace(f"from {imported}.", f"from {package}.")
-            module = ModuleType(f"{package}.{name}")
-            module.__file__ = str(path)
+            spec = spec_from_file_location(f"{package}.{name}", path)
+            assert spec is not None
+            module = module_from_spec(spec)
             sys.modules[module.__name__] = module
             exec(compile(text, str(path), "exec"), module.__dict__)
             setattr(copies, name, module)

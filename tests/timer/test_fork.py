@@ -236,6 +236,7 @@ def work(number):
         Wait(5).force_complete()
         detector.seen(wait)
         wait.force_complete()
+        detector.forget(wait)
 workers = [threading.Thread(target=work, args=[number]) for number in range(2)]
 for worker in workers:
     worker.start()

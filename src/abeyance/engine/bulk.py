@@ -10,7 +10,7 @@ Memory: 36 bytes a slot; the arrays double as they fill.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from abeyance.engine.buffers import flags, integers, same_length, writable_integers, zeros
 from abeyance.engine.slab import grown, pause_collection, resume_collection
@@ -40,6 +40,12 @@ class BulkWheel:
         self._wheel = TimingWheel(tick, wheel_size, start)
         self._payload = zeros("q", 256)  # by slot
 
+    def _must_be_made(self) -> None:
+        """Raise TypeError where `__init__` was never called: what C would read then is not there."""
+        wheel: Any = self._wheel
+        if wheel is None:
+            raise TypeError("BulkWheel: its __init__ must be called before it is used")
+
     # -- start, stop, refresh ------------------------------------------------------------------------------
 
     def add_many(self, deadlines: ReadableBuffer, payloads: ReadableBuffer | None = None) -> array[int]:
@@ -49,6 +55,7 @@ class BulkWheel:
         (T5). Raises OverflowError for a deadline beyond +-2**62 units, naming its position; no task is started
         then, nor when memory runs out.
         """
+        self._must_be_made()
         when = integers(deadlines, "deadlines")
         what = when if payloads is None else integers(payloads, "payloads")
         same_length("payloads", what, "deadlines", len(when))
@@ -69,6 +76,7 @@ class BulkWheel:
         `removed`, a buffer of as many one-byte elements, is told which: 1 where this call prevented the task from
         coming due, 0 where it had ended or the same handle stood earlier in `handles` (T3).
         """
+        self._must_be_made()
         which = integers(handles, "handles")
         out = zeros("B", len(which)) if removed is None else flags(removed, "removed", len(which))
         return self._remove_all(which, out)
@@ -80,6 +88,7 @@ class BulkWheel:
 
         `refreshed` is told which, as in `remove_many`. Raises OverflowError as `add_many`, nothing changed.
         """
+        self._must_be_made()
         which = integers(handles, "handles")
         when = integers(deadlines, "deadlines")
         same_length("deadlines", when, "handles", len(which))
@@ -97,6 +106,7 @@ class BulkWheel:
         Laws and `budget` as for `TimingWheel.advance`: when it runs out, `next_expiration()` is at or before `now`
         and the next call goes on. O(tasks handed out and cascaded).
         """
+        self._must_be_made()
         left = _FOREVER if budget is None else budget
         due = array("q")
         chunk = zeros("q", min(_CHUNK, max(len(self), 1)))
@@ -112,48 +122,58 @@ class BulkWheel:
 
         A full buffer ends the call as a spent budget does: the rest stays due.
         """
+        self._must_be_made()
         out = writable_integers(payloads, "payloads")
         return self._advance_into(now, out, _FOREVER if budget is None else budget)[0]
 
     def next_expiration(self) -> int | None:
         """When `advance` next has work, at or before the earliest deadline; None when nothing is pending."""
+        self._must_be_made()
         return self._wheel.next_expiration()
 
     # -- introspection -------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         """How many tasks are pending, exactly. O(1)."""
+        self._must_be_made()
         return len(self._wheel)
 
     def is_pending(self, handle: int) -> bool:
         """Whether the task has neither come due nor been removed. O(1)."""
+        self._must_be_made()
         return self._wheel._is_pending(handle)
 
     def deadline(self, handle: int) -> int | None:
         """The deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
+        self._must_be_made()
         return self._wheel.deadline(handle)
 
     def payload(self, handle: int) -> int | None:
         """The payload of a pending task; None when it has ended. O(1)."""
+        self._must_be_made()
         return self._payload[handle & _SLOT_MASK] if self._wheel.is_pending(handle) else None
 
     @property
     def tick(self) -> int:
         """The length of a tick, in units."""
+        self._must_be_made()
         return self._wheel.tick
 
     @property
     def wheel_size(self) -> int:
         """How many buckets each wheel has."""
+        self._must_be_made()
         return self._wheel.wheel_size
 
     @property
     def clock(self) -> int:
         """The time the wheel has reached, in units, rounded down to a tick."""
+        self._must_be_made()
         return self._wheel.clock
 
     def stats(self) -> WheelStats:
         """Counts since the wheel was made. O(1)."""
+        self._must_be_made()
         return self._wheel.stats()
 
     # -- whole columns, in C when compiled -----------------------------------------------------------------
@@ -231,6 +251,7 @@ class BulkWheel:
 
     def _check(self) -> None:
         """Assert every invariant that must hold between two calls. O(buckets + pending); for tests."""
+        self._must_be_made()
         self._wheel._check()
         for slot in self._wheel._slab.live_slots():
             assert slot < len(self._payload), "every task has a place for its payload"

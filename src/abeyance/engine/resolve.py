@@ -86,6 +86,8 @@ class Staircases:
     @property
     def steps(self) -> memoryview:
         """The steps, rows as events are: by place, by identity, from the greatest progress down. Nothing is copied."""
+        if not self._count:  # so it is of one whose `__init__` was never called, too: C has no buffer to show
+            return memoryview(zeros("q", 0))
         return memoryview(self._steps)
 
     def first_reached(

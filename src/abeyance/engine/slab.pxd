@@ -50,8 +50,8 @@ cdef class Slab:
     cdef void move_all(self, Py_ssize_t source, Py_ssize_t target) noexcept
 
     @cython.locals(slot=cython.int)
-    cpdef list members(self, int sentinel)
-    cpdef list live_slots(self)
+    cdef list members(self, int sentinel)
+    cdef list live_slots(self)
     cdef bint _is_live(self, Py_ssize_t slot) noexcept
     @cython.locals(slot=cython.int)
-    cpdef _check(self)
+    cdef object _check(self)

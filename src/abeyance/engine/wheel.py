@@ -44,7 +44,7 @@ from __future__ import annotations
 import operator
 from array import array
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from abeyance.engine.delay_queue import DelayQueue
 from abeyance.engine.slab import SLOT_MASK, Slab, pause_collection, resume_collection
@@ -134,6 +134,12 @@ class TimingWheel:
         self._due = self._slab.reserve(1)
         self._cascading = self._slab.reserve(1)
 
+    def _must_be_made(self) -> None:
+        """Raise TypeError where `__init__` was never called: what C would read then is not there."""
+        slab: Any = self._slab
+        if slab is None:
+            raise TypeError("TimingWheel: its __init__ must be called before it is used")
+
     def _successor(self, start: int) -> TimingWheel:
         """An empty wheel of the same kind, which this one's handles mean nothing to. It may be amid any change."""
         wheel = TimingWheel(self._tick, self._wheel_size, start)
@@ -150,6 +156,7 @@ class TimingWheel:
         A deadline already past is due at the next `advance` or `poll`, never here (T5); only such a one costs
         O(log of those overdue). Raises OverflowError beyond +-2**62 units, TypeError for what is no integer.
         """
+        self._must_be_made()
         return self._add(whole_number(deadline, "deadline"), item)
 
     def _add(self, deadline: int, item: object) -> int:
@@ -166,6 +173,7 @@ class TimingWheel:
         The task is unreachable from here at once (T4). An item that is itself None cannot be told from an ended
         task; use `is_pending`.
         """
+        self._must_be_made()
         return self._remove(whole_number(handle, "handle"))
 
     def _remove(self, handle: int) -> object | None:
@@ -184,6 +192,7 @@ class TimingWheel:
 
         To a later deadline it is one store: the task is filed anew when its present bucket comes up.
         """
+        self._must_be_made()
         return self._refresh(whole_number(handle, "handle"), whole_number(deadline, "deadline"))
 
     def _refresh(self, handle: int, deadline: int) -> bool:
@@ -204,6 +213,7 @@ class TimingWheel:
 
     def is_pending(self, handle: int) -> bool:
         """Whether the task has neither been handed out nor removed. O(1)."""
+        self._must_be_made()
         return self._is_pending(whole_number(handle, "handle"))
 
     def _is_pending(self, handle: int) -> bool:
@@ -215,6 +225,7 @@ class TimingWheel:
         It is the earliest bucket's expiration: a task in a higher wheel is met there first to cascade. At or
         before the clock when something is due already. O(1), and O(log buckets) once for a bucket that emptied.
         """
+        self._must_be_made()
         upcoming = self._upcoming()
         return None if upcoming < 0 else upcoming
 
@@ -230,6 +241,7 @@ class TimingWheel:
         rest stays due, `next_expiration()` is at or before `now`, and the next call goes on; the order is kept.
         A `now` before the clock is taken as the clock (T7). O(tasks handed out and cascaded).
         """
+        self._must_be_made()
         left = _FOREVER if budget is None else whole_number(budget, "budget")
         target = self._to_clock(whole_number(now, "time"))
         due: list[object] = []
@@ -251,6 +263,7 @@ class TimingWheel:
         is never handed out. At most `budget` tasks cascade in one call; None with `next_expiration()` at or
         before `now` means that there is more to do.
         """
+        self._must_be_made()
         return self._poll(whole_number(now, "time"), whole_number(budget, "budget"))
 
     def _poll(self, now: int, budget: int) -> object | None:
@@ -451,6 +464,7 @@ class TimingWheel:
 
         O(n log n). They count as cancelled.
         """
+        self._must_be_made()
         self._settle(self._clock, _FOREVER)
         overdue = [entry[2] for entry in sorted(self._overdue) if self._is_overdue(entry)]
         due = [self._slab.handle(slot) for slot in self._slab.members(self._due)]
@@ -488,11 +502,13 @@ class TimingWheel:
 
     def deadline(self, handle: int) -> int | None:
         """The deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
+        self._must_be_made()
         slot = self._slab.find(whole_number(handle, "handle"))
         return None if slot < 0 else self._slab.deadline[slot] * self._tick
 
     def items(self) -> list[object]:
         """The items of all pending tasks, in no particular order. O(slots ever used)."""
+        self._must_be_made()
         return [self._slab.items[slot] for slot in self._slab.live_slots()]
 
     def spans(self) -> list[int]:
@@ -518,6 +534,7 @@ class TimingWheel:
 
     def stats(self) -> WheelStats:
         """Counts since the wheel was made. O(1)."""
+        self._must_be_made()
         return WheelStats(
             pending=self._pending,
             started=self._started,
@@ -530,6 +547,7 @@ class TimingWheel:
 
     def _check(self) -> None:
         """Assert every invariant that must hold between two calls. O(buckets + pending); for tests."""
+        self._must_be_made()
         slab = self._slab
         slab._check()
         live = set(slab.live_slots())

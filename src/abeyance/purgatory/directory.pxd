@@ -57,9 +57,9 @@ cdef class Directory:
     @cython.locals(slot=cython.int)
     cdef int _take(self, long long hashed) except -1
     cdef void _release(self, int slot) noexcept
-    cpdef object _grow(self)
+    cdef object _grow(self)
     @cython.locals(bucket=cython.int, sentinel=cython.int, sentinels=list)
-    cpdef object _widen(self)
+    cdef object _widen(self)
 
     @cython.locals(bucket=cython.int, sentinel=cython.int)
     cdef list _sentinels(self)
