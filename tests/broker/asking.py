@@ -29,6 +29,26 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
         },
         "Metadata": {"topics": [{**topic, "topic_id": None}]},
         "FindCoordinator": {"key": "group", "coordinator_keys": ["group"]},
+        "OffsetCommit": {
+            "group_id": "committing", "member_id": "", "topics": [
+                {**topic, "partitions": [{"partition_index": 0, "committed_offset": 1, "committed_metadata": None}]},
+            ],
+        },
+        "OffsetFetch": {
+            "group_id": "committing", "topics": [{**topic, "partition_indexes": [0]}],
+            "groups": [{"group_id": "committing", "topics": [{**topic, "partition_indexes": [0]}]}],
+        },
+        "JoinGroup": {
+            "group_id": f"joining-{version}", "session_timeout": 10 * SECOND, "rebalance_timeout": SECOND,
+            "member_id": "", "group_instance_id": "one", "protocol_type": "consumer",
+            "protocols": [{"name": "range", "metadata": b"topics"}],
+        },
+        "Heartbeat": {"group_id": "absent", "member_id": "nobody"},
+        "LeaveGroup": {"group_id": "absent", "member_id": "nobody", "members": [{"member_id": "nobody"}]},
+        "SyncGroup": {"group_id": "absent", "member_id": "nobody", "assignments": []},
+        "DescribeGroups": {"groups": ["absent"]},
+        "DeleteGroups": {"groups_names": ["absent"]},
+        "OffsetDelete": {"group_id": "absent", "topics": []},
         "CreateTopics": {
             "topics": [{"name": f"made-{version}", "num_partitions": 1, "replication_factor": 1}], "timeout": SECOND,
         },

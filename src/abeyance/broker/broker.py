@@ -17,9 +17,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from abeyance import IdleDetector, Purgatory
+from abeyance.broker.coordinator.coordinator import Coordinator
+from abeyance.broker.coordinator.topics import OFFSETS
 from abeyance.broker.delayed.delete_records import DelayedDeleteRecords
 from abeyance.broker.delayed.elect_leader import DelayedElectLeader
+from abeyance.broker.delayed.heartbeat import DelayedHeartbeat
+from abeyance.broker.delayed.join import DelayedJoin
 from abeyance.broker.delayed.produce import DelayedProduce
+from abeyance.broker.delayed.sync import DelayedSync
+from abeyance.broker.groups.shard import GroupShard
 from abeyance.broker.housekeeping import Housekeeping
 from abeyance.broker.log import Log, LogError
 from abeyance.broker.replica.fetcher import Fetchers
@@ -36,7 +42,6 @@ from abeyance.reporting import logger
 
 if TYPE_CHECKING:
     from abeyance.broker.cluster import Cluster
-    from abeyance.broker.coordinator.coordinator import Coordinator
     from abeyance.broker.partition_state import PartitionState, Topic
     from abeyance.purgatory.ports import Stoppable
 
@@ -88,7 +93,11 @@ class Broker:
         self.fetch_purgatory: Purgatory[Any] = self._purgatory("Fetch")  # consumers' and followers'
         self.delete_records_purgatory: Purgatory[DelayedDeleteRecords] = self._purgatory("DeleteRecords")
         self.elect_leader_purgatory: Purgatory[DelayedElectLeader] = self._purgatory("ElectLeader")
-        self.coordinators: dict[str, Coordinator[Any]] = {}  # by the topic in which each keeps its state
+        self.rebalance_purgatory: Purgatory[DelayedJoin | DelayedSync] = self._purgatory("Rebalance")
+        self.heartbeat_purgatory: Purgatory[DelayedHeartbeat] = self._purgatory("Heartbeat")
+        self.group_coordinator = Coordinator(self, OFFSETS, GroupShard)
+        # By the topic in which each keeps its state
+        self.coordinators: dict[str, Coordinator[Any]] = {OFFSETS.name: self.group_coordinator}
         self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._socket: socket.socket | None = None
@@ -107,6 +116,8 @@ class Broker:
             self.fetch_purgatory,
             self.delete_records_purgatory,
             self.elect_leader_purgatory,
+            self.rebalance_purgatory,
+            self.heartbeat_purgatory,
         )
 
     def __repr__(self) -> str:
@@ -185,7 +196,7 @@ class Broker:
 
     def tell_deleted(self, topic: Topic) -> None:
         """A topic is gone."""
-        self.cluster.network.send(self, self._forget_topic, topic.id)
+        self.cluster.network.send(self, self._forget_topic, topic)
 
     def tell_settings(self, topic: Topic) -> None:
         """A topic's settings have changed."""
@@ -235,10 +246,12 @@ class Broker:
             if partition.topic_id not in present:
                 self._forget(partition)
 
-    def _forget_topic(self, topic_id: uuid.UUID) -> None:
+    def _forget_topic(self, topic: Topic) -> None:
         for partition in list(self.partitions.values()):
-            if partition.topic_id == topic_id:
+            if partition.topic_id == topic.id:
                 self._forget(partition)
+        for shard in self.group_coordinator.loaded():
+            shard.forget_topic(topic.name)
 
     def _forget(self, partition: Partition) -> None:
         del self.partitions[partition.topic, partition.index]

@@ -1,4 +1,4 @@
-"""What a broker does to its logs by itself: retention, compaction, forgetting of silent producers, deleting of files.
+"""What a broker does to its logs by itself: retention, compaction, forgetting of silent producers and old offsets.
 
 All of it rides the one timer, at Kafka's intervals: nothing is looked at in between (K7). While the broker is paused it
 does none of it.
@@ -33,6 +33,7 @@ class Housekeeping:
         if settings["log.cleaner.enable"]:
             self._repeat("compaction", self._compact, max(settings["log.cleaner.backoff.ms"] / 1000, _SHORTEST))
         self._repeat("producers", self._expire, settings["producer.id.expiration.check.interval.ms"] / 1000)
+        self._repeat("offsets", self._forget_offsets, settings["offsets.retention.check.interval.ms"] / 1000)
 
     def close(self) -> None:
         """Do nothing any more."""
@@ -58,6 +59,13 @@ class Housekeeping:
 
     def _compact(self, partition: Partition, now_ms: int) -> None:
         partition.log.compact(now_ms, partition.last_stable_offset)
+
+    def _forget_offsets(self, partition: Partition, now_ms: int) -> None:
+        coordinator = self._broker.group_coordinator
+        if partition.topic == coordinator.topic.name:
+            shard = coordinator.shards.get(partition.index)
+            if shard is not None and not shard.loading:
+                shard.forget_old(now_ms)
 
     def _expire(self, partition: Partition, now_ms: int) -> None:
         partition.log.expire_producers(now_ms)

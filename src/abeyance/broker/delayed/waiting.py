@@ -13,9 +13,9 @@ class Waiting(NamedTuple):
 
     broker: int
     kind: str
-    """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader"."""
-    keys: tuple[tuple[str, int], ...]
-    """The topics and partitions that it waits on."""
+    """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat"."""
+    keys: tuple[tuple[str, int | str], ...]
+    """What it waits for: topics and partitions; in a rebalance or a session, groups and members."""
     client: str
     """The client's id; followers are called "broker-2-fetcher-0", as Kafka's own."""
     since: float
@@ -37,8 +37,8 @@ class BrokerOperation(DelayedOperation):
         self.client_id = client_id
         self.since = since
 
-    def keys(self) -> Iterable[tuple[str, int]]:
-        """The topics and partitions that it waits on."""
+    def keys(self) -> Iterable[tuple[str, int | str]]:
+        """The topics and partitions, or groups and members, that it waits for."""
         raise NotImplementedError
 
     def told(self, broker: int) -> Waiting:

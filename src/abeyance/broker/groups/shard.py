@@ -1,0 +1,225 @@
+"""The groups of one partition of `__consumer_offsets`, for as long as this broker leads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from abeyance.broker.coordinator.shard import Entry, Shard
+from abeyance.broker.errors import ApiError
+from abeyance.broker.groups import records
+from abeyance.broker.groups.classic import ClassicGroup, State
+from abeyance.broker.groups.offsets import Offsets
+from abeyance.broker.groups.rebalancing import Rebalancing
+from abeyance.broker.groups.records import Offset, OffsetKey
+from abeyance.broker.groups.subscription import CONSUMER
+from abeyance.broker.groups.waits import Waits
+from abeyance.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyance.broker.broker import Broker
+    from abeyance.broker.log import Batch
+    from abeyance.broker.log.records import Record
+    from abeyance.broker.replica.partition import Partition
+
+_MINUTE = 60_000  # ms
+
+
+class GroupShard(Shard):
+    """Use from the loop's thread only."""
+
+    def __init__(self, broker: Broker, partition: Partition) -> None:
+        """Know nothing yet."""
+        super().__init__(broker, partition)
+        settings = broker.cluster.settings
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets = Offsets()
+        self.protocol = Rebalancing(
+            Waits(broker.rebalance_purgatory, broker.heartbeat_purgatory, broker.now, self._expired),
+            self._store,
+            broker.now_ms,
+            initial_delay=settings["group.initial.rebalance.delay.ms"] / 1000,
+            max_size=settings["group.max.size"],
+        )
+        self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
+        self._retention: int = settings["offsets.retention.minutes"] * _MINUTE
+        self._longest_metadata: int = settings["offset.metadata.max.bytes"]
+
+    # -- as a shard
+
+    def replay(self, record: Record, batch: Batch) -> None:
+        """Learn what a record says."""
+        assert record.key is not None
+        kind = records.kind_of(record.key)
+        if kind <= records.OFFSET:
+            self._replay_offset(records.read_offset_key(record.key), record, batch)
+        elif kind == records.GROUP:
+            group_id = records.read_group_key(record.key)
+            if record.value is None:
+                self.groups.pop(group_id, None)
+            else:
+                self.groups[group_id] = records.read_group_value(group_id, record.value)
+
+    def _replay_offset(self, key: OffsetKey, record: Record, batch: Batch) -> None:
+        if record.value is None:
+            self.offsets.forget(key)
+            return
+        offset = records.read_offset_value(record.value)
+        if key.group not in self.groups:
+            self.groups[key.group] = ClassicGroup(key.group, None)
+        if batch.is_transactional:
+            self.offsets.put_pending(batch.producer_id, key, offset, record.offset)
+        else:
+            self.offsets.put(key, offset, record.offset, self.replicated)
+
+    def ended(self, producer_id: int, epoch: int, *, commits: bool) -> None:
+        """A transaction that committed offsets is over."""
+        self.offsets.ended(producer_id, self.replicated, commits=commits)
+
+    def begin(self) -> None:
+        """Sessions of the members that there are begin now."""
+        for group in self.groups.values():
+            self.protocol.resume(group)
+
+    def end(self) -> None:
+        """Another broker coordinates these groups."""
+        for group in self.groups.values():
+            self.protocol.end(group)
+        self.groups.clear()
+
+    @property
+    def replicated(self) -> int:
+        """The offset in the log below which every in-sync replica has all."""
+        return self.partition.high_watermark
+
+    # -- groups
+
+    def group(self, group_id: str) -> ClassicGroup:
+        """By its id. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} not found.")
+        return group
+
+    def group_or_new(self, group_id: str) -> ClassicGroup:
+        """By its id; made if there is none."""
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
+        return group
+
+    def expire(self, group_id: str, member_id: str) -> bool:
+        """Put a member out, as if its session were over; whether there is one."""
+        group = self.groups.get(group_id)
+        if group is None or member_id not in group.members:
+            return False
+        self.protocol.remove(group, member_id)
+        return True
+
+    def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
+        """Delete groups with their offsets, and tell of each."""
+        results: dict[str, ErrorCode] = {}
+        entries: list[Entry] = []
+        for group_id in group_ids:
+            group = self.groups.get(group_id)
+            if group is None or group.state is State.DEAD:
+                results[group_id] = ErrorCode.group_id_not_found
+            elif group.state is not State.EMPTY:
+                results[group_id] = ErrorCode.non_empty_group
+            else:
+                results[group_id] = ErrorCode.none
+                entries += self._tombstones(group_id)
+        if not entries:
+            then(results)
+            return
+
+        def written(error: ErrorCode) -> None:
+            then({group: error if result is ErrorCode.none else result for group, result in results.items()})
+
+        self.write(entries, written, timeout=self._timeout)
+
+    def _tombstones(self, group_id: str) -> list[Entry]:
+        entries: list[Entry] = [(records.offset_key(key), None) for key in self.offsets.keys(group_id)]
+        return [*entries, (records.group_key(group_id), None)]
+
+    def _store(
+        self, group: ClassicGroup, assignments: dict[str, bytes] | None, then: Callable[[ErrorCode], object]
+    ) -> None:
+        if assignments is None:
+            assignments = {member.id: member.assignment for member in group.members.values()}
+        entry = (records.group_key(group.id), records.group_value(group, assignments))
+        self.write([entry], then, timeout=self._timeout, replayed=False)
+
+    def _expired(self, group_id: str, member_id: str) -> None:
+        group = self.groups.get(group_id)
+        if group is not None:
+            self.protocol.expired(group, member_id)
+
+    # -- offsets
+
+    def metadata_fits(self, metadata: str | None) -> bool:
+        """Whether what a commit says about itself is short enough."""
+        return metadata is None or len(metadata) <= self._longest_metadata
+
+    def commit(
+        self,
+        offsets: dict[OffsetKey, Offset],
+        then: Callable[[ErrorCode], object],
+        *,
+        client_id: str = "",
+        producer: tuple[int, int] | None = None,
+    ) -> None:
+        """Write offsets down, in a producer's transaction if there is one; `then` is told once they are replicated."""
+        entries: list[Entry] = [
+            (records.offset_key(key), records.offset_value(offset)) for key, offset in offsets.items()
+        ]
+        self.write(entries, then, timeout=self._timeout, client_id=client_id, producer=producer)
+
+    def forget_offsets(self, keys: Iterable[OffsetKey], then: Callable[[ErrorCode], object]) -> None:
+        """Delete offsets; those that are not there are deleted already."""
+        entries: list[Entry] = [
+            (records.offset_key(key), None) for key in keys if self.offsets.committed(key, self.replicated) is not None
+        ]
+        if entries:
+            self.write(entries, then, timeout=self._timeout)
+        else:
+            then(ErrorCode.none)
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic is gone: so are the offsets in it."""
+        gone = [key for group in self.groups for key in self.offsets.keys(group) if key.topic == topic]
+        if gone:
+            self.forget_offsets(gone, _nothing)
+
+    def forget_old(self, now_ms: int) -> None:
+        """Delete offsets whose retention is over, and groups that are empty and have none any more."""
+        entries: list[Entry] = []
+        for group in self.groups.values():
+            keys = self.offsets.keys(group.id)
+            old = [key for key in keys if self._is_old(group, key, now_ms)]
+            entries += [(records.offset_key(key), None) for key in old]
+            idle = group.state is State.EMPTY and not group.pending and not self.offsets.has_pending(group.id)
+            if idle and len(old) == len(keys):
+                entries.append((records.group_key(group.id), None))
+        if entries:
+            self.write(entries, _nothing, timeout=self._timeout)
+
+    def _is_old(self, group: ClassicGroup, key: OffsetKey, now_ms: int) -> bool:
+        """Kafka: `ClassicGroup.offsetExpirationCondition`."""
+        offset = self.offsets.committed(key, self.replicated)
+        if offset is None or self.offsets.is_unstable(key):
+            return False
+        since = offset.commit_ms
+        if group.simple:
+            pass
+        elif group.state is State.EMPTY:
+            since = offset.commit_ms if group.since_ms is None else group.since_ms
+        elif group.protocol_type != CONSUMER or group.state is not State.STABLE or group.is_subscribed(key.topic):
+            return False
+        if offset.expire_ms is not None:
+            return now_ms >= offset.expire_ms
+        return now_ms - since >= self._retention
+
+
+def _nothing(_: ErrorCode) -> None:
+    """It will be tried again."""

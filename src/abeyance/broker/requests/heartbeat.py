@@ -1,0 +1,32 @@
+"""Heartbeat: a member is alive; it is told when it has to join again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyance.broker.errors import ApiError
+from abeyance.broker.requests.call import Call
+from abeyance.broker.requests.groups import shard_of
+from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"HeartbeatRequest": {"group_instance_id": None}}
+
+
+def handle(call: Call) -> None:
+    """Answer."""
+    request = call.request
+    error = ErrorCode.none
+    try:
+        shard = shard_of(call, request.group_id)
+        group = shard.groups.get(request.group_id)
+        if group is None:
+            raise ApiError(ErrorCode.unknown_member_id)
+        shard.protocol.heartbeat(group, request.member_id, request.group_instance_id, request.generation_id)
+    except ApiError as problem:
+        error = problem.code
+    call.answer(refused(request, error))
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return Message(throttle_time=NO_TIME, error_code=error)

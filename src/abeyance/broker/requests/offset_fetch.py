@@ -1,0 +1,112 @@
+"""OffsetFetch: how far groups are, as every in-sync replica knows it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from abeyance.broker.errors import ApiError
+from abeyance.broker.groups.records import Offset, OffsetKey
+from abeyance.broker.groups.shard import GroupShard
+from abeyance.broker.requests.call import Call
+from abeyance.broker.requests.groups import shard_of
+from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {
+    "OffsetFetchRequest": {"groups": None, "require_stable": False},
+    "OffsetFetchRequestGroup": {"member_id": None, "member_epoch": -1},
+    "OffsetFetchRequestTopic": {"topic_id": None},
+    "OffsetFetchRequestTopics": {"name": None, "topic_id": None},
+}
+_NONE = Offset(-1, -1, "", 0)
+_IDS_SINCE = 10  # the version
+_GROUP_ERROR_SINCE = 2
+
+
+def handle(call: Call) -> None:
+    """Answer for each group; before version 8 there is one."""
+    request = call.request
+    if request.groups is None:
+        found = _group(call, request)
+        found.throttle_time = NO_TIME
+        call.answer(found)
+    else:
+        call.answer(Message(throttle_time=NO_TIME, groups=[_group(call, asked) for asked in request.groups]))
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    if request.groups is not None:
+        return Message(throttle_time=NO_TIME, groups=[_failed(asked, error, request) for asked in request.groups])
+    found = _failed(request, error, request)
+    found.throttle_time = NO_TIME
+    return found
+
+
+def _group(call: Call, asked: Any) -> Message:
+    try:
+        shard = shard_of(call, asked.group_id, nameless=True)
+    except ApiError as error:
+        return _failed(asked, error.code, call.request)
+    topics = _all_topics(call, shard, asked) if asked.topics is None else _topics(call, shard, asked)
+    return Message(group_id=asked.group_id, error_code=ErrorCode.none, topics=list(topics))
+
+
+def _failed(asked: Any, error: ErrorCode, request: Any) -> Message:
+    """The group's error; where a version has no room for one, that of each partition."""
+    topics = []
+    if request.__version__ < _GROUP_ERROR_SINCE:
+        topics = [
+            _topic(topic.name, None, [_partition(index, _NONE, error) for index in topic.partition_indexes])
+            for topic in asked.topics
+        ]
+    return Message(group_id=asked.group_id, error_code=error, topics=topics)
+
+
+def _topics(call: Call, shard: GroupShard, asked: Any) -> Iterable[Message]:
+    by_id = call.broker.cluster.controller.by_id
+    for topic in asked.topics:
+        name = topic.name
+        if call.version >= _IDS_SINCE:
+            known = by_id.get(topic.topic_id)
+            if known is None:
+                unknown = ErrorCode.unknown_topic_id
+                partitions = [_partition(index, _NONE, unknown) for index in topic.partition_indexes]
+                yield _topic(None, topic.topic_id, partitions)
+                continue
+            name = known.name
+        partitions = [
+            _committed(call, shard, OffsetKey(asked.group_id, name, index)) for index in topic.partition_indexes
+        ]
+        yield _topic(name, topic.topic_id, partitions)
+
+
+def _all_topics(call: Call, shard: GroupShard, asked: Any) -> Iterable[Message]:
+    """All in which the group has committed anything; by id, those that are there still."""
+    by_topic: dict[str, list[Message]] = {}
+    for (name, index), _ in shard.offsets.of_group(asked.group_id, shard.replicated):
+        by_topic.setdefault(name, []).append(_committed(call, shard, OffsetKey(asked.group_id, name, index)))
+    present = call.broker.cluster.controller.topics
+    for name, partitions in by_topic.items():
+        known = present.get(name)
+        if known is not None or call.version < _IDS_SINCE:
+            yield _topic(name, None if known is None else known.id, partitions)
+
+
+def _committed(call: Call, shard: GroupShard, key: OffsetKey) -> Message:
+    if call.request.require_stable and shard.offsets.is_unstable(key):
+        return _partition(key.partition, _NONE, ErrorCode.unstable_offset_commit)
+    offset = shard.offsets.committed(key, shard.replicated)
+    return _partition(key.partition, offset or _NONE, ErrorCode.none)
+
+
+def _topic(name: str | None, topic_id: uuid.UUID | None, partitions: list[Message]) -> Message:
+    return Message(name=name, topic_id=topic_id, partitions=partitions)
+
+
+def _partition(index: int, offset: Offset, error: ErrorCode) -> Message:
+    return Message(
+        partition_index=index, committed_offset=offset.offset, committed_leader_epoch=offset.leader_epoch,
+        metadata=offset.metadata, error_code=error,
+    )  # fmt: skip
