@@ -62,5 +62,5 @@ def test_resolve_tells_a_program_how_many(
     call = ["resolve", str(tmp_path / "o.csv"), str(tmp_path / "e.csv"), "--out", str(tmp_path / "out"), "--json"]
     assert main(call) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["out"], found["report"]) == (str(tmp_path / "out"), None)
+    assert found["report"] == str(tmp_path / "out" / "report.html")
     assert found["result"]["completed"] == 1

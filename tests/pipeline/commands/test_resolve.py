@@ -14,6 +14,7 @@ from abeyance.errors import AbeyanceError
 from abeyance.pipeline.results.directory import MARKER
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, SchemaError, check_table
 from abeyance.pipeline.sources.tables import events_from, operations_from
+from pages.page_checks import check_page
 from pipeline.orders import MAPPING, write_orders
 
 
@@ -28,14 +29,18 @@ def test_two_csv_files(
     out = tmp_path / "out"
     assert main(["resolve", *files, "--out", str(out), *MAPPING]) == 0
     shown = capsys.readouterr().out
-    for line in ("completed 1", "expired 2", "invalid operations: duplicate op_id 1", "invalid operations: no start 1"):
-        assert line in " ".join(shown.split())
-    assert shown.splitlines()[-1] == f"Result: {out}"
+    assert shown.startswith("3 operations: 1 completed, 2 expired (66.7 %)\n")
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert "operations 3 2 66.67 900,000 900,000 900,000 900,000" in lines, "percentiles, to within 0.5 %"
+    assert lines[lines.index("keys that expire most") + 1 :][:2] == ["1 2", "1 3"]
+    assert {"1 invalid operations: duplicate op_id", "1 invalid operations: no start"} < set(lines)
+    assert shown.splitlines()[-1] == f"Report: {out}/report.html"
     outcomes = {row["op_id"]: row for row in pq.read_table(out / "outcomes").to_pylist()}
     assert {op: row["outcome"] for op, row in outcomes.items()} == {"1": "completed", "2": "expired", "3": "expired"}
     assert outcomes["1"]["waited_ms"] == outcomes["2"]["waited_ms"] == 900_000.0
     assert pq.read_table(out / "invalid_events")["reason"].to_pylist() == ["no at"]
     assert json.loads((out / MARKER).read_text())["completed"] == 1
+    check_page(out / "report.html", ["plot-waits"])
 
 
 def test_an_exclusive_deadline_and_a_result_that_is_replaced(

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from abeyance.cli import main
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.commands.stream_run.description import DESCRIPTION, claim
+from pages.page_checks import check_page
 from pipeline.jvm import kill_jvm
 from pipeline.orders import MAPPING, write_orders
 
@@ -75,9 +76,12 @@ def test_two_files_drained_end_as_resolve_says(
     out = tmp_path / "the out [1]"
     assert main(["stream", *files, "--out", str(out), *MAPPING, "--drain"]) == 0
     told = capsys.readouterr()
-    for line in ("completed 1", "expired 2", "duplicates 1", "invalid 2", "pending 0"):
-        assert line in " ".join(told.out.split())
-    assert told.out.splitlines()[-1] == f"Result: {out}"
+    assert told.out.startswith("3 operations: 1 completed, 2 expired (66.7 %)\n")
+    lines = [" ".join(line.split()) for line in told.out.splitlines()]
+    assert lines[lines.index("keys that expire most") + 1 :][:2] == ["1 2", "1 3"]
+    assert {"1 duplicates", "2 invalid", "0 pending"} < set(lines)
+    assert told.out.splitlines()[-1] == f"Report: {out}/summary/report.html"
+    check_page(out / "summary" / "report.html", ["plot-waits"])
     assert "batch 0: " in told.err
     assert outcomes(out) == {"1": "completed", "2": "expired", "3": "expired"}
     assert aside(out) == [("events", "no at"), ("operations", "duplicate op_id"), ("operations", "no start")]

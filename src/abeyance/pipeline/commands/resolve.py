@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyance.ending import add_ending, end
 from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_result, add_tables, check_path
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
-from abeyance.pipeline.results.directory import check_target, new_result, read_marker, write_marker
+from abeyance.pipeline.results.directory import check_target, new_result, read_marker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,8 +33,9 @@ with a header. Their columns:
 over the table's own columns. Defaults: instance '', condition 'all',
 required 1, progress 1 (an event that only has to happen).
 
-DIR gets the tables outcomes, invalid_operations and invalid_events (Parquet).
-The last two hold what cannot be resolved, with the reason.
+DIR gets report.html and the tables outcomes, invalid_operations and
+invalid_events (Parquet). The last two hold what cannot be resolved, with the
+reason. The tables waits and expired_keys are the summary's.
 """
 
 _EXAMPLES: Final = """\
@@ -69,7 +70,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         "--unique-ids", action="store_true", help="guarantee that no op_id occurs twice: saves a search"
     )
     add_master(parser)
-    add_ending(parser, report=False)
+    add_ending(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -88,21 +89,28 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         with terminate_as_interrupt(), spark_for(args, "abeyance resolve") as spark, explained():
-            counts = _resolve(spark, args)
+            reported = _resolve(spark, args)
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
+    from abeyance.pipeline.commands.summary_text import print_outcomes
+    from abeyance.pipeline.report.outcomes import read_outcomes
+    from abeyance.pipeline.results.tables import REPORT
+
     end(
         args,
-        lambda: print("\n".join(f"{what:<44}{count:>14,}" for what, count in counts.items())),
+        lambda: print_outcomes(read_outcomes(args.out)),
         out=args.out,
+        report=args.out / REPORT if reported else None,
         found=read_marker(args.out),
     )
     return 0
 
 
-def _resolve(spark: SparkSession, args: argparse.Namespace) -> dict[str, int]:
+def _resolve(spark: SparkSession, args: argparse.Namespace) -> bool:
+    """Write the result; return whether there is a report."""
     from abeyance.pipeline import invalid_events, invalid_operations, resolve
+    from abeyance.pipeline.commands.outcome_result import write_summary
     from abeyance.pipeline.sources.files import file_format, read_files
     from abeyance.pipeline.sources.tables import events_from, operations_from
     from abeyance.pipeline.spark.progress import Steps
@@ -123,16 +131,24 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> dict[str, int]:
             spark.sparkContext.setJobGroup(group, name, interruptOnCancel=True)
             with steps.step(f"writing {name}", spark, group):
                 table.write.parquet(f"file://{aside / name}")
-        counts = _counts(spark, aside)
-        write_marker(aside, {"tables": list(tables), "deadline": args.deadline, **counts})
-    return counts
+        with steps.step("summing up", spark, group):
+            return write_summary(
+                aside,
+                sorted((aside / "outcomes").glob("*.parquet")),
+                operations,
+                kicker="what completed in time, and what expired",
+                set_aside=_set_aside(aside),
+                about={"operations": args.operations, "events": args.events, "deadline": args.deadline},
+                tables=tables,
+            )
 
 
-def _counts(spark: SparkSession, aside: Path) -> dict[str, int]:
-    """How many operations ended how, and how many rows were set aside why."""
-    counts: dict[str, int] = {}
-    for name, column in (("outcomes", "outcome"), ("invalid_operations", "reason"), ("invalid_events", "reason")):
-        found = spark.read.parquet(f"file://{aside / name}").groupBy(column).count().orderBy(column).collect()
-        label = "" if name == "outcomes" else f"{name.replace('_', ' ')}: "
-        counts |= {f"{label}{row[0]}": row[1] for row in found}
-    return counts
+def _set_aside(aside: Path) -> dict[str, int]:
+    """How many rows were set aside why."""
+    from abeyance.pipeline.analysis.outcomes import counted_reasons
+
+    return {
+        f"{name.replace('_', ' ')}: {reason}": number
+        for name in ("invalid_operations", "invalid_events")
+        for reason, number in sorted(counted_reasons((aside / name).glob("*.parquet")).items())
+    }

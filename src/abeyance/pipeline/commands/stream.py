@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
+    from abeyance.pipeline.commands.stream_run.lines import Lines
     from abeyance.pipeline.commands.stream_run.run import Plan
 
 __all__ = ["add_arguments", "run"]
@@ -39,7 +40,8 @@ record.partition, record.offset, record.key and record.timestamp.
 
 DIR gets the outcomes. It also gets the rows that came too late or cannot be
 read, with the reason. Both are Parquet, one directory per batch. After a stop
-or a kill, the same command continues.
+or a kill, the same command continues. When it ends, summary/report.html tells
+what became of the operations of this run.
 """
 
 _EXAMPLES: Final = """\
@@ -80,7 +82,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     _add_time(parser)
     _add_kafka(parser)
     add_master(parser)
-    add_ending(parser, report=False)
+    add_ending(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -190,7 +192,9 @@ def run(args: argparse.Namespace) -> int:
     from abeyance.pipeline import resolve  # noqa: F401
     from abeyance.pipeline.commands.stream_run.lines import Lines
     from abeyance.pipeline.commands.stream_run.run import run as run_stream
+    from abeyance.pipeline.commands.stream_run.summary import SUMMARY
     from abeyance.pipeline.commands.stream_run.watch import stop_when_asked
+    from abeyance.pipeline.results.tables import REPORT
     from abeyance.pipeline.spark.errors import explained
 
     plan, lines = _plan(args), Lines(quiet=args.quiet)
@@ -198,13 +202,21 @@ def run(args: argparse.Namespace) -> int:
         with terminate_as_interrupt(), _spark(args) as spark, explained(), stop_when_asked() as asked:
             run_stream(spark, plan, lines, asked)
             stopped = asked.is_set()
+            reported = _summed_up(spark, plan, lines)
     except KeyboardInterrupt:
         print("abeyance: interrupted: the same command goes on", file=sys.stderr)
         return 130
     if stopped and not args.quiet:
         print("stopped between two batches: the same command goes on", file=sys.stderr)
+    summary = args.out / SUMMARY
     counts = dict(lines.totals) | ({} if lines.pending is None else {"pending": lines.pending})
-    end(args, lambda: _tell(counts), out=args.out, found=counts | {"stopped": stopped})
+    end(
+        args,
+        lambda: _tell(counts, summary if plan.to_topic is None else None),
+        out=args.out,
+        report=summary / REPORT if reported else None,
+        found=counts | {"stopped": stopped},
+    )
     return 130 if stopped and (plan.drain or plan.trigger is None) else 0
 
 
@@ -291,6 +303,24 @@ def _kafka(args: argparse.Namespace) -> Kafka | None:
     return Kafka(args.kafka, properties, args.start, args.records_per_batch)
 
 
-def _tell(counts: Mapping[str, int]) -> None:
+def _summed_up(spark: SparkSession, plan: Plan, lines: Lines) -> bool:
+    """Write the summary of what this run left in --out; return whether there is a page."""
+    if plan.to_topic is not None:
+        return False
+    from abeyance.pipeline.commands.stream_run.summary import sum_up
+    from abeyance.pipeline.spark.progress import Steps
+
+    with Steps(quiet=lines.quiet).step("summing up"):
+        return sum_up(spark, plan, lines)
+
+
+def _tell(counts: Mapping[str, int], summary: Path | None) -> None:
+    if summary is not None:
+        from abeyance.pipeline.commands.summary_text import print_outcomes
+        from abeyance.pipeline.report.outcomes import read_outcomes
+
+        print_outcomes(read_outcomes(summary))
+        print(f"\n{counts.get('pending', 0):,} pending")
+        return
     for what, count in counts.items():
         print(f"{what:<44}{count:>14,}")

@@ -1,8 +1,8 @@
-"""The short summary of an analysis that a terminal shows."""
+"""The short summaries that a terminal shows: of an analysis, and of what was resolved."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,14 +10,17 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
+from abeyance.pages.words import shortened
 from abeyance.pipeline.schemas import ALL_INSTANCES
 
 if TYPE_CHECKING:
     from abeyance.pipeline.analysis.job import AnalysisResult
+    from abeyance.pipeline.report.outcomes import Outcomes
 
-__all__ = ["print_summary"]
+__all__ = ["print_outcomes", "print_summary"]
 
 _MOST_KINDS: Final = 12
+_MOST_KEYS: Final = 5
 _MOST_REASONS: Final = 3
 _LEAST_KIND: Final = 8
 _PIPE_COLUMNS: Final = 120
@@ -25,13 +28,50 @@ _PIPE_COLUMNS: Final = 120
 
 def print_summary(result: AnalysisResult, console: Console | None = None) -> None:
     """Print what waited and what expired, and what was rejected."""
-    if console is None:
-        console = Console()
-        if not console.is_terminal:
-            console = Console(width=_PIPE_COLUMNS)
+    console = console or standard_output()
     rows = [row for row in _rows(result.out / "summary") if row["instance"] == ALL_INSTANCES]
     # What waited most comes first: that is what the reader is here for.
     rows.sort(key=lambda row: (-row["expired"], -row["waited"], row["kind"]))
+    instances = {row["instance"] for row in _rows(result.out / "requests_by_kind")}
+    console.print(
+        f"{result.requests:,} requests of {len(instances)} instance{'' if len(instances) == 1 else 's'}, "
+        f"{result.operations:,} operations, {result.rejected:,} lines rejected",
+        highlight=False,
+    )
+    console.print()
+    print_kinds(rows, console)
+    if result.rejected:
+        _print_rejected(result.out / "rejected", console)
+
+
+def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
+    """Print how operations ended, the keys that expire most, and what was set aside."""
+    console = console or standard_output()
+    console.print(found.title.replace("\N{NO-BREAK SPACE}", " "), highlight=False)
+    if len(found.summary):
+        console.print()
+        rows = found.summary.sort_values(["expired", "waited"], ascending=False, kind="stable")
+        print_kinds([{str(name): value for name, value in row.items()} for row in rows.to_dict("records")], console)
+    if found.keys is not None and len(found.keys):
+        about = "about " if found.keys["one_in"].max() > 1 else ""
+        console.print("\nkeys that expire most", style="bold", highlight=False)
+        for row in found.keys.head(_MOST_KEYS).to_dict("records"):
+            line = f"{about + format(row['expired'], ','):>12}  {shortened(row['key'])}"
+            console.print(line, soft_wrap=True, markup=False, highlight=False)
+    if found.aside:
+        console.print("\nset aside", style="bold", highlight=False)
+        for why, number in found.aside.items():
+            console.print(f"{number:>12,}  {why}", soft_wrap=True, markup=False, highlight=False)
+
+
+def standard_output() -> Console:
+    """Return a console on the standard output; where that is no terminal, wide enough for every table."""
+    console = Console()
+    return console if console.is_terminal else Console(width=_PIPE_COLUMNS)
+
+
+def print_kinds(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print a line for each of the first kinds: how many, how many expired, and how long they waited."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     shown = [_cells(row) for row in rows[:_MOST_KINDS]]
     names = ("kind", "count", "expired", "%", "p50 ms", "p95 ms", "p99 ms", "max ms")
@@ -42,18 +82,9 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
         table.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True, width=width)
     for cells in shown:
         table.add_row(*cells)
-    instances = {row["instance"] for row in _rows(result.out / "requests_by_kind")}
-    console.print(
-        f"{result.requests:,} requests of {len(instances)} instance{'' if len(instances) == 1 else 's'}, "
-        f"{result.operations:,} operations, {result.rejected:,} lines rejected",
-        highlight=False,
-    )
-    console.print()
     console.print(table)
     if len(rows) > _MOST_KINDS:
         console.print(f"and {len(rows) - _MOST_KINDS} more kinds", style="dim", highlight=False)
-    if result.rejected:
-        _print_rejected(result.out / "rejected", console)
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:

@@ -133,7 +133,7 @@ def _keys(analysis: Analysis, scope: str, rows: pd.DataFrame, by: str, otherwise
     rows = rows[~rows.index.duplicated()]
     order = {kind: number for number, kind in enumerate(analysis.kinds)}
     rows = rows.assign(_order=rows["kind"].map(order)).sort_values(["_order", by], ascending=[True, False])
-    names: dict[str, Column] = {"key": ("key", _key), "kind": ("kind", _kind(analysis))}
+    names: dict[str, Column] = {"key": ("key", key_cell), "kind": ("kind", _kind(analysis))}
     if scope == ALL and len(analysis.instances) > 1:
         names["instance"] = ("instance", escaped)
     waits: dict[str, Column] = {name: (title, duration) for name, title in _WAITS.items() if name != "p99_ms"}
@@ -157,7 +157,7 @@ def rejected(analysis: Analysis) -> str:
     reasons = counted.rename_axis("reason").reset_index(name="lines")
     first = rows.sort_values(["file", "line_number"], kind="stable").head(MOST_REJECTED)
     names: Columns = {
-        "file": ("file", _key),
+        "file": ("file", key_cell),
         "line_number": ("line", count),
         "reason": ("reason", escaped),
         "excerpt": ("begins with", _excerpt),
@@ -177,7 +177,8 @@ def _kind(analysis: Analysis) -> Cell:
     return show
 
 
-def _key(text: object) -> str:
+def key_cell(text: object) -> str:
+    """Return a key, a file or the like, shortened; the whole of it shows under the mouse."""
     short = shortened(text)
     title = "" if short == visible(text) else f' title="{escaped(text)}"'
     return f"<code{title}><bdi>{escaped(short)}</bdi></code>"

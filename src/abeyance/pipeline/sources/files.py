@@ -51,9 +51,15 @@ def _escaped(name: str) -> str:
     return _SPECIAL.sub(r"\\\1", name)
 
 
-def read_files(spark: SparkSession, path: str, form: str) -> DataFrame:
+def read_files(spark: SparkSession, path: str, form: str, schema: StructType | None = None) -> DataFrame:
     """Read what is there now."""
-    return spark.read.format(form).options(**_OPTIONS.get(form, {})).load(location(path))
+    reader = spark.read.format(form).options(**_OPTIONS.get(form, {}))
+    return (reader if schema is None else reader.schema(schema)).load(location(path))
+
+
+def read_lines(spark: SparkSession, path: str) -> DataFrame:
+    """Read the lines that are there now, as `stream_lines` does."""
+    return _as_records(spark.read.format("text").load(location(path)))
 
 
 def schema_of_files(spark: SparkSession, path: str, form: str) -> StructType | None:
@@ -71,7 +77,10 @@ def stream_table(spark: SparkSession, path: str, form: str, schema: StructType, 
 
 def stream_lines(spark: SparkSession, path: str, files_a_batch: int) -> DataFrame:
     """Read the lines of a directory's files, or of one, as records: `value`, and in `record` the file they stand in."""
-    lines = _loaded(spark.readStream.format("text"), path, files_a_batch)
+    return _as_records(_loaded(spark.readStream.format("text"), path, files_a_batch))
+
+
+def _as_records(lines: DataFrame) -> DataFrame:
     return lines.select("value", F.struct(F.col("_metadata.file_path").alias("file")).alias("record"))
 
 

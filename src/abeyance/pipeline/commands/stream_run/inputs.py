@@ -11,12 +11,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.sources.files import file_format, schema_of_files, stream_lines, stream_table
+from abeyance.pipeline.sources.files import (
+    file_format,
+    read_files,
+    read_lines,
+    schema_of_files,
+    stream_lines,
+    stream_table,
+)
 from abeyance.pipeline.sources.kafka import stream_topic
 from abeyance.pipeline.sources.records import read_events, read_operations
 from abeyance.pipeline.sources.tables import events_from, operations_from
 
-__all__ = ["Input", "Kafka", "open_input"]
+__all__ = ["Input", "Kafka", "open_input", "read_again"]
 
 _Reader = Callable[..., DataFrame]
 _RECORDS: Final[Mapping[str, _Reader]] = {"operations": read_operations, "events": read_events}
@@ -79,6 +86,16 @@ def open_input(spark: SparkSession, given: Input, kafka: Kafka | None) -> DataFr
         )
     files = stream_table(spark, given.name, form, schema, given.files_a_batch)
     return _TABLES[given.table](files, given.columns, survive=True)
+
+
+def read_again(spark: SparkSession, given: Input) -> DataFrame:
+    """Return the operations or events that are in an input's files now, as a table that is no stream."""
+    fields = _declared(given)
+    form = file_format(given.name, given.format)
+    if form == "json":
+        fields = fields or _composed(schema_of_files(spark, given.name, form))
+        return _RECORDS[given.table](read_lines(spark, given.name), given.columns, fields)
+    return _TABLES[given.table](read_files(spark, given.name, form, fields), given.columns, survive=True)
 
 
 def _declared(given: Input) -> StructType | None:

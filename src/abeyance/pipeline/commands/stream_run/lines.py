@@ -27,8 +27,10 @@ class Lines:
         """What all batches seen did: how many outcomes and rows set aside of each kind."""
         self.pending: int | None = None
         """Watches that are pending after the last batch; None before the first."""
-        self._quiet = quiet
+        self.quiet = quiet
         self._clock = clock
+        self.first: int | None = None
+        """The number of the first batch seen; None before it."""
         self._last = -1
         self._shown = clock()
 
@@ -48,11 +50,13 @@ class Lines:
 
     def add(self, counts: BatchCounts) -> None:
         """Count one batch, and tell of it if it did something, or if nothing was told for a minute."""
+        if self.first is None:
+            self.first = counts.batch
         did = {name: getattr(counts, name) for name in _COUNTED}
         self.totals.update(did)
         changed = self.pending != counts.pending
         self.pending = counts.pending
-        if self._quiet or not (any(did.values()) or changed or self._clock() - self._shown >= _IDLE_SECONDS):
+        if self.quiet or not (any(did.values()) or changed or self._clock() - self._shown >= _IDLE_SECONDS):
             return
         self._shown = self._clock()
         print(_line(counts, did), file=sys.stderr, flush=True)

@@ -1,0 +1,61 @@
+"""What `resolve` and `stream` leave beside their outcomes: two small tables, and a page of them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from abeyance.pages.style import ReportError
+from abeyance.pipeline.analysis.outcomes import expired_keys, look_at_outcomes
+from abeyance.pipeline.results.directory import write_marker
+from abeyance.pipeline.results.tables import REPORT
+
+__all__ = ["write_summary"]
+
+
+def write_summary(
+    directory: Path,
+    outcomes: Iterable[Path],
+    operations: DataFrame | None,
+    *,
+    kicker: str,
+    set_aside: Mapping[str, int],
+    about: Mapping[str, Any],
+    tables: Iterable[str] = (),
+    no_keys: str = "",
+) -> bool:
+    """Write the tables `waits` and `expired_keys`, the marker, and the page; return whether there is one.
+
+    The files of `outcomes` are read once; `operations` once more, for their keys, if any expired. If they are None,
+    `no_keys` says why. The page needs the extra `report`: without it the error stream says how to install it.
+    """
+    ended = look_at_outcomes(outcomes)
+    _write(ended.waits, directory / "waits")
+    counts = {"completed": pc.sum(ended.waits["operations"]).as_py() or 0, "expired": ended.expired}
+    counts["completed"] -= ended.expired
+    written = [*tables, "waits"]
+    if operations is not None and ended.expired:
+        _write(expired_keys(ended, operations).toArrow(), directory / "expired_keys")
+        written.append("expired_keys")
+    command = {"command": shlex.join(["abeyance", *sys.argv[1:]])}
+    write_marker(directory, {**command, **about, **counts, "set_aside": dict(set_aside), "tables": written})
+    try:
+        from abeyance.pipeline.report.outcome_page import write_outcome_report
+    except ReportError as error:
+        print(f"abeyance: no report: {error}", file=sys.stderr)
+        return False
+    write_outcome_report(directory, directory / REPORT, kicker=kicker, no_keys=no_keys)
+    return True
+
+
+def _write(table: pa.Table, directory: Path) -> None:
+    directory.mkdir()
+    pq.write_table(table, directory / "part-0.parquet")

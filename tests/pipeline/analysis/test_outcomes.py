@@ -1,0 +1,63 @@
+"""The summary of outcomes beside the same counted by hand: percentiles, and the keys that expire most."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from abeyance.pipeline.analysis import outcomes as outcomes_module
+from abeyance.pipeline.analysis.outcomes import expired_keys, look_at_outcomes
+from abeyance.pipeline.commands.outcome_result import write_summary
+from abeyance.pipeline.report.outcomes import read_outcomes
+
+
+def test_counts_percentiles_and_keys_are_those_of_the_table(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(1)
+    rows = [(f"{n}", rng.choice(["slow", "fast"]), min(rng.expovariate(1 / 400), 1000.0)) for n in range(3000)]
+    rows = [(op, kind, round(ms if kind == "slow" else ms / 50, 3)) for op, kind, ms in rows]
+    watches = {op: [f"k{rng.randrange(4)}", f"k{rng.randrange(9)}"] for op, _, _ in rows}
+    outcomes = [("i", op, kind, "expired" if ms == 1000.0 else "completed", ms) for op, kind, ms in rows]
+    names = ("instance", "op_id", "kind", "outcome", "waited_ms")
+    files = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
+    for file, half in zip(files, (outcomes[:1000], outcomes[1000:]), strict=True):
+        pq.write_table(pa.table(dict(zip(names, map(list, zip(*half, strict=True)), strict=True))), file)
+    copies = [*watches.items(), ("0", watches["0"])]  # an operation that is there twice
+    operations = spark.createDataFrame(
+        [("i", op, [(key, 1) for key in keys]) for op, keys in copies],
+        "instance string, op_id string, watches array<struct<key string, required long>>",
+    )
+    assert write_summary(tmp_path, files, operations, kicker="test", set_aside={"late": 2}, about={})
+    found = read_outcomes(tmp_path)
+    expired = [op for op, _, ms in rows if ms == 1000.0]
+    assert len(expired) > 50
+    assert (found.count("expired"), found.count("completed")) == (len(expired), 3000 - len(expired))
+    for row in found.summary.to_dict("records"):
+        lengths = sorted(ms for _, kind, ms in rows if kind == row["kind"])
+        assert row["operations"] == len(lengths)
+        for name, percent in (("p50_ms", 50), ("p95_ms", 95), ("p99_ms", 99)):
+            exact = lengths[-(-len(lengths) * percent // 100) - 1]
+            assert exact <= row[name] <= exact * 1.005 + 1e-6
+        assert row["max_ms"] == lengths[-1]
+    by_hand = Counter(key for op in expired for key in set(watches[op]))
+    assert found.keys is not None
+    counted = dict(zip(found.keys["key"], found.keys["expired"], strict=True))
+    assert counted == by_hand
+    assert found.keys["expired"].is_monotonic_decreasing
+    # Of very many a sample is looked at, and the counts are estimates, said to be such.
+    monkeypatch.setattr(outcomes_module, "EXACT_UP_TO", len(expired) // 2)
+    monkeypatch.setattr(outcomes_module, "_BATCH_ROWS", 100)
+    ended = look_at_outcomes(files)
+    assert len(expired) // 8 < ended.sample.num_rows <= len(expired) // 2
+    assert ended.waits.sort_by("bin").equals(pq.read_table(tmp_path / "waits").sort_by("bin"))
+    assert ended.waits.num_rows < 1_500
+    estimated = expired_keys(ended, operations).toPandas()
+    assert estimated["one_in"].iloc[0] == len(expired) / ended.sample.num_rows
+    assert 0.7 < estimated["expired"].sum() / by_hand.total() < 1.4
