@@ -25,7 +25,6 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("configs", "step_that_cannot_be: append_what_is_not_allowed"): "ours shows the whole list that would result",
     ("configs", "step_that_cannot_be: operation_that_does_not_exist"): "Kafka fails inside; ours says what is wrong",
     ("topics", "setting_that_cannot_be: broker_setting"): "ours also names the nearest setting that there is",
-    ("frames", "frame: bytes_after_the_body"): "Kafka ignores what follows a body; for ours the frame is broken",
     ("frames", "frame: string_that_is_not_utf_8"): "Kafka replaces what it cannot read; for ours the frame is broken",
     ("produce", "batch_with: log_append_time_from_a_client"): "Kafka takes it and clears the mark; ours refuses it",
     (

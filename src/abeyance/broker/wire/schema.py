@@ -101,15 +101,16 @@ class Codec:
         self.response_tags = b"\0" if response.__flexible__ and key != _API_VERSIONS else b""
 
     def read_request(self, frame: memoryview, start: int) -> Any:
-        """The request that the rest of `frame` is. Raises ValueError, or what kio raises, where it is none."""
+        """The request that the rest of `frame` begins with. Raises ValueError, or what kio raises, where it is none.
+
+        What follows it is ignored, as in Kafka: librdkafka 2.15 sends three bytes more in some Metadata requests.
+        """
         try:
             end = self._walk(frame, start)
         except (IndexError, struct.error):
             end = len(frame) + 1
         if end > len(frame):
             raise ValueError(f"its {len(frame)} bytes end too early")
-        if end < len(frame):
-            raise ValueError(f"{len(frame) - end} bytes are left over")
         return self._read(frame, start)[0]
 
 
