@@ -6,6 +6,8 @@
 #              PYTHONS=3.13 for that one
 # make test-kafka   the stream over genuine Apache Kafka, three brokers (Maven, Java; skipped, and says so, without), and
 #              whether it answers as the broker's conformance set has recorded; make record-kafka records it anew
+# make test-clients   Java's clients and tools, Go's, Node's and kcat through three brokers of ours; each is skipped, and
+#              says so, where its language or the network is missing
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
 # make sanitize   the compiled core's tests under AddressSanitizer and PYTHONMALLOC=debug (gcc)
@@ -28,7 +30,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-kafka record-kafka test-asyncio check sanitize bench bench-broker bench-spark bench-stream lab docs clean
+.PHONY: help demo demo-flights test test-all test-pythons test-kafka record-kafka test-clients test-asyncio check sanitize bench bench-broker bench-spark bench-stream lab docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -66,11 +68,11 @@ BELOW_SPARK := tests/engine tests/timer tests/idle tests/purgatory tests/aio \
 
 test: $(VENV)/.test
 	ABEYANCE_PURE=1 $(PYTEST) -m "not slow" $(BELOW_SPARK)
-	$(PYTEST) -m "not slow" --ignore=tests/real_kafka
+	$(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients
 
 test-all: $(VENV)/.test
 	ABEYANCE_PURE=1 $(PYTEST) $(BELOW_SPARK)
-	$(PYTEST) --ignore=tests/real_kafka
+	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients
 
 test-pythons: $(VENV)/.test
 	@$(BIN)/python -m scripts.test_pythons $(PYTHONS)
@@ -81,6 +83,9 @@ test-kafka: $(VENV)/.test
 
 record-kafka: $(VENV)/.test
 	@PYTHONPATH=tests $(BIN)/python -m broker.conformance.record
+
+test-clients: $(VENV)/.test
+	$(BIN)/python -m pytest tests/clients
 
 test-asyncio: $(VENV)/.test
 	@PYTHONPATH=tests $(BIN)/python -m aio.conformance

@@ -1,0 +1,36 @@
+"""What the tests of this folder share. Each client is fetched when a test first asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clients import toolchains
+from clients.java import Driver, driving
+
+if TYPE_CHECKING:
+    from abeyance.broker.genuine import Kafka
+
+
+@pytest.fixture(scope="session")
+def jars() -> Kafka:
+    return toolchains.kafka_jars()
+
+
+@pytest.fixture(scope="session")
+def java(jars: Kafka) -> Iterator[Driver]:
+    with driving(jars) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def go() -> Path:
+    return toolchains.go_clients()
+
+
+@pytest.fixture(scope="session")
+def node() -> Path:
+    return toolchains.node_clients()

@@ -1,0 +1,66 @@
+"""Clients of other languages: fetched and built once, by each language's own tool, or a reason why not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from abeyance.broker.genuine import ClusterError, Kafka, fetch
+
+HERE = Path(__file__).resolve().parent
+_PATIENCE = 900.0  # seconds, for what is fetched and compiled
+
+
+def go_clients() -> Path:
+    """The program of `go/`, built."""
+    built = _cache() / "go-clients"
+    _run(["go", "build", "-o", str(built), "."], HERE / "go")
+    return built
+
+
+def node_clients() -> Path:
+    """A folder that has the packages of `node/package.json`, and our programs."""
+    folder = _cache() / "node-clients"
+    shutil.copytree(HERE / "node", folder, dirs_exist_ok=True)
+    _run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], folder)
+    return folder
+
+
+def kafka_jars() -> Kafka:
+    """Kafka's own jars, its clients and command-line tools among them, and a JDK that compiles a single file."""
+    if shutil.which("javac") is None:
+        pytest.skip("no Java clients here: there is no javac on the PATH")
+    try:
+        return fetch()
+    except ClusterError as error:
+        pytest.skip(f"no Java clients here: {' '.join(str(error).split())}")
+
+
+def command(name: str) -> str:
+    """A program of the system."""
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"there is no {name} on the PATH")
+    return found
+
+
+def _cache() -> Path:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyance-clients"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _run(line: list[str], folder: Path) -> None:
+    program = command(line[0])
+    try:
+        done = subprocess.run(
+            [program, *line[1:]], cwd=folder, capture_output=True, text=True, check=False, timeout=_PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{' '.join(line)} took more than {_PATIENCE:g} s")
+    if done.returncode:
+        pytest.skip(f"{' '.join(line)} failed: {' '.join((done.stderr or done.stdout).split())[-500:]}")
