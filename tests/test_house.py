@@ -36,6 +36,7 @@ FLOORS = (
     ("lab.purgatories", "lab.rivals"),  # ... but the designs that they compare are below all of it
     ("lab.compiled",),
     ("pages",),
+    ("tables",),
     ("broker",),
     ("aio",),
     ("",),  # abeyance itself: timers, purgatory and idle time-outs by name

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["AbeyanceError"]
+__all__ = ["AbeyanceError", "SchemaError"]
 
 
 class AbeyanceError(Exception):
     """Something the user can mend: a wrong path, no Java, a full disk. The message is one line."""
+
+
+class SchemaError(AbeyanceError):
+    """A table lacks a column, or has one of another type; the message names it, what it is and should be."""

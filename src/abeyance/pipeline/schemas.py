@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from abeyance.errors import AbeyanceError
+from abeyance.errors import SchemaError
 
 __all__ = ["ALL_INSTANCES", "EVENTS", "OPERATIONS", "OUTCOMES", "TABLES", "SchemaError", "check_table"]
 
@@ -31,10 +31,6 @@ ALL_INSTANCES: Final = "*"
 _STRING, _LONG, _DOUBLE, _TIME = StringType(), LongType(), DoubleType(), TimestampType()
 
 WATCHES: Final = ArrayType(StructType([StructField("key", _STRING, False), StructField("required", _LONG)]), False)
-
-
-class SchemaError(AbeyanceError):
-    """A table lacks a column, or has one of another type; the message names it, what it is and should be."""
 
 
 def _table(**columns: DataType) -> StructType:

@@ -7,7 +7,7 @@ import random
 import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -20,12 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance import pipeline
+from abeyance import tables as in_process
 from abeyance.engine.resolve import Staircases
 from abeyance.pipeline.resolver.tables.first_look import GROUP, look_at, repeated_groups, sampled_watches
 from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample, cuts_once_a_partition
 from abeyance.pipeline.resolver.tables.packing import KINDS, SHARDS, pack_events
 from abeyance.pipeline.resolver.tables.reaching import first_reached
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, SchemaError, check_table
+from abeyance.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
 from abeyance.pipeline.spark.chunks import chunks
 from pipeline.resolve_traces import (
     Deadline,
@@ -39,7 +40,18 @@ from pipeline.resolve_traces import (
     some_traces,
     variety,
 )
-from pipeline.trace_tables import EPOCH, EPOCH_US, event_row, events_table, operation_row, operations_table, tables
+from pipeline.small_cases import BROKEN, small_events, small_operations
+from pipeline.trace_tables import (
+    ARROW_EVENTS,
+    ARROW_OPERATIONS,
+    EPOCH,
+    EPOCH_US,
+    event_row,
+    events_table,
+    operation_row,
+    operations_table,
+    tables,
+)
 
 # Every key with two rows or more is hot, and is cut at each of them; many cuts then coincide.
 ALL_HOT = Sample(fraction=1.0, piece=1)
@@ -164,58 +176,14 @@ def test_the_cuts_are_every_so_many_rows_of_a_hot_key(spark: SparkSession) -> No
 # -- one query for all that is small -------------------------------------------------------------------------------
 
 
-LAST = 9_223_372_036_854_775_807
-BROKEN: dict[str, dict[str, Any]] = {
-    "no instance": {"instance": None},
-    "no op_id": {"op_id": None},
-    "no start": {"start": None},
-    "no timeout_ms": {"timeout_ms": None},
-    "timeout_ms is negative": {"timeout_ms": -1},
-    "the deadline is beyond the last timestamp": {"timeout_ms": LAST // 1000},
-    "no watches": {"watches": []},
-    "a watch has no key": {"watches": [{"key": "k", "required": 1}, {"key": None, "required": 1}]},
-    "a watch has no required": {"watches": [{"key": "k", "required": None}, {"key": "k", "required": 1}]},
-    "condition is neither 'all' nor 'any'": {"condition": "some"},
-}
-
-
 class Small(NamedTuple):
     """The answers for the small cases, each of which has an instance of its own."""
 
     outcomes: dict[str, Outcomes]
     rows: dict[str, Any]  # by op_id
+    all_rows: list[Any]
     operations_aside: list[Any]
     events_aside: list[Any]
-
-
-def small_operations() -> list[dict[str, Any]]:
-    alone = Op("alone", 5, 7, (Watch("nowhere", 0),), "all")
-    op = Op("op", 0, 10, (Watch("k", 1),), "all")
-    good = operation_row(Op("good", 0, 10, (Watch("k", 1),), None), "broken")
-    twice = op._replace(op_id="twice", start=4)
-    broken = [good] + [good | {"op_id": reason} | change for reason, change in BROKEN.items()]
-    broken += [good | {"op_id": "null watches", "watches": None}, good | {"op_id": "huge", "timeout_ms": LAST}]
-    return [
-        operation_row(alone, "alone"),
-        *(operation_row(op, instance) for instance in ("a", "b", "ab")),
-        operation_row(op._replace(op_id="waits", start=250), "waits") | {"kind": None},
-        *(row | {"kind": str(row["op_id"])} for row in broken),
-        *(operation_row(op, instance) for op, instance in [(twice, "twice"), (twice, "twice"), (twice, "other")]),
-        operation_row(twice._replace(start=2), "twice"),
-        operation_row(twice._replace(start=1, timeout_ms=-1), "twice"),  # invalid: it takes nobody's place
-        *(operation_row(twice._replace(op_id=f"{n}"), "twice") for n in range(50)),
-    ]
-
-
-def small_events() -> list[dict[str, Any]]:
-    event = event_row(Event("k", 3, 1), "broken")
-    return [
-        event_row(Event("k", 3, 1), "a"),
-        event_row(Event("bk", 4, 1), "a"),
-        event_row(Event("k", 1500, 1), "waits"),
-        event,
-        *(event | {name: None} for name in EVENTS.fieldNames()),
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -227,11 +195,33 @@ def small(spark: SparkSession) -> Small:
     answers = Small(
         by_spark(outcomes),
         {row.op_id: row for row in outcomes.collect()},
+        outcomes.collect(),
         aside.collect(),
         pipeline.invalid_events(events).collect(),
     )
     outcomes.unpersist()
     return answers
+
+
+def in_microseconds(row: dict[str, Any], name: str) -> dict[str, Any]:
+    at = row[name]
+    return row | {name: at and (at.replace(tzinfo=None) - EPOCH.replace(tzinfo=None)) // timedelta(microseconds=1)}
+
+
+def as_told(rows: Iterable[dict[str, Any]], name: str) -> list[str]:
+    return sorted(json.dumps(in_microseconds(row, name), sort_keys=True) for row in rows)
+
+
+def test_tables_without_spark_give_the_same_row_by_row(small: Small) -> None:
+    """One definition of what is invalid and of which duplicate counts, whatever looks."""
+    operations = pa.Table.from_pylist(small_operations(), ARROW_OPERATIONS)
+    events = pa.Table.from_pylist(small_events(), ARROW_EVENTS)
+    without = in_process.resolve(operations, events).to_pylist()
+    assert as_told(without, "at") == as_told((row.asDict() for row in small.all_rows), "at")
+    aside = (row.asDict(recursive=True) for row in small.operations_aside)
+    assert as_told(in_process.invalid_operations(operations).to_pylist(), "start") == as_told(aside, "start")
+    events_aside = (row.asDict() for row in small.events_aside)
+    assert as_told(in_process.invalid_events(events).to_pylist(), "at") == as_told(events_aside, "at")
 
 
 def test_an_operation_whose_key_never_occurs_expires(small: Small) -> None:

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyance.pipeline.resolver.reasons import DUPLICATE, EVENT_REASON, OPERATION_REASON
 from abeyance.pipeline.resolver.tables.first_look import GROUP, look_at, repeated_groups
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
+from abeyance.tables.reasons import reason_column
 
 __all__ = ["invalid_events", "invalid_operations", "valid_events", "valid_operations"]
 
@@ -19,21 +20,24 @@ def invalid_operations(operations: DataFrame) -> DataFrame:
     negative `timeout_ms`; a deadline beyond the last timestamp; a `condition` other than `all` and `any` (null is
     `all`). Of several valid rows with one (instance, op_id) the first by `start` counts, then by `timeout_ms` and
     the further columns, and the others are duplicates. So `resolve(operations, events)` has exactly
-    `operations.count() - invalid_operations(operations).count()` rows.
+    `operations.count() - invalid_operations(operations).count()` rows. A table with a column `reason` of its own keeps
+    it; ours is then `reason_2`.
     """
     check_table(operations, OPERATIONS, "operations")
-    broken = operations.withColumn("reason", F.expr(OPERATION_REASON)).where("reason IS NOT NULL")
+    reason = reason_column(operations.columns)
+    broken = operations.withColumn(reason, F.expr(OPERATION_REASON)).where(f"{reason} IS NOT NULL")
     fine = operations.where(f"({OPERATION_REASON}) IS NULL")
     repeated = repeated_groups(look_at(operations, fraction=None))
     suspects = _joined_to_repeated(fine, repeated, "left_semi")
     duplicates = _ranked(suspects).where("_rank > 1").drop("_rank")
-    return broken.unionByName(duplicates.withColumn("reason", F.lit(DUPLICATE)))
+    return broken.unionByName(duplicates.withColumn(reason, F.lit(DUPLICATE)))
 
 
 def invalid_events(events: DataFrame) -> DataFrame:
     """Return the events that `resolve` ignores, with all their columns and a `reason`: a column that is null. Lazy."""
     check_table(events, EVENTS, "events")
-    return events.withColumn("reason", F.expr(EVENT_REASON)).where("reason IS NOT NULL")
+    reason = reason_column(events.columns)
+    return events.withColumn(reason, F.expr(EVENT_REASON)).where(f"{reason} IS NOT NULL")
 
 
 def valid_operations(operations: DataFrame, repeated: DataFrame | None) -> DataFrame:

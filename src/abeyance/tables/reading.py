@@ -1,0 +1,111 @@
+"""Whatever speaks Arrow, as chunks of rows that are worth a thread's while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from abeyance.errors import AbeyanceError
+from abeyance.tables.schemas import check
+
+__all__ = ["batches_of", "chunks", "table_of"]
+
+_ROWS: Final = 1 << 20  # to a chunk, at least where there are so many
+T = TypeVar("T", pa.RecordBatch, pa.Table)
+_DICTIONARIES: Final = ("instance", "key")  # few values of these stand many times: read once each, from Parquet
+
+
+def batches_of(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
+    """Return the batches of the table `name`, of the wanted columns alone. Nothing is read before one is asked for.
+
+    For a connection of DuckDB answers one query at a time. Columns are checked at once where that is to be had
+    without reading, else before the first batch.
+
+    Raises TypeError for what does not speak Arrow, `SchemaError` for a table without the columns wanted,
+    `AbeyanceError` for a path that cannot be read.
+    """
+    source = _speaks_arrow(source, wanted, name)
+    if isinstance(source, ds.Dataset | pa.Table | pa.RecordBatchReader):
+        check(source.schema, wanted, name)
+    return _batches(source, wanted, name)
+
+
+def _batches(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
+    if isinstance(source, ds.Dataset):
+        yield from source.scanner(columns=list(wanted), batch_size=_ROWS).to_batches()
+        return
+    reader = pa.RecordBatchReader.from_stream(source)
+    check(reader.schema, wanted, name)
+    for batch in reader:
+        yield _plain(batch.select(list(wanted)))
+
+
+def table_of(source: Any, wanted: Mapping[str, str], name: str) -> pa.Table:
+    """Return the table `name` whole, with all its columns. Raises as `batches_of`."""
+    source = _speaks_arrow(source, {}, name)
+    if isinstance(source, ds.Dataset):
+        source = source.to_table()
+    reader = pa.RecordBatchReader.from_stream(source)
+    check(reader.schema, wanted, name)
+    return _plain(reader.read_all())
+
+
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join batches to tables of a million rows or so, and cut those that are larger; none is empty."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        for begin in range(0, batch.num_rows, _ROWS):
+            waiting.append(batch.slice(begin, _ROWS))
+            rows += waiting[-1].num_rows
+            if rows >= _ROWS:
+                yield pa.Table.from_batches(waiting)
+                waiting, rows = [], 0
+    if rows:
+        yield pa.Table.from_batches(waiting)
+
+
+def _speaks_arrow(source: Any, wanted: Mapping[str, str], name: str) -> Any:
+    if isinstance(source, str | Path):
+        return _parquet(source, wanted, name)
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if not isinstance(source, ds.Dataset) and not hasattr(source, "__arrow_c_stream__"):
+        raise TypeError(
+            f"{name} must be a table that speaks Arrow (pandas, Polars, DuckDB, pyarrow, ...) or the path of a "
+            f"Parquet file or folder, not {type(source).__name__}"
+        )
+    return source
+
+
+def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Dataset:
+    text = [column for column in _DICTIONARIES if column in wanted]
+    form = ds.ParquetFileFormat(dictionary_columns=text)
+    try:
+        return ds.dataset(path, format=form)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise AbeyanceError(f"{name}: cannot read {path} as Parquet: {' '.join(str(error).split())}") from None
+
+
+def _plain(table: T) -> T:
+    """Copy text that is handed over as views, as Polars does: Arrow computes little with those."""
+    kinds = [_without_views(kind) for kind in table.schema.types]
+    if kinds == table.schema.types:
+        return table
+    return table.cast(pa.schema(list(zip(table.schema.names, kinds, strict=True))))
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(_without_views(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(kind.field(n).name, _without_views(kind.field(n).type)) for n in range(kind.num_fields)])
+    return kind

@@ -1,0 +1,35 @@
+"""Why a row cannot be resolved: the words, and their order. The first that holds is told.
+
+Here for Arrow, in SQL for Spark (`pipeline.resolver.reasons`), row by row for streams of it: one list, several ways to
+look. The tests hold them equal.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["DUPLICATE", "EVENT_REASONS", "OPERATION_REASONS", "reason_column"]
+
+OPERATION_REASONS: Final = (
+    "no instance",
+    "no op_id",
+    "no start",
+    "no timeout_ms",
+    "timeout_ms is negative",
+    "the deadline is beyond the last timestamp",
+    "no watches",
+    "a watch has no key",
+    "a watch has no required",
+    "condition is neither 'all' nor 'any'",
+)
+DUPLICATE: Final = "duplicate op_id"
+EVENT_REASONS: Final = ("no instance", "no key", "no at", "no progress")
+
+
+def reason_column(columns: list[str]) -> str:
+    """Name the column that tells the reason: `reason`, or `reason_2` and so on where the table has one of its own."""
+    taken = {name.lower() for name in columns}
+    number = 1
+    while (name := "reason" if number == 1 else f"reason_{number}") in taken:
+        number += 1
+    return name

@@ -1,0 +1,202 @@
+"""`resolve` over tables in this process."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Final, Literal, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyance.engine.resolve import NEVER
+from abeyance.tables.columns import Watches, flags, integers, microseconds
+from abeyance.tables.duplicates import repeated
+from abeyance.tables.keys import Integers, Keys
+from abeyance.tables.piles import Piles
+from abeyance.tables.reading import batches_of, chunks
+from abeyance.tables.schemas import EVENTS, OPERATIONS, OUTCOMES
+from abeyance.tables.validity import Operations, read_operations, valid_events
+
+__all__ = ["resolve", "resolve_batches"]
+
+Deadline = Literal["inclusive", "exclusive"]
+T = TypeVar("T")
+R = TypeVar("R")
+
+_ENDS: Final = pa.array(["completed", "expired"])
+
+
+def resolve(
+    operations: Any,
+    events: Any,
+    *,
+    deadline: Deadline = "inclusive",
+    unique_ids: bool = False,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return the outcome of every operation: completed or expired, when, and after what wait; in their order.
+
+    An operation completes at the first time from its `start` to `start + timeout_ms`, both included, at which `all` or
+    `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
+    expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late
+    (unless the condition holds at the start). Keys belong to their instance. Events may come in any order, twice, and
+    long before or after; progress may go back.
+
+    `operations` has the columns `instance`, `op_id`, `kind`, `start`, `timeout_ms`, `watches` (a list of structs of
+    `key` and `required`) and `condition`; `events` has `instance`, `key`, `at` and `progress`. Either is a table that
+    speaks Arrow, or the path of a Parquet file or folder. Times without a zone are UTC; nanoseconds are floored to
+    microseconds. Rows that cannot be resolved have no outcome: see `invalid_operations` and `invalid_events`.
+    `unique_ids` promises that no (instance, op_id) is there twice and saves the search for such. `threads` is how many
+    work at the same time, as many as there are cores unless told.
+
+    O(n) for n rows where keys are many; O(k log k) for the k events of one key. Memory: the operations, and 32 to 160
+    bytes per step of the events' staircases; see `resolve_batches` for operations larger than memory.
+
+    Raises `SchemaError` for a table without the columns needed, TypeError for what is no table, ValueError for another
+    `deadline` or number of `threads`, `AbeyanceError` for a path that cannot be read.
+    """
+    with _Work(deadline, threads) as work:
+        read = batches_of(operations, OPERATIONS, "operations")
+        work.learn(batches_of(events, EVENTS, "events"))
+        if unique_ids:
+            return pa.Table.from_batches(_batches(work.outcomes(chunks(read))), OUTCOMES)
+        whole = list(work.each(read_operations, chunks(read)))
+        return pa.Table.from_batches(_batches(work.each(work.outcomes_of, _without_duplicates(whole))), OUTCOMES)
+
+
+def resolve_batches(
+    operations: Any, events: Any, *, deadline: Deadline = "inclusive", threads: int | None = None
+) -> pa.RecordBatchReader:
+    """Return the outcomes as they are found, for operations larger than memory.
+
+    No (instance, op_id) may be there twice: that is not looked at. The events are read before this returns, the
+    operations as the outcomes are taken. Otherwise as `resolve`. What takes the outcomes is whatever takes Arrow:
+    `pyarrow.dataset.write_dataset`, `duckdb.sql("... FROM outcomes")`.
+    """
+    read = batches_of(operations, OPERATIONS, "operations")
+    work = _Work(deadline, threads)
+    try:
+        work.learn(batches_of(events, EVENTS, "events"))
+    except BaseException:
+        work.__exit__()
+        raise
+
+    def found() -> Iterator[pa.RecordBatch]:
+        with work:
+            yield from _batches(work.outcomes(chunks(read)))
+
+    return pa.RecordBatchReader.from_batches(OUTCOMES, found())
+
+
+class _Work:
+    """The events of a call, once learnt, and the threads that work on it."""
+
+    def __init__(self, deadline: Deadline, threads: int | None) -> None:
+        if deadline not in ("inclusive", "exclusive"):
+            raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
+        if threads is None:
+            threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+            raise ValueError(f"threads must be a positive number, not {threads!r}")
+        self._deadline: Deadline = deadline
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, "abeyance-tables")
+        self._keys = Keys()
+        self._piles = Piles()
+
+    def __enter__(self) -> _Work:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def each(self, function: Callable[[T], R], values: Iterable[T]) -> Iterator[R]:
+        """Apply the function in the threads, and yield in order; read no further ahead than the threads can work."""
+        waiting: deque[Future[R]] = deque()
+        for value in values:
+            waiting.append(self._pool.submit(function, value))
+            if len(waiting) > self._threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def learn(self, events: Iterable[pa.RecordBatch]) -> None:
+        """Read all events."""
+        for _ in self.each(self._learn, chunks(events)):
+            pass
+        self._piles.finish(lambda function, piles: deque(self.each(function, piles), 0))
+
+    def outcomes(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        return self.each(lambda table: self.outcomes_of(_valid(read_operations(table))), tables)
+
+    def outcomes_of(self, operations: Operations) -> pa.Table:
+        """Return the outcomes of operations that are valid."""
+        start, end = operations.start, operations.deadline
+        reached = self._reached(operations, start, end)
+        expired = reached == NEVER
+        at = np.where(expired, end, reached)
+        columns = {
+            **{name: operations.table[name].cast(pa.string()) for name in ("instance", "op_id", "kind")},
+            "outcome": pa.DictionaryArray.from_arrays(pa.array(expired.view(np.int8)), _ENDS).cast(pa.string()),
+            "at": pa.array(at).cast(pa.timestamp("us", "UTC")),
+            "waited_ms": pa.array((at - start) / 1000),
+        }
+        return pa.table(columns, OUTCOMES)
+
+    def _learn(self, table: pa.Table) -> None:
+        table = valid_events(table)
+        rows = np.zeros((table.num_rows, 4), np.int64)
+        rows[:, 0] = self._keys.learn(table["instance"], table["key"])
+        rows[:, 2] = integers(table["progress"], "events: progress")
+        rows[:, 3] = microseconds(table["at"], "events: at")
+        self._piles.add(rows)
+
+    def _reached(self, operations: Operations, start: Integers, end: Integers) -> Integers:
+        """Return when each operation's condition first held in its time, or NEVER."""
+        watches = operations.watches
+        instance = operations.table["instance"]
+        ask = partial(self._piles.first_reached, deadline=self._deadline)
+        required = integers(watches.required, "operations: required")
+        if (watches.counts == 1).all():
+            return ask(self._keys.places(instance, watches.key), required, start, end)
+        of = watches.operation()
+        places = self._keys.places(instance.take(pa.array(of)), watches.key)
+        reached = ask(places, required, start[of], end[of])
+        first = np.cumsum(watches.counts) - watches.counts
+        any_of = flags(pc.equal(operations.table["condition"].cast(pa.string()), "any"))
+        # NEVER is the greatest number: all are reached with the last, any with the first.
+        return np.where(any_of, np.minimum.reduceat(reached, first), np.maximum.reduceat(reached, first))
+
+
+def _valid(operations: Operations) -> Operations:
+    return operations if operations.valid.all() else operations.select(operations.valid)
+
+
+def _without_duplicates(parts: list[Operations]) -> list[Operations]:
+    """Return the operations that are valid and count."""
+    if not parts:
+        return []
+    table = pa.concat_tables([part.table for part in parts])
+    start, timeout_ms, valid = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "timeout_ms", "valid")
+    )
+    watches = Watches(
+        np.concatenate([part.watches.counts for part in parts]),
+        pa.chunked_array([chunk for part in parts for chunk in part.watches.key.chunks], parts[0].watches.key.type),
+        pa.chunked_array(
+            [chunk for part in parts for chunk in part.watches.required.chunks], parts[0].watches.required.type
+        ),
+    )
+    kept = valid & ~repeated(table, start, timeout_ms, watches, valid)
+    ends = np.cumsum([part.table.num_rows for part in parts])[:-1]
+    return [part if mine.all() else part.select(mine) for part, mine in zip(parts, np.split(kept, ends), strict=True)]
+
+
+def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    for table in tables:
+        yield from table.to_batches()

@@ -1,0 +1,133 @@
+"""Which rows can be resolved, and why the others cannot. The same as on Spark: see `reasons`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyance.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
+from abeyance.tables.duplicates import repeated
+from abeyance.tables.keys import Integers
+from abeyance.tables.reading import table_of
+from abeyance.tables.reasons import DUPLICATE, EVENT_REASONS, OPERATION_REASONS, reason_column
+from abeyance.tables.schemas import EVENTS, OPERATIONS
+
+__all__ = ["Operations", "invalid_events", "invalid_operations", "read_operations", "valid_events"]
+
+_VALID: Final = -1
+_MOST: Final = 2**63 - 1
+
+
+class Operations(NamedTuple):
+    """What is looked at of some operations, row by row, and why a row cannot be resolved."""
+
+    table: pa.Table
+    start: Integers  # microseconds since 1970
+    timeout_ms: Integers
+    watches: Watches
+    reason: npt.NDArray[np.int8]  # its number in OPERATION_REASONS, or -1
+
+    @property
+    def valid(self) -> Mask:
+        """Which rows can be resolved, as far as one row tells."""
+        return np.asarray(self.reason == _VALID)
+
+    @property
+    def deadline(self) -> Integers:
+        """The end of each operation's time, where it is valid."""
+        return self.start + self.timeout_ms * 1000
+
+    def select(self, kept: Mask) -> Operations:
+        """Return the rows that are kept."""
+        return Operations(
+            self.table.filter(pa.array(kept)),
+            self.start[kept],
+            self.timeout_ms[kept],
+            self.watches.select(kept),
+            self.reason[kept],
+        )
+
+
+def read_operations(table: pa.Table) -> Operations:
+    """Look at every row. Raises `AbeyanceError` for a number beyond 64 bits."""
+    start = microseconds(table["start"], "operations: start")
+    timeout_ms = integers(table["timeout_ms"], "operations: timeout_ms")
+    watches = watches_of(table["watches"])
+    operation = watches.operation()
+
+    def lacks(column: pa.ChunkedArray) -> Mask:
+        found = np.zeros(table.num_rows, np.bool_)
+        found[operation[missing(column)]] = True
+        return found
+
+    condition = table["condition"].cast(pa.string())
+    known = pc.is_in(condition, value_set=pa.array(["all", "any", None]))
+    holds = (
+        *(missing(table[name]) for name in ("instance", "op_id", "start", "timeout_ms")),
+        timeout_ms < 0,
+        _beyond(start, timeout_ms),
+        watches.counts == 0,
+        lacks(watches.key),
+        lacks(watches.required),
+        ~flags(known),
+    )
+    return Operations(table, start, timeout_ms, watches, _first(holds, table.num_rows))
+
+
+def invalid_operations(operations: Any) -> pa.Table:
+    """Return the rows that `resolve` sets aside, in their order, with all their columns and a `reason`.
+
+    The reasons: no `instance`, `op_id`, `start`, `timeout_ms` or `watches`; a watch without `key` or `required`; a
+    negative `timeout_ms`; a deadline beyond the last timestamp; a `condition` other than `all` and `any` (null is
+    `all`). Of several valid rows with one (instance, op_id) the first by `start` counts, then by `timeout_ms` and the
+    further columns, and the others are duplicates. So `resolve(operations, events)` has as many rows as `operations`
+    has more than these. A table with a column `reason` of its own keeps it; ours is then `reason_2`.
+
+    Raises as `resolve` does.
+    """
+    read = read_operations(table_of(operations, OPERATIONS, "operations"))
+    reason = read.reason.copy()
+    reason[repeated(read.table, read.start, read.timeout_ms, read.watches, read.valid)] = len(OPERATION_REASONS)
+    return _aside(read.table, reason, (*OPERATION_REASONS, DUPLICATE))
+
+
+def invalid_events(events: Any) -> pa.Table:
+    """Return the events that `resolve` ignores, in their order, with all their columns and a `reason`: a null.
+
+    A table with a column `reason` of its own keeps it; ours is then `reason_2`. Raises as `resolve` does.
+    """
+    table = table_of(events, EVENTS, "events")
+    reason = _first([missing(table[name]) for name in EVENTS], table.num_rows)
+    return _aside(table, reason, EVENT_REASONS)
+
+
+def valid_events(table: pa.Table) -> pa.Table:
+    """Return the events that have every column."""
+    lacking = [missing(table[name]) for name in EVENTS if table[name].null_count]
+    return table.filter(pa.array(~np.logical_or.reduce(lacking))) if lacking else table
+
+
+def _beyond(start: Integers, timeout_ms: Integers) -> Mask:
+    """Whether the deadline does not fit 64 bits, of time-outs that are not negative."""
+    too_long = timeout_ms > _MOST // 1000
+    rest = _MOST - np.maximum(start, 0)
+    return too_long | (np.where(too_long, 0, timeout_ms) * 1000 > rest)
+
+
+def _first(holds: Sequence[Mask], rows: int) -> npt.NDArray[np.int8]:
+    """Return for each row the number of the first that holds, or -1."""
+    first = np.full(rows, _VALID, np.int8)
+    for number in range(len(holds) - 1, -1, -1):
+        first[holds[number]] = number
+    return first
+
+
+def _aside(table: pa.Table, reason: npt.NDArray[np.int8], words: Sequence[str]) -> pa.Table:
+    wrong = reason != _VALID
+    told = pa.array(words, pa.string()).take(pa.array(reason[wrong]))
+    return table.filter(pa.array(wrong)).append_column(reason_column(table.column_names), told)

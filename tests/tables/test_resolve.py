@@ -1,0 +1,245 @@
+"""`tables.resolve` beside brute force, case by case; and over whatever speaks Arrow."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from abeyance import tables
+from abeyance.errors import AbeyanceError
+from abeyance.tables.schemas import OUTCOMES
+from pipeline.resolve_traces import Deadline, Event, Op, Outcomes, Trace, Watch, by_brute_force, some_traces
+from pipeline.trace_rows import ARROW_EVENTS, ARROW_OPERATIONS, EPOCH_US, event_row, operation_row
+
+
+def arrow(traces: list[Trace]) -> tuple[pa.Table, pa.Table]:
+    """All traces in one pair of tables, each an instance of its own; the events of all are mixed."""
+    operations = [operation_row(op, f"t{n}") for n, trace in enumerate(traces) for op in trace.operations]
+    events = [event_row(event, f"t{n}") for n, trace in enumerate(traces) for event in trace.events]
+    random.Random(5).shuffle(events)
+    return pa.Table.from_pylist(operations, ARROW_OPERATIONS), pa.Table.from_pylist(events, ARROW_EVENTS)
+
+
+def by_instance(outcomes: pa.Table) -> dict[str, Outcomes]:
+    """What was found, and each row once (O4), with a wait that agrees with its time."""
+    assert outcomes.schema == OUTCOMES
+    found: dict[str, Outcomes] = {}
+    at = outcomes["at"].cast(pa.int64()).to_pylist()
+    for instance, op_id, outcome, end in zip(
+        *(outcomes[name].to_pylist() for name in ("instance", "op_id", "outcome")), at, strict=True
+    ):
+        ends = found.setdefault(instance, {})
+        assert op_id not in ends, f"O4: {instance} {op_id} has two outcomes"
+        ends[op_id] = (outcome, end - EPOCH_US)
+    return found
+
+
+@cache
+def traces() -> list[Trace]:
+    return some_traces(3000, seed=20261121)
+
+
+@pytest.mark.parametrize("deadline", ["inclusive", "exclusive"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_o1_to_o4_equal_brute_force(deadline: Deadline, threads: int) -> None:
+    found = by_instance(tables.resolve(*arrow(traces()), deadline=deadline, threads=threads))
+    for number, trace in enumerate(traces()):
+        assert found[f"t{number}"] == by_brute_force(trace, deadline), trace
+
+
+def test_outcomes_come_in_the_order_of_operations_with_their_waits() -> None:
+    operations, events = arrow(traces()[:300])
+    outcomes = tables.resolve(operations, events)
+    assert outcomes.select(["instance", "op_id", "kind"]) == operations.select(["instance", "op_id", "kind"])
+    waited = (outcomes["at"].cast(pa.int64()).to_numpy() - operations["start"].cast(pa.int64()).to_numpy()) / 1000
+    assert waited.tolist() == outcomes["waited_ms"].to_pylist()
+
+
+@pytest.mark.parametrize("shape", ["one value", "grows", "falls", "at random"])
+def test_one_key_with_all_events_of_many_chunks(shape: str) -> None:
+    """Piles that are reduced again and again, by several threads at once."""
+    dice = random.Random(3)
+    levels: dict[str, Callable[[int], int]] = {
+        "one value": lambda n: 5,
+        "grows": lambda n: n,
+        "falls": lambda n: -n,
+        "at random": lambda n: dice.randrange(1000),
+    }
+    count = 600
+    rows = [Event("hot", n * 2000, levels[shape](n)) for n in range(count)]
+    ops = [
+        Op(f"op-{n}", dice.randrange(10**6), dice.randrange(100), (Watch("hot", dice.choice(rows).progress),), "all")
+        for n in range(200)
+    ]
+    operations, events = arrow([Trace(ops, rows)])
+    many = pa.concat_tables([events] * 250)  # 150,000 rows: past what a pile gathers
+    reader = pa.RecordBatchReader.from_batches(events.schema, iter(many.to_batches(max_chunksize=100)))
+    assert by_instance(tables.resolve(operations, reader))["t0"] == by_brute_force(Trace(ops, rows), "inclusive")
+
+
+# -- whatever speaks Arrow --------------------------------------------------------------------------------------------
+
+FORMS: dict[str, Callable[[pa.Table, Path], Any]] = {
+    "table": lambda table, _: table,
+    "reader": lambda table, _: table.to_reader(max_chunksize=7),
+    "record batch": lambda table, _: table.combine_chunks().to_batches()[0],
+    "pandas": lambda table, _: table.to_pandas(),
+    "polars": lambda table, _: pl.from_arrow(table),
+    "duckdb": lambda rows, _: duckdb.sql("SELECT * FROM rows"),
+    "dataset": lambda table, _: ds.dataset(table),
+    "large types": lambda table, _: table.cast(large(table.schema)),
+    "Parquet file": lambda table, path: written(table, path / "table.parquet"),
+    "Parquet folder": lambda table, path: parted(table, path / "folder"),
+}
+
+
+def large(schema: pa.Schema) -> pa.Schema:
+    """Other types for the same: large and dictionary-encoded text, narrow integers, milliseconds stay microseconds."""
+    kinds = {
+        "instance": pa.dictionary(pa.int8(), pa.string()),
+        "key": pa.large_string(),
+        "op_id": pa.large_string(),
+        "timeout_ms": pa.int32(),
+        "progress": pa.int16(),
+        "watches": pa.large_list(pa.struct([("required", pa.int32()), ("key", pa.large_string())])),
+    }
+    kinds.pop("watches")
+    return pa.schema([(field.name, kinds.get(field.name, field.type)) for field in schema])
+
+
+def written(table: pa.Table, path: Path) -> Path:
+    pq.write_table(table, path)
+    return path
+
+
+def parted(table: pa.Table, folder: Path) -> str:
+    folder.mkdir()
+    half = table.num_rows // 2
+    pq.write_table(table.slice(0, half), folder / "a.parquet")
+    pq.write_table(table.slice(half), folder / "b.parquet")
+    return str(folder)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_whatever_speaks_arrow_is_taken(form: str, tmp_path: Path) -> None:
+    some = traces()[:50]
+    operations, events = arrow(some)
+    (tmp_path / "o").mkdir()
+    (tmp_path / "e").mkdir()
+    found = by_instance(tables.resolve(FORMS[form](operations, tmp_path / "o"), FORMS[form](events, tmp_path / "e")))
+    for number, trace in enumerate(some):
+        assert found[f"t{number}"] == by_brute_force(trace, "inclusive"), trace
+    assert (
+        tables.invalid_operations(
+            FORMS[form](operations, tmp_path / "o2") if "Parquet" not in form else operations
+        ).num_rows
+        == 0
+    )
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Kolkata"])
+def test_times_of_any_unit_and_zone_are_one_instant(unit: str, zone: str | None) -> None:
+    operations = pa.Table.from_pylist([operation_row(Op("a", 0, 60_000, (Watch("k", 1),), None))], ARROW_OPERATIONS)
+    events = pa.Table.from_pylist([event_row(Event("k", 7_000_000, 1))], ARROW_EVENTS)
+
+    def in_unit(table: pa.Table, name: str) -> pa.Table:
+        column = table[name].cast(pa.timestamp(unit, "UTC")).cast(pa.int64())
+        return table.set_column(table.column_names.index(name), name, column.cast(pa.timestamp(unit, zone)))
+
+    outcome = tables.resolve(in_unit(operations, "start"), in_unit(events, "at")).to_pylist()[0]
+    assert (outcome["outcome"], outcome["waited_ms"]) == ("completed", 7000.0)
+
+
+def test_nanoseconds_are_floored() -> None:
+    events = pd.DataFrame({"instance": ["i"], "key": ["k"], "at": [pd.Timestamp(1999, unit="ns")], "progress": [1]})
+    operation = operation_row(Op("a", -EPOCH_US, 1, (Watch("k", 1),), None))
+    outcome = tables.resolve(pa.Table.from_pylist([operation], ARROW_OPERATIONS), events)
+    assert outcome["at"].cast(pa.int64()).to_pylist() == [1]
+
+
+def test_batches_are_found_one_after_the_other_and_memory_stays(tmp_path: Path) -> None:
+    some = traces()[:200]
+    operations, events = arrow(some)
+    taken = 0
+
+    def read() -> Any:
+        nonlocal taken
+        for batch in operations.to_batches(max_chunksize=50):
+            taken += 1
+            yield pa.concat_batches([batch] * 1)
+
+    reader = tables.resolve_batches(pa.RecordBatchReader.from_batches(operations.schema, read()), events)
+    assert taken == 0  # nothing of the operations before the outcomes are asked for
+    assert by_instance(reader.read_all()) == by_instance(tables.resolve(operations, events))
+
+
+@pytest.mark.parametrize("empty", ["operations", "events", "both"])
+def test_tables_without_rows(empty: str) -> None:
+    operations, events = arrow(traces()[:5])
+    if empty != "events":
+        operations = operations.slice(0, 0)
+    if empty != "operations":
+        events = events.slice(0, 0)
+    outcomes = tables.resolve(operations, events)
+    assert outcomes.num_rows == operations.num_rows
+    assert outcomes.schema == OUTCOMES
+    assert set(outcomes["outcome"].to_pylist()) <= {"expired"}
+    assert tables.invalid_operations(operations).num_rows == tables.invalid_events(events).num_rows == 0
+
+
+# -- refused ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_such_table_is_refused_by_name(tmp_path: Path) -> None:
+    operations, events = arrow(traces()[:2])
+    with pytest.raises(TypeError, match=r"events must be a table that speaks Arrow .*, not list"):
+        tables.resolve(operations, [])
+    with pytest.raises(tables.SchemaError, match=r"events: no column 'at', expected a timestamp \(columns: instance"):
+        tables.resolve(operations, events.drop_columns(["at"]))
+    with pytest.raises(tables.SchemaError, match="events: column 'progress' is string, expected an integer"):
+        tables.resolve(operations, events.set_column(3, "progress", events["progress"].cast(pa.string())))
+    with pytest.raises(tables.SchemaError, match="operations: column 'watches' is string, expected a list of structs"):
+        tables.invalid_operations(operations.set_column(5, "watches", operations["op_id"]))
+    with pytest.raises(AbeyanceError, match=r"operations: cannot read .*nowhere as Parquet"):
+        tables.resolve(tmp_path / "nowhere", events)
+    (tmp_path / "text.parquet").write_text("no Parquet")
+    with pytest.raises(AbeyanceError, match=r"events: cannot read .*text.parquet as Parquet"):
+        tables.resolve(operations, tmp_path / "text.parquet")
+    with pytest.raises(ValueError, match="deadline must be 'inclusive' or 'exclusive', not 'open'"):
+        tables.resolve(operations, events, deadline="open")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="threads must be a positive number, not 0"):
+        tables.resolve(operations, events, threads=0)
+
+
+def test_numbers_beyond_64_bits_are_refused_by_name() -> None:
+    operations, events = arrow(traces()[:2])
+    large_ones = pa.array(np.full(events.num_rows, 2**63, np.uint64))
+    with pytest.raises(AbeyanceError, match=r"events: progress: .*the most is 9,223,372,036,854,775,807"):
+        tables.resolve(operations, events.set_column(3, "progress", large_ones))
+    far = pa.array(np.full(events.num_rows, 2**62)).cast(pa.timestamp("s", "UTC"))
+    with pytest.raises(AbeyanceError, match="events: at: a time is beyond the range of microseconds"):
+        tables.resolve(operations, events.set_column(2, "at", far))
+
+
+def test_an_error_of_the_source_reaches_the_caller() -> None:
+    operations, events = arrow(traces()[:2])
+
+    def broken() -> Any:
+        yield events.to_batches()[0]
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        tables.resolve(operations, pa.RecordBatchReader.from_batches(events.schema, broken()))
