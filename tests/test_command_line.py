@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +54,39 @@ def test_every_command_speaks_to_programs_and_its_help_fits_80_columns(
     monkeypatch.setenv("COLUMNS", "80")
     assert "--json" in parser.format_help()
     assert [line for line in parser.format_help().splitlines() if len(line) > 80] == []
+
+
+def completed(line: str, tmp_path: Path, program: str = "from abeyance.cli import main; main()") -> list[str]:
+    """What a shell is told that the last word of a line may become."""
+    answer = tmp_path / "answer"
+    asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_TYPE": "9", "COMP_LINE": line}
+    asked |= {"COMP_POINT": str(len(line)), "_ARGCOMPLETE_STDOUT_FILENAME": str(answer)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **asked}, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == done.stdout == ""
+    return answer.read_text().split() if answer.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("abeyance re", ["resolve", "replay"]),
+        ("abeyance analyze logs --ti", ["--timezone"]),
+        ("abeyance lab run --q", ["--quick", "--quiet"]),
+        ("abeyance resolve --deadline ", ["inclusive", "exclusive"]),
+    ],
+)
+def test_a_shell_is_told_what_a_word_may_become(line: str, words: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("argcomplete")
+    assert completed(line, tmp_path) == words
+
+
+def test_without_the_library_the_tab_key_does_nothing(tmp_path: Path) -> None:
+    away = (
+        "import sys; sys.modules['argcomplete'] = None; from abeyance.cli import main; sys.argv[1:] = ['info']; main()"
+    )
+    assert completed("abeyance info", tmp_path, away) == []
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import os
 import platform
 import sys
 from collections.abc import Sequence
@@ -100,7 +101,14 @@ def _java() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    options = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # set by the shell that asks what a word may become
+        try:
+            import argcomplete
+        except ImportError:
+            return 1  # whoever presses Tab has not asked for the command to be run
+        argcomplete.autocomplete(parser)
+    options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
     try:
         status: int = options.run(options)
     except AbeyanceError as error:
