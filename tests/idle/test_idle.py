@@ -252,7 +252,7 @@ def test_an_interrupt_out_of_on_idle_loses_nobody(timer: ManualTimer) -> None:
 
 def test_it_is_generic_in_its_peers_for_annotations(timer: ManualTimer) -> None:
     kind = IdleDetector[str]
-    assert repr(kind) == "abeyance.idle.IdleDetector[str]"
+    assert repr(kind) == "abeyance.idle.detector.IdleDetector[str]"
     assert type(kind(30, print, timer)) is IdleDetector
 
     class Mine(IdleDetector[str]):

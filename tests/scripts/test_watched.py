@@ -22,7 +22,7 @@ def python(code: str) -> Watched:
         ("Downloading https://host/numpy-2.4.6-cp311-cp311-any.whl (300 kB)", "downloading numpy-2.4.6"),
         ("Building wheel for pyspark (pyproject.toml): started", "unpacking pyspark"),
         ("Installing collected packages: pytz, tzdata", "installing 2 packages"),
-        ("  [11/36] Cythonizing src/abeyance/idle.py", "translating module 11 of 36 to C"),
+        ("  [11/36] Cythonizing src/abeyance/idle/peers.py", "translating module 11 of 36 to C"),
         ("  building 'abeyance.engine.wheel' extension", "compiling abeyance.engine.wheel"),
         ("whatever else", "starting"),
     ],

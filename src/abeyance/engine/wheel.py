@@ -37,6 +37,9 @@ Ground rules
 * The methods without an underscore are the Python face, and look at what they are given. Drivers in C call those of
   the same name with an underscore.
 * No item is dropped in here: ended items are handed to the caller, who lets go of them outside its lock.
+
+It is one file on purpose: filing, cascading, refreshing and overdue tasks share the clock and its invariants, and a
+quarter of the lines is introspection and `_check`.
 """
 
 from __future__ import annotations

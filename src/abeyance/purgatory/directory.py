@@ -20,6 +20,8 @@ Ground rules
   has changed meanwhile. A slot gets a new `_number` whenever it is taken, by which that is seen.
 * The last reference to a key or an operation is not dropped under the lock, for that may run a `__del__`. Whoever
   may hold the last one hands it out.
+
+It is one file on purpose: lists, table and slots are the same arrays, and a seventh of the lines is `check`.
 """
 
 from __future__ import annotations

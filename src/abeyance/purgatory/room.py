@@ -1,11 +1,7 @@
 # cython: nonecheck=True, binding=False, embedsignature=True, embedsignature.format=clinic
-"""Where operations wait: watched by key for their condition, timed for their deadline.
+"""Where operations wait: how they come in, who looks for them, and what is told of them.
 
-Ground rules are at the head of operation.py. In short: the directory's lock guards the lists, the counts and the
-state of every operation in here; no code of the user's runs under it, keys' `__hash__` and `__eq__` included; it
-is the last lock that anybody takes. Methods that want it held say so, the others want it free.
-
-This is all of `Purgatory` but what an extension class cannot be: generic.
+What becomes of them then is in life.py. This is all of `Purgatory` but what an extension class cannot be: generic.
 """
 
 from __future__ import annotations
@@ -19,10 +15,10 @@ except ImportError:
     from abeyance.engine import uncompiled as cython
 
 from abeyance.forking import begins_anew
-from abeyance.mutex import LOCKED
 from abeyance.purgatory.directory import Directory
 from abeyance.purgatory.errors import OperationReusedError, PurgatoryClosedError
-from abeyance.purgatory.nesting import defer, enter, leave, release, settle
+from abeyance.purgatory.life import ROUNDS, Life
+from abeyance.purgatory.nesting import enter, release, settle
 from abeyance.purgatory.operation import (
     ADOPTED,
     CANCELLED,
@@ -33,15 +29,11 @@ from abeyance.purgatory.operation import (
     LEFT_BEHIND,
     PENDING,
     DelayedOperation,
-    Home,
-    refuse_async,
 )
-from abeyance.reporting import report
 from abeyance.signature import CLASS_SIGNATURE
 from abeyance.timer.base import check_callback
 from abeyance.timer.manual import ManualTimer
 from abeyance.timer.system import SystemTimer
-from abeyance.timer.units import whole_nanoseconds
 
 if TYPE_CHECKING:
     from abeyance.purgatory import ports
@@ -54,8 +46,7 @@ _LEFT_BEHIND = LEFT_BEHIND
 _ADOPTED = ADOPTED
 _HAD_HOME = HAD_HOME
 _ENDED_ALONE = ENDED_ALONE
-_LOCKED = LOCKED
-_ROUNDS = 8  # how often a try is repeated because it checked its own key; one that always does would never end
+_ROUNDS = ROUNDS
 
 
 class PurgatoryStats(NamedTuple):
@@ -80,13 +71,10 @@ class PurgatoryStats(NamedTuple):
     """Errors from operations' own code that were reported to `on_error`, or logged."""
 
 
-class Room(Home):
+class Room(Life):
     """See `Purgatory`."""
 
-    __slots__ = (
-        "__weakref__", "_cancelled", "_completed", "_delayed", "_directory", "_errors", "_expired", "_name",
-        "_on_error", "_quick_timer", "_timer",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_name")
     __signature__ = CLASS_SIGNATURE
 
     def __init__(
@@ -306,7 +294,12 @@ class Room(Home):
         self._directory.lock()
         try:
             self._directory.check()
-            timed = sum([_is_timed(operation) for operation in self._directory.operations()])
+            timed = sum(
+                [
+                    operation._dop_handle != 0 or operation._dop_task is not None
+                    for operation in self._directory.operations()
+                ]
+            )
             assert timed == self._delayed, f"{timed} operations are timed, but {self._delayed} were counted"
         finally:
             self._directory.unlock()
@@ -352,7 +345,7 @@ class Room(Home):
                 # Inside another operation, with this one's (shared) lock in another thread's hands. Watch first,
                 # so that nothing is missed, and try as soon as this thread is out.
                 self._watch(operation, keys)
-                defer(self._try, operation)
+                self._try_later(operation)
             if operation._dop_state == _PENDING:
                 self._start_timer(operation)
             accepted = True
@@ -381,179 +374,5 @@ class Room(Home):
         if not self._directory.join(operation, keys):
             raise self._refusal(operation)
 
-    def _start_timer(self, operation: DelayedOperation) -> None:
-        handle = 0
-        task = None
-        try:
-            if self._quick_timer is not None:
-                handle = self._quick_timer._start_item((_EXPIRE, operation), whole_nanoseconds(operation._dop_timeout))
-            else:
-                task = self._timer.call_later(operation._dop_timeout, _EXPIRE, operation)
-        except Exception:
-            if self._end(operation, _CANCELLED, False):
-                raise
-            return  # it ended meanwhile: it needs no timer any more
-        self._directory.lock()
-        surplus = operation._dop_state != _PENDING
-        if not surplus:
-            operation._dop_handle = handle
-            operation._dop_task = task
-            self._delayed += 1
-        self._directory.unlock()
-        if surplus:
-            self._stop(operation, handle, task)
-
-    def _stop(self, operation: DelayedOperation, handle: int, task: ports.Stoppable | None) -> None:
-        """Stop an ended operation's timer. Raises nothing: its hooks are still to run (P3)."""
-        if handle and not _LOCKED:
-            self._quick_timer._stop_item(handle)
-        elif handle or task is not None:
-            try:
-                if task is not None:
-                    task.cancel()
-                else:
-                    self._quick_timer._stop_item(handle)
-            except Exception as error:  # noqa: BLE001  reported
-                self._report(error, operation)
-
-    # -- the tries
-
-    def _try(self, operation: DelayedOperation) -> bool:
-        """Try an operation on behalf of a check; True if this completed it. Reports what its code raises."""
-        for _ in range(_ROUNDS):
-            if not enter(operation):
-                defer(self._try, operation)
-                return False
-            try:
-                try:
-                    return self._attempt(operation)
-                finally:
-                    leave(operation)
-            except Exception as error:  # noqa: BLE001  reported
-                self._report(error, operation)
-            if not operation._dop_again or operation._dop_state != _PENDING:
-                break  # else it raised after it had checked its own key: that check is not to be missed (P2)
-        return operation._dop_state == _COMPLETED  # then it was on_complete that raised
-
-    def _attempt(self, operation: DelayedOperation) -> bool:
-        """Call `try_complete`, with the operation's lock held; True if this completed it."""
-        if operation._dop_state != _PENDING:
-            return False
-        if operation._dop_trying:  # a check from inside its own try: the try is repeated, see operation.py
-            operation._dop_again = True
-            return False
-        operation._dop_trying = True
-        try:
-            rounds = _ROUNDS
-            while True:
-                operation._dop_again = False
-                answer: Any = operation.try_complete()
-                if answer is True or answer is False:
-                    done = answer
-                else:
-                    refuse_async(answer, operation, "try_complete")
-                    done = bool(answer)
-                rounds -= 1
-                if done or not operation._dop_again or operation._dop_state != _PENDING or rounds == 0:
-                    break
-        finally:
-            operation._dop_trying = False
-        if not done:
-            return False
-        if operation._dop_state == _PENDING:
-            return operation.force_complete()
-        return operation._dop_state == _COMPLETED
-
-    # -- the ways out
-
-    def _expire(self, operation: DelayedOperation) -> bool:
-        """End an operation whose time is over; the timer calls this. True if it did, False if it had ended."""
-        return self._let_expire(operation, True)
-
-    def _expire_early(self, operation: DelayedOperation) -> bool:
-        """As `_expire`, of one whose timer has still to be stopped."""
-        return self._let_expire(operation, False)
-
-    def _let_expire(self, operation: DelayedOperation, fired: bool) -> bool:
-        if not enter(operation):
-            defer(self._expire if fired else self._expire_early, operation)
-            return False
-        failures: list[Exception] = []
-        try:
-            try:
-                if not self._pass(operation, _EXPIRED, False, fired):
-                    return False
-                try:
-                    refuse_async(operation.on_complete(), operation, "on_complete")  # type: ignore[func-returns-value]
-                except Exception as error:  # noqa: BLE001  reported
-                    failures.append(error)
-                finally:
-                    refuse_async(operation.on_expiration(), operation, "on_expiration")  # type: ignore[func-returns-value]
-            except Exception as error:  # noqa: BLE001  reported
-                failures.append(error)
-            finally:
-                leave(operation)
-        finally:
-            while failures:  # popped, for a frame must not hold the exception that holds the frame
-                self._report(failures.pop(0), operation)
-        return True
-
-    def _end(self, operation: DelayedOperation, state: int, trying: bool) -> bool:
-        """Pass an operation of this purgatory to `state`: off every key, timer stopped. True if this did it.
-
-        Only a pending operation passes; and a cancelled one once more, when its new owner completes it
-        (which a try that was under way at the time, `trying`, does not).
-        """
-        return self._pass(operation, state, trying, False)
-
-    def _pass(self, operation: DelayedOperation, state: int, trying: bool, fired: bool) -> bool:
-        """As `_end`; a timer that has `fired` is not stopped, for there are some that refuse to be, after that."""
-        spent: list[Any] | None = [] if operation._dop_many else None  # made here, for none is made under the lock
-        self._directory.lock()
-        earlier = operation._dop_state
-        if earlier != _PENDING and (earlier != _CANCELLED or state != _COMPLETED or trying):
-            self._directory.unlock()
-            return False
-        operation._dop_state = state
-        key = self._directory.leave(operation, spent)
-        handle = operation._dop_handle
-        operation._dop_handle = 0
-        task = operation._dop_task
-        operation._dop_task = None
-        if handle or task is not None:
-            self._delayed -= 1
-        if state == _COMPLETED:
-            self._completed += 1
-        elif state == _EXPIRED:
-            self._expired += 1
-        else:
-            self._cancelled += 1
-        self._directory.unlock()
-        if not fired:
-            self._stop(operation, handle, task)
-        del key  # here at the earliest
-        return True
-
-    def _report(self, error: Exception, operation: DelayedOperation) -> None:
-        self._directory.lock()
-        self._errors += 1
-        self._directory.unlock()
-        report(error, self, operation, "purgatory", self._on_error)
-
-    # -- odds and ends
-
     def _refusal(self, operation: DelayedOperation) -> PurgatoryClosedError:
         return PurgatoryClosedError(f"{self!r} does not accept {operation!r}")
-
-
-def expire(operation: DelayedOperation) -> None:
-    """What the timer calls. A function and not a method, so that one object serves every operation."""
-    home: Any = operation._dop_home
-    home._expire(operation)
-
-
-_EXPIRE = expire  # a C global when compiled
-
-
-def _is_timed(operation: DelayedOperation) -> bool:
-    return operation._dop_handle != 0 or operation._dop_task is not None

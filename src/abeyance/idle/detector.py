@@ -3,23 +3,19 @@
 
 The idea
 --------
-All who are watched wait in one timing wheel, and one task of the timer stands for them all: it comes up when the
-wheel's next bucket does. To be seen again is to be refreshed: a look-up and one store, whoever and however many are
-watched. The wheel files a task anew only when its bucket comes up, so a busy connection costs a cascade a time-out
-and not a timer a packet.
-
-A peer is a slot of the wheel and no Python object: the look-up is a hash table of chains threaded through the same
-slots (`_chain`, `_hash`), whose keys are the wheel's own items. The garbage collector sees a dozen objects, however
-many are watched.
+All who are watched wait in one timing wheel (`peers.py`), and one task of the timer stands for them all. It comes up
+when the wheel's next bucket does. To be seen again is to be refreshed: a look-up and one store, however many are
+watched. The wheel files a task anew only when its bucket comes up, so a busy connection costs a cascade per time-out,
+not a timer per packet.
 
 Ground rules
 ------------
 * The lock guards the wheel, the table and the alarm. Compiled, on an interpreter with a global lock, that one is the
-  lock, by the ground rules of timer/base.py: between `_enter` and `_leave` no Python call, and nothing made that the
-  collector tracks (but in `_grow`, `_widen` and `drain`, which pause it or expect it). Interpreted, `_enter` takes a
+  lock, by the ground rules of timer/base.py: between `lock` and `unlock` no Python call, and nothing made that the
+  collector tracks (but in `_grow`, `_widen` and `drain`, which pause it or expect it). Interpreted, `lock` takes a
   `Mutex`, which keeps finalisers and signal handlers from using this detector half changed.
 * Peers' `__hash__` and `__eq__` are the user's code, and run with the lock free: the hash is taken before; to compare,
-  `_find` lets go of the lock, and looks again where what it had read has changed meanwhile. So does `on_idle`, and the
+  `find` lets go of the lock, and looks again where what it had read has changed meanwhile. So does `on_idle`, and the
   timer is called with the lock free: it may be a loop's, and its clock is then the user's code too.
 * `_alarm_at` is the time for which the timer's task is set: `_NEVER` for none, `_AWAKE` while a turn is on, which will
   set the next by itself. It is written under the lock *before* the timer is called, without it, by whoever changed it
@@ -29,7 +25,6 @@ Ground rules
 from __future__ import annotations
 
 import sys
-from array import array
 from collections.abc import Callable, Hashable
 from datetime import timedelta
 from types import GenericAlias, TracebackType
@@ -46,24 +41,18 @@ else:
     from cython.cimports.abeyance.timer.callbacks import is_coroutine
 
 from abeyance.engine import MAX_TIME
-from abeyance.engine.slab import grown, pause_collection, resume_collection
 from abeyance.engine.wheel import TimingWheel
 from abeyance.forking import begins_anew
-from abeyance.mutex import LOCKED, mutex
+from abeyance.idle.peers import Peers
 from abeyance.signature import CLASS_SIGNATURE
 from abeyance.timer.base import Timer, TimerClosedError, check_callback, refuse_coroutine
 from abeyance.timer.system import SystemTimer
 from abeyance.timer.task import TimerTask
 from abeyance.timer.units import to_nanoseconds, to_seconds
 
-_LOCKED = LOCKED
 _AWAKE = -1  # for `_alarm_at`
 _NEVER = MAX_TIME  # for `_alarm_at`; no deadline is as late
 _LONGEST = 100 * 366 * 86_400 * 10**9  # nanoseconds: a hundred years
-_SLOT_MASK = 0xFFFFFFFF
-_GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: Fibonacci hashing (Knuth, volume 3, 6.4)
-_WORD = 0xFFFFFFFFFFFFFFFF
-_FIRST_BITS = 6
 _BATCH = 32  # calls of `on_idle` in one of the timer's tasks, that others get their turn (T7)
 _NOBODY = object()
 
@@ -91,8 +80,8 @@ class IdleDetector:
     """
 
     __slots__ = (
-        "__weakref__", "_alarm", "_alarm_at", "_bits", "_chain", "_closed", "_first", "_hash", "_lock", "_number",
-        "_on_idle", "_own_timer", "_timeout", "_timer", "_wheel",
+        "__weakref__", "_alarm", "_alarm_at", "_number", "_on_idle", "_own_timer", "_peers", "_timeout", "_timer",
+        "_wheel",
     )  # fmt: skip
     __signature__ = CLASS_SIGNATURE
 
@@ -119,21 +108,15 @@ class IdleDetector:
         self._on_idle = on_idle
         self._own_timer = _make_timer() if timer is None else None
         self._timer: Timer = self._own_timer or timer  # type: ignore[assignment]
-        self._closed = False
         self._watch_nobody()
         begins_anew(self)
 
     def _watch_nobody(self) -> None:
         self._wheel = TimingWheel(self._timer._wheel.tick, self._timer._wheel.wheel_size, self._timer._now())
-        self._lock = mutex("an IdleDetector")
+        self._peers = Peers(self._wheel)
         self._alarm: TimerTask | None = None
         self._alarm_at = _NEVER
         self._number = 0
-        # By slot of the wheel: the hash of its peer, and the next slot of its chain; -1 ends one.
-        self._hash = array("q", bytes(8 * 256))
-        self._chain = array("i", bytes(4 * 256))
-        self._bits = _FIRST_BITS
-        self._first = array("i", [-1]) * (1 << _FIRST_BITS)  # the first slot of each chain
 
     # -- for users -----------------------------------------------------------------------------------------
 
@@ -146,19 +129,20 @@ class IdleDetector:
         deadline = self._timer._now() + self._timeout
         number = 0
         refused = not self._timer._accepts()
-        self._enter()
+        peers = self._peers
+        peers.lock()
         try:
-            slot = self._find(peer, hashed)
-            closed = refused or self._closed or self._timer._closed
+            slot = peers.find(peer, hashed)
+            closed = refused or peers.closed or self._timer._closed
             if not closed:
                 if slot < 0:
-                    self._watch(peer, hashed, deadline)
-                elif self._is_later(slot, deadline):
-                    self._wheel._refresh(self._wheel._slab.handle(slot), deadline)
+                    peers.add(peer, hashed, deadline)
+                else:
+                    peers.refresh(slot, deadline)
                 if deadline < self._alarm_at:
                     number = self._draw(deadline)
         finally:
-            self._leave()
+            peers.unlock()
         if closed:
             raise TimerClosedError(
                 f"{self!r} is closed, or its timer or event loop is, and cannot watch {peer!r}; make a new one"
@@ -175,17 +159,17 @@ class IdleDetector:
         hashed = hash(peer)
         alarm = None
         known = None
-        self._enter()
+        peers = self._peers  # the same to the end: a peer's `__eq__` might fork
+        peers.lock()
         try:
-            slot = self._find(peer, hashed)
+            slot = peers.find(peer, hashed)
             if slot >= 0:
-                self._unchain(slot)
-                known = self._wheel._remove(self._wheel._slab.handle(slot))
+                known = peers.remove(slot)
                 if len(self._wheel) == 0 and self._alarm_at != _AWAKE:
                     self._draw(_NEVER)
                     alarm, self._alarm = self._alarm, None
         finally:
-            self._leave()
+            peers.unlock()
         if alarm is not None:
             alarm.cancel()  # with nobody watched the timer has nothing to wake for (T10)
         del known  # here at the earliest
@@ -196,22 +180,23 @@ class IdleDetector:
         hashed = hash(peer)
         now = self._timer._now()
         deadline: int | None = None
-        self._enter()
+        peers = self._peers
+        peers.lock()
         try:
-            slot = self._find(peer, hashed)
+            slot = peers.find(peer, hashed)
             if slot >= 0:
                 deadline = self._wheel.deadline(self._wheel._slab.handle(slot))
         finally:
-            self._leave()
+            peers.unlock()
         return None if deadline is None else max(0.0, to_seconds(now - (deadline - self._timeout)))
 
     def stats(self) -> IdleStats:
         """All counts, read at one moment. O(1)."""
-        self._enter()
+        self._peers.lock()
         try:
             counts = self._wheel.stats()
         finally:
-            self._leave()
+            self._peers.unlock()
         return IdleStats(counts.pending, counts.started, counts.expired, counts.cancelled)
 
     def close(self) -> list[Any]:
@@ -222,16 +207,13 @@ class IdleDetector:
         """
         if not self._is_made():
             raise TypeError(f"{type(self).__name__}: its __init__ must call super().__init__() before it is used")
-        self._enter()
+        self._peers.lock()
         try:
-            closed, self._closed = self._closed, True
-            for bucket in range(1 << self._bits):  # from here on nobody is found, while `drain` allocates
-                self._first[bucket] = -1
-            drained = [] if closed else self._wheel.drain()
+            drained = [] if self._peers.closed else self._peers.close()
             self._draw(_NEVER)
             alarm, self._alarm = self._alarm, None
         finally:
-            self._leave()
+            self._peers.unlock()
         if alarm is not None:
             alarm.cancel()
         if self._own_timer is not None:
@@ -251,7 +233,7 @@ class IdleDetector:
     @property
     def closed(self) -> bool:
         """Whether `close` has been called."""
-        return self._closed
+        return self._peers.closed
 
     def __len__(self) -> int:
         """How many are watched, exactly. O(1)."""
@@ -264,11 +246,12 @@ class IdleDetector:
     def __contains__(self, peer: Hashable) -> bool:
         """Whether `peer` is watched: it has been seen, and since then neither been idle nor been forgotten. O(1)."""
         hashed = hash(peer)
-        self._enter()
+        peers = self._peers
+        peers.lock()
         try:
-            return self._find(peer, hashed) >= 0
+            return peers.find(peer, hashed) >= 0
         finally:
-            self._leave()
+            peers.unlock()
 
     def __enter__(self) -> Self:
         return self
@@ -286,30 +269,34 @@ class IdleDetector:
         return self._wheel is not None if cython.compiled else hasattr(self, "_wheel")
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{len(self)} watched"
+        state = "closed" if self._peers.closed else f"{len(self)} watched"
         return f"<IdleDetector of {self.timeout:g}s, {state}>"
 
     def _begin_anew(self) -> object:
         """In the child of a fork: those it watched are the parent's."""
-        inherited = self._wheel, self._alarm
+        former = self._peers
+        inherited = former, self._alarm
         self._watch_nobody()
+        if former.closed:
+            self._peers.close()
         return inherited
 
     # -- the turn of those who have been idle: with the lock free ------------------------------------------
 
     def _turn(self) -> None:
         """The timer's task: tell of those whose time is over, then have it set again."""
-        self._enter()
+        self._peers.lock()
         self._alarm_at = _AWAKE
-        self._leave()
+        self._peers.unlock()
         try:
             for _ in range(_BATCH):
                 now = self._timer._now()
-                self._enter()
+                self._peers.lock()
                 try:
-                    peer = self._take_idle(now)
+                    slot = self._peers.next_idle(now)
+                    peer = _NOBODY if slot < 0 else self._peers.take(slot)
                 finally:
-                    self._leave()
+                    self._peers.unlock()
                 if peer is _NOBODY:
                     break
                 try:
@@ -325,15 +312,15 @@ class IdleDetector:
     def _set_next_alarm(self) -> None:
         number = 0
         deadline = _NEVER
-        self._enter()
+        self._peers.lock()
         try:
             upcoming = self._wheel.next_expiration()
             if upcoming is not None:
                 deadline = upcoming
-            if not self._closed:
+            if not self._peers.closed:
                 number = self._draw(deadline)
         finally:
-            self._leave()
+            self._peers.unlock()
         if number and deadline < _NEVER and not self._timer._closed:
             self._set_alarm(number, deadline)
 
@@ -342,27 +329,19 @@ class IdleDetector:
         try:
             task: TimerTask | None = self._timer._start(self._turn, (), 0, deadline)
         except BaseException:
-            self._enter()
+            self._peers.lock()
             if number == self._number:
                 self._alarm_at = _NEVER  # whoever is seen next tries again
-            self._leave()
+            self._peers.unlock()
             raise
-        self._enter()
+        self._peers.lock()
         if number == self._number:
             task, self._alarm = self._alarm, task
-        self._leave()
+        self._peers.unlock()
         if task is not None:
             task.cancel()  # the one before, or else this one, if another has been set meanwhile
 
     # -- with the lock held --------------------------------------------------------------------------------
-
-    def _enter(self) -> None:
-        if _LOCKED:
-            self._lock.acquire()
-
-    def _leave(self) -> None:
-        if _LOCKED:
-            self._lock.release()
 
     def _draw(self, deadline: int) -> int:
         """Note when the timer is to wake this; return the number by which to set it."""
@@ -370,123 +349,13 @@ class IdleDetector:
         self._number += 1
         return self._number
 
-    def _is_later(self, slot: int, deadline: int) -> bool:
-        """Whether a peer is given more time by `deadline`: not by a thread that read the clock before another did."""
-        filed: int = self._wheel._slab.deadline[slot]
-        return deadline > (filed - 1) * self._wheel._tick
-
-    def _take_idle(self, now: int) -> Any:
-        """Forget the next whose time is over, and hand it out; `_NOBODY` where there is none."""
-        wheel = self._wheel
-        if self._closed or wheel._settle(wheel._to_clock(now), 1024) <= 0:
-            return _NOBODY
-        slot = wheel._next_due()
-        if slot < 0:
-            return _NOBODY
-        self._unchain(slot)
-        return wheel._hand_out(slot)
-
-    def _find(self, peer: Hashable, hashed: int) -> int:
-        """The slot of a peer, or -1. Let go of the lock to compare; what it returns is so when it returns."""
-        slab = self._wheel._slab
-        while True:
-            started = self._wheel._started
-            slot = self._first[self._bucket(hashed)]
-            while slot >= 0:
-                if self._hash[slot] == hashed:
-                    other = slab.items[slot]
-                    if other is peer:
-                        return slot
-                    handle = slab.handle(slot)
-                    self._leave()
-                    try:
-                        same = bool(other == peer)
-                    finally:
-                        other = None  # maybe the last reference
-                        self._enter()
-                    if slab.find(handle) < 0 or self._closed:
-                        break  # it went meanwhile: look again
-                    if same:
-                        return slot
-                slot = self._chain[slot]
-            else:
-                if self._wheel._started == started:  # or else it may have come meanwhile
-                    return -1
-
-    def _bucket(self, hashed: int) -> int:
-        return ((hashed * _GOLDEN) & _WORD) >> (64 - self._bits)
-
-    def _watch(self, peer: Hashable, hashed: int, deadline: int) -> None:
-        """Begin to watch a peer that is not watched. O(1), amortised."""
-        if len(self._wheel) >> self._bits:
-            self._widen()
-        handle = self._wheel._add(deadline, peer)
-        slot = handle & _SLOT_MASK
-        if slot >= len(self._hash):
-            try:
-                self._grow()
-            except BaseException:
-                self._wheel._remove(handle)
-                raise
-        bucket = self._bucket(hashed)
-        self._hash[slot] = hashed
-        self._chain[slot] = self._first[bucket]
-        self._first[bucket] = slot
-
-    def _unchain(self, slot: int) -> None:
-        """Take a slot out of its chain. O(those in the chain)."""
-        bucket = self._bucket(self._hash[slot])
-        before = self._first[bucket]
-        if before == slot:
-            self._first[bucket] = self._chain[slot]
-            return
-        while self._chain[before] != slot:
-            before = self._chain[before]
-        self._chain[before] = self._chain[slot]
-
-    def _grow(self) -> None:
-        """Room for as many as the wheel has."""
-        collecting = pause_collection()
-        try:
-            room = self._wheel._slab._room
-            hashes, chains = grown(self._hash, "q", room), grown(self._chain, "i", room)
-            self._hash = hashes
-            self._chain = chains
-        finally:
-            resume_collection(collecting)
-
-    def _widen(self) -> None:
-        """Twice as many chains. O(those watched)."""
-        collecting = pause_collection()
-        try:
-            table = array("i", [-1]) * (2 << self._bits)
-            slots = self._wheel._slab.live_slots()
-            self._first = table
-            self._bits += 1
-            for slot in slots:
-                bucket = self._bucket(self._hash[slot])
-                self._chain[slot] = self._first[bucket]
-                self._first[bucket] = slot
-        finally:
-            resume_collection(collecting)
-
     def _check(self) -> None:
         """Assert what must hold between two calls. O(those watched + chains); for tests."""
-        self._wheel._check()
-        slab = self._wheel._slab
-        met = set()
-        for bucket in range(1 << self._bits):
-            slot = self._first[bucket]
-            while slot >= 0:
-                assert slot not in met, f"slot {slot} is in a chain twice"
-                assert self._bucket(self._hash[slot]) == bucket, f"slot {slot} is in the wrong chain"
-                assert self._hash[slot] == hash(slab.items[slot]), f"slot {slot} has another's hash"
-                met.add(slot)
-                slot = self._chain[slot]
-        assert met == set(slab.live_slots()), "every peer is found, and nobody else"
+        self._peers.check()
         upcoming = self._wheel.next_expiration()
         if upcoming is not None and self._alarm_at != _AWAKE:
-            deadlines = [slab.deadline[slot] * self._wheel._tick for slot in met]
+            slab = self._wheel._slab
+            deadlines = [slab.deadline[slot] * self._wheel._tick for slot in slab.live_slots()]
             assert self._alarm_at <= min(deadlines), "the timer wakes in time for the first"
             assert self._alarm is not None, "the timer's task is at hand"
             assert self._alarm.pending, "and will run"
