@@ -108,13 +108,13 @@ class GroupShard(Shard):
             group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
         return group
 
-    def expire(self, group_id: str, member_id: str) -> bool:
-        """Put a member out, as if its session were over; whether there is one."""
-        group = self.groups.get(group_id)
-        if group is None or member_id not in group.members:
-            return False
-        self.protocol.remove(group, member_id)
-        return True
+    def members(self, group_id: str) -> dict[str, tuple[str | None, str]]:
+        """The instance id and the client id of each member of a group that is there."""
+        return {member.id: (member.instance_id, member.client_id) for member in self.groups[group_id].members.values()}
+
+    def expire(self, group_id: str, member_id: str) -> None:
+        """Put a member out, as if its session were over."""
+        self.protocol.remove(self.groups[group_id], member_id)
 
     def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
         """Delete groups with their offsets, and tell of each."""
