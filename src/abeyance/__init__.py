@@ -11,6 +11,13 @@ if os.environ.get("ABEYANCE_PURE"):
     from abeyance import _interpreted
 
     _interpreted.install()
+else:
+    try:
+        from abeyance.engine import slab as _slab  # noqa: F401  the first that is compiled
+    except ImportError as error:
+        from abeyance import _interpreted
+
+        _interpreted.install_in_subinterpreter(error)
 
 if TYPE_CHECKING:
     from abeyance._idle_generic import IdleDetector

@@ -1,6 +1,8 @@
 """Run the compiled modules' own `.py` instead: set ABEYANCE_PURE=1 before the first import. And why they run so.
 
-For the tests, which pass both ways, and for stepping through the engine with a debugger.
+For the tests, which pass both ways, and for stepping through the engine with a debugger. And for subinterpreters: what
+Cython compiles keeps the types of its memoryviews, which most of our modules use, once for the process, so a compiled
+module serves the interpreter that loaded it first, and no other.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from types import ModuleType
 
 _REASON = Path(__file__).with_name("not_compiled.txt")  # left by the build where it could not compile: _compilation.py
 _warned = False
+_in_subinterpreter = False
 
 
 class _SourceFinder:
@@ -39,10 +42,21 @@ def install() -> None:
         sys.meta_path.insert(0, _SourceFinder)
 
 
+def install_in_subinterpreter(refusal: ImportError) -> None:
+    """As `install`, where that is why a compiled module refused to be imported; else raise its refusal."""
+    global _in_subinterpreter
+    if "interpreter" not in str(refusal):  # CPython's words and Cython's both have it
+        raise refusal
+    _in_subinterpreter = True
+    install()
+
+
 def why() -> str:
     """Tell why the engine runs interpreted, and the mend, in one line. For where `engine.is_compiled()` is False."""
     if os.environ.get("ABEYANCE_PURE"):
         return "ABEYANCE_PURE is set; unset it"
+    if _in_subinterpreter:
+        return "compiled, the engine serves one interpreter of a process, and this is another; use threads or processes"
     try:
         reason = " ".join(_REASON.read_text(encoding="utf-8").split())
     except OSError:

@@ -136,6 +136,31 @@ def test_a_handle_looks_and_compares_as_asyncios_does(debug: bool) -> None:
     aio.run(main(), debug=debug)
 
 
+def test_a_deadline_that_was_given_as_an_int_stays_one(loop: aio.EventLoop) -> None:
+    ours, stock = loop.call_at(30, int), asyncio.TimerHandle(30, int, (), loop)
+    assert repr(ours) == repr(stock)
+    assert type(ours.when()) is int
+    assert ours == stock
+    assert type(loop.call_at(30.0, int).when()) is float
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_traceback_keeps_no_handle_alive(debug: bool) -> None:
+    """So that a task whose error nobody retrieved is reported as soon as its last step is done."""
+
+    async def fails() -> None:
+        raise ValueError
+
+    async def main() -> None:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+        asyncio.tasks._PyTask(fails())  # type: ignore[attr-defined]  # whose step is a frame in the traceback
+        await asyncio.sleep(0)
+        assert [type(error) for error in reported] == [ValueError]
+
+    aio.run(main(), debug=debug)
+
+
 # -- the clock ---------------------------------------------------------------------------------------------------
 
 

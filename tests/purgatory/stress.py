@@ -19,8 +19,8 @@ if it found anything.
 
 from __future__ import annotations
 
+import _thread
 import argparse
-import faulthandler
 import json
 import os
 import random
@@ -49,6 +49,7 @@ SUBMITTERS, ADVANCERS, MEDDLERS, CONTESTANTS = 3, 2, 1, 2
 HOT = "hot"  # a key that most operations wait on, and that always has what they want
 NEVER = "never"  # a key that never has what they want
 LONG = 600.0  # seconds: beyond any run
+DAEMONS = getattr(_thread, "daemon_threads_allowed", lambda: True)()  # subinterpreters may allow none
 STUCK = 5.0  # seconds without an end to a round: a deadlock
 
 
@@ -226,13 +227,15 @@ class Round:
 
     def all_end(self, actions: list[Callable[[], None]], seconds: float) -> bool:
         """Run each in a thread of its own; tell whether all ended within so many seconds."""
-        threads = [threading.Thread(target=self.guarded, args=[action], daemon=True) for action in actions]
+        threads = [threading.Thread(target=self.guarded, args=[action], daemon=DAEMONS) for action in actions]
         for thread in threads:
             thread.start()
         deadline = time.monotonic() + seconds
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         if any(thread.is_alive() for thread in threads):
+            import faulthandler  # which subinterpreters cannot import
+
             faulthandler.dump_traceback(sys.stderr)
             self.found["stuck"] += 1
             return False

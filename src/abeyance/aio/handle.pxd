@@ -9,11 +9,12 @@ cdef class TimerHandle:
     cdef readonly object _callback
     cdef readonly tuple _args
     cdef readonly bint _cancelled
+    cdef bint _whole
     cdef readonly object _context
     cdef readonly object _loop
     cdef public object _repr
     cdef readonly object _source_traceback
-    cdef readonly double _when
+    cdef double _deadline
     cdef TimingWheel _wheel
     cdef long long _ticket
 

@@ -45,8 +45,8 @@ class TimerHandle:
     """
 
     __slots__ = (
-        "__weakref__", "_args", "_callback", "_cancelled", "_context", "_loop", "_repr", "_source_traceback",
-        "_ticket", "_wheel", "_when",
+        "__weakref__", "_args", "_callback", "_cancelled", "_context", "_deadline", "_loop", "_repr",
+        "_source_traceback", "_ticket", "_wheel", "_whole",
     )  # fmt: skip
     __signature__ = CLASS_SIGNATURE
 
@@ -58,7 +58,8 @@ class TimerHandle:
     _loop: asyncio.AbstractEventLoop
     _repr: str | None
     _source_traceback: traceback.StackSummary | None  # of its creation, in debug mode
-    _when: float
+    _deadline: float
+    _whole: bool  # it was given as an int
     _wheel: TimingWheel
     _ticket: int  # the wheel's handle for it; stale once it has left the wheel
 
@@ -84,6 +85,10 @@ class TimerHandle:
     def when(self) -> float:
         """The deadline, on the clock of the loop (`loop.time()`). It is not called before that."""
         return self._when
+
+    @property
+    def _when(self) -> float:  # an int to whoever gave one, as asyncio's is
+        return int(self._deadline) if self._whole else self._deadline
 
     def get_context(self) -> Context:
         """The context variables that the callback will see."""
@@ -121,7 +126,7 @@ class TimerHandle:
         return text
 
     def __hash__(self) -> int:
-        return hash(self._when)
+        return hash(self._deadline)
 
     def __eq__(self, other: object) -> Any:
         return _Stock.__eq__(self, other)

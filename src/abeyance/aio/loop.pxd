@@ -9,5 +9,6 @@ cdef class WheelTimers:
     cdef bint _call_at_overridden
     cdef bint _time_overridden
 
+    @cython.locals(handle=TimerHandle)
     cdef object _call(self, object when, object callback, tuple args, object context)
     cdef object _patience(self)

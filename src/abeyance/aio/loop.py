@@ -90,7 +90,10 @@ class WheelTimers:
         if debug:
             self._check_thread()
             self._check_callback(callback, "call_at")
-        return self._schedule.add(self, when, callback, args, context, debug)
+        handle = self._schedule.add(self, when, callback, args, context, debug)
+        if type(when) is int:
+            handle._whole = True
+        return handle
 
     @property
     def time(self) -> Callable[[], float]:
@@ -215,3 +218,4 @@ def run_timed(loop: Any, handle: Any) -> None:
     took = loop.time() - began
     if took >= loop.slow_callback_duration:
         _base_events.logger.warning("Executing %s took %.3f seconds", _base_events._format_handle(handle), took)
+    handle = None  # not to be kept alive by a traceback that refers to this frame

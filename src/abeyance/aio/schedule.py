@@ -103,7 +103,8 @@ class Schedule:
         """File a call at `when`. O(1)."""
         handle = TimerHandle.__new__(TimerHandle)
         handle._loop = loop
-        handle._when = when
+        handle._deadline = when
+        handle._whole = False
         handle._callback = callback
         handle._args = args
         handle._context = current_context() if context is None else context
@@ -115,7 +116,7 @@ class Schedule:
 
     def _file(self, handle: TimerHandle) -> None:
         handle._wheel = self._wheel
-        handle._ticket = self._wheel._add(self._on_wheel(self._tick_of(handle._when)), handle)
+        handle._ticket = self._wheel._add(self._on_wheel(self._tick_of(handle._deadline)), handle)
 
     def upcoming(self) -> float | None:
         """When there is something to do next, in seconds on the clock; None when nothing is pending."""
@@ -152,12 +153,12 @@ class Schedule:
                 return
 
     def _take(self, handle: TimerHandle, now: float, ready: deque[Any]) -> None:
-        if handle._when <= now:
+        if handle._deadline <= now:
             if self._near:  # a deadline that was past when it was added may be of an earlier tick than theirs (T6)
-                self._take_near(self._tick_of(handle._when), now, ready)
+                self._take_near(self._tick_of(handle._deadline), now, ready)
             ready.append(handle)
         else:
-            heappush(self._near, (handle._when, self._order, handle))
+            heappush(self._near, (handle._deadline, self._order, handle))
             self._order += 1
 
     def _take_near(self, tick: int, now: float, ready: deque[Any]) -> None:

@@ -16,6 +16,7 @@ Ground rules
 
 from __future__ import annotations
 
+import _thread
 import threading
 import time
 import weakref
@@ -51,6 +52,10 @@ _LONGEST = threading.TIMEOUT_MAX
 _CASCADES = 1024  # at most so many tasks are filed anew before the thread lets others have the lock
 _RUNS = 64  # callbacks between two looks at the clock while a storm lasts
 _SHARE = 5_000_000  # nanoseconds that a storm has the interpreter for itself: as long as Python's threads have it
+# Whether there may be daemons here, and what calls a function before the other threads are waited for: what
+# concurrent.futures uses, for `atexit` would come too late.
+_daemons_are_allowed: Callable[[], bool] = getattr(_thread, "daemon_threads_allowed", lambda: True)  # from 3.12 on
+_at_end: Callable[[Callable[[], None]], None] = getattr(threading, "_register_atexit", lambda _: None)
 
 
 class SystemTimer(Timer):
@@ -159,10 +164,7 @@ class SystemTimer(Timer):
                 try:
                     reference = weakref.ref(self, partial(_release, alarm))
                     handed.append(self)
-                    thread = _Driver(
-                        target=_drive, args=(reference, handed, alarm), name=f"{self._name}-timer", daemon=True
-                    )
-                    thread.start()
+                    thread = start_driver(_drive, (reference, handed, alarm), f"{self._name}-timer", reference)
                     self._thread = thread
                     self._ready = True
                 except BaseException:
@@ -257,6 +259,31 @@ class SystemTimer(Timer):
 
 class _Driver(threading.Thread):
     """The thread of a timer."""
+
+
+def start_driver(target: Any, args: tuple[Any, ...], name: str, timer: Any) -> _Driver:
+    """Start the thread; `timer` is a weak reference. RuntimeError where Python has no threads.
+
+    It is a daemon, but for subinterpreters that allow none: there the timer is closed as the interpreter ends.
+    """
+    daemon = _daemons_are_allowed()
+    if not daemon:
+        _at_end(partial(_close, timer))
+    driver = _Driver(target=target, args=args, name=name, daemon=daemon)
+    try:
+        driver.start()
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"a SystemTimer needs a thread of its own: {error}; where Python has no threads, use abeyance.aio.Timer "
+            "on a running event loop, or a ManualTimer"
+        ) from error
+    return driver
+
+
+def _close(reference: Any) -> None:
+    timer = reference()
+    if timer is not None:
+        timer.close()
 
 
 def _drive(reference: Any, handed: list[SystemTimer], alarm: Any) -> None:
