@@ -173,17 +173,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace) -> list[Configuration]:
-    """Return every wheel with every time-out; and every purge interval with every time-out, on Kafka's wheel."""
+    """Return every wheel with every time-out, and Kafka's; and every purge interval with each, on Kafka's wheel."""
     from abeyance.pipeline import grid
 
     try:
         wheels = grid(tick_ms=args.tick, wheel_size=args.wheel_size, timeout_ms=args.timeout)
+        kafkas = grid(timeout_ms=args.timeout)  # what the others are compared with
         purges = grid(timeout_ms=args.timeout, purge_interval=args.purge_interval)
     except ValueError as error:
         raise AbeyanceError(str(error)) from error
     if not wheels:
         raise AbeyanceError("nothing to replay: --tick, --wheel-size and --timeout each need a value")
-    return wheels + purges
+    return [*dict.fromkeys(wheels + kafkas), *purges]
 
 
 def _table(args: argparse.Namespace) -> str | None:
@@ -264,22 +265,26 @@ def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None
 
 
 def _summary(out: Path) -> str:
-    """Say of each instance and setting what a person would look for first."""
-    import pyarrow.parquet as pq
+    """Say of each instance and setting what a person would look for first; and what to conclude."""
+    from abeyance.pipeline.report.parts import read_table
+    from abeyance.pipeline.report.replay_words import band, conclusions
 
-    head = f"{'instance':<16}{'tick':>8}{'wheel':>7}{'time-out':>10}{'expired':>10}{'unknown':>10}"
+    replayed = read_table(out, "replay")
+    head = f"{'instance':<16}{'tick ms':>8}{'wheel':>7}{'time-out ms':>12}{'expired':>14}"
     lines = [f"{head}{'most pending':>14}{'cascades':>10}{'wake-ups':>10}"]
-    rows = [row for row in pq.read_table(out / "replay").to_pylist() if row["purge_interval"] is None]
-    rows.sort(key=lambda row: (row["instance"], row["timeout_ms"] or 0, row["tick_ms"], row["wheel_size"]))
+    order = ["instance", "timeout_ms", "tick_ms", "wheel_size"]
+    rows = replayed[replayed["purge_interval"].isna()].sort_values(order, na_position="first").to_dict("records")
     for row in rows[:_MOST_LINES]:
-        timeout = OWN if row["timeout_ms"] is None else f"{row['timeout_ms']:,}"
+        timeout = OWN if row["timeout_ms"] != row["timeout_ms"] else f"{row['timeout_ms']:,.0f}"
+        expired = band(row["expired"] - row["unknown"], row["expired"])
         lines.append(
-            f"{row['instance'][:15]:<16}{row['tick_ms']:>8g}{row['wheel_size']:>7}{timeout:>10}{row['expired']:>10,}"
-            f"{row['unknown']:>10,}{row['pending_most']:>14,}{row['cascades']:>10,}{row['wakeups']:>10,}"
+            f"{row['instance'][:15]:<16}{row['tick_ms']:>8g}{row['wheel_size']:>7}{timeout:>12}{expired:>14}"
+            f"{row['pending_most']:>14,}{row['cascades']:>10,}{row['wakeups']:>10,}"
         )
     if len(rows) > _MOST_LINES:
-        lines.append(f"and {len(rows) - _MOST_LINES:,} more in the table `replay` (tick and time-out in ms)")
-    return "\n".join(lines)
+        lines.append(f"and {len(rows) - _MOST_LINES:,} more in the table `replay`")
+    said = conclusions(replayed, read_table(out, "what_if"))
+    return "\n".join([*lines, "", *said]).replace("\N{NO-BREAK SPACE}", " ")
 
 
 _MOST_LINES: Final = 30

@@ -9,10 +9,10 @@ import pandas as pd
 
 from abeyance.pages.heat import heat_map
 from abeyance.pages.style import PALETTE, Figure, faint, plotly, wait_axis
-from abeyance.pages.words import duration, label
+from abeyance.pages.words import label, percent
 from abeyance.pipeline.report.kinds import colours
 
-__all__ = ["METRICS", "by_wheel", "pending", "setting", "what_if"]
+__all__ = ["METRICS", "by_wheel", "pending", "what_if"]
 
 METRICS: Final[Mapping[str, Callable[[pd.DataFrame], pd.Series[float]]]] = {
     "cascades a timer": lambda rows: rows["cascades"] / rows["timers"].clip(lower=1),
@@ -20,11 +20,6 @@ METRICS: Final[Mapping[str, Callable[[pd.DataFrame], pd.Series[float]]]] = {
     "wake-ups a timer": lambda rows: rows["wakeups"] / rows["timers"].clip(lower=1),
     "memory of the wheels, KiB": lambda rows: rows["memory_bytes"] / 1024,
 }
-
-
-def setting(timeout_ms: float) -> str:
-    """Return a time-out in words."""
-    return "own time-outs" if pd.isna(timeout_ms) else f"time-out {duration(float(timeout_ms))}"
 
 
 def by_wheel(rows: pd.DataFrame) -> str:
@@ -61,7 +56,7 @@ def pending(lines: Sequence[tuple[str, pd.DataFrame]]) -> Figure | None:
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         uirevision="pending",
         xaxis={"type": "date", "title": {"text": "time (UTC)"}},
-        yaxis={"rangemode": "tozero", "tickformat": ",d", "title": {"text": "pending"}},
+        yaxis={"rangemode": "tozero", "tickformat": ",d", "title": {"text": "operations pending"}},
     )
     return figure
 
@@ -74,19 +69,36 @@ def what_if(rows: pd.DataFrame, kinds: list[str]) -> Figure | None:
     figure, colour = plotly("graph_objects").Figure(), colours(kinds)
     for kind in kinds:
         mine = rows[rows["kind"] == kind].sort_values("timeout_ms")
-        common: dict[str, Any] = {"x": mine["timeout_ms"], "legendgroup": label(kind), "mode": "lines+markers"}
-        invisible = {"width": 0}
-        hidden = {"mode": "lines", "line": invisible, "showlegend": False, "hoverinfo": "skip"}
-        figure.add_scatter(y=mine["expired_share"], **common | hidden)
+        known = mine["expired_share"].where(mine["expired_share"] == mine["expired_share_most"])
+        common: dict[str, Any] = {"x": mine["timeout_ms"], "legendgroup": label(kind)}
+        edge = {"mode": "lines", "line": {"width": 1, "dash": "dot", "color": colour[kind]}}
+        unseen = {"showlegend": False, "hoverinfo": "skip"}
+        if known.isna().any():
+            figure.add_scatter(y=mine["expired_share"], **common, **edge, **unseen)
+            figure.add_scatter(
+                y=mine["expired_share_most"], fill="tonexty", fillcolor=faint(colour[kind], 0.18),
+                **common, **edge, **unseen,
+            )  # fmt: skip
+        # A line where the share is known; where it is not, only the band says where it lies.
         figure.add_scatter(
-            y=mine["expired_share_most"], fill="tonexty", fillcolor=faint(colour[kind], 0.18), **common | hidden
+            y=known,
+            name=label(kind),
+            mode="lines+markers",
+            line={"width": 2, "color": colour[kind]},
+            hoverinfo="skip",
+            **common,
         )
         figure.add_scatter(
             y=mine["expired_share"],
             name=label(kind),
-            line={"width": 2, "color": colour[kind]},
-            customdata=mine[["expired_share_most", "operations"]],
-            hovertemplate="<b>%{y:.3~p}</b> to %{customdata[0]:.3~p} of %{customdata[1]:,d}",
+            mode="markers",
+            marker={"opacity": 0, "color": colour[kind]},
+            showlegend=False,
+            text=[
+                f"<b>{_shares(row)}</b> of {row['operations']:,}"
+                for row in mine[["expired_share", "expired_share_most", "operations"]].to_dict("records")
+            ],
+            hovertemplate="%{text}",
             **common,
         )
     low, high = float(rows["timeout_ms"].min()), float(rows["timeout_ms"].max())
@@ -98,6 +110,11 @@ def what_if(rows: pd.DataFrame, kinds: list[str]) -> Figure | None:
         uirevision="what-if",
         xaxis=wait_axis(low * 0.9, high * 1.1, "time-out (logarithmic)")
         | {"unifiedhovertitle": {"text": "with a time-out of %{x:,.3~r} ms"}},
-        yaxis={"title": {"text": "share that expires"}, "tickformat": "~%", "range": [0, 1.02]},
+        yaxis={"title": {"text": "share that expires (%)"}, "tickformat": "~%", "range": [0, 1.02]},
     )
     return figure
+
+
+def _shares(row: Mapping[Any, Any]) -> str:
+    least, most = percent(row["expired_share"]), percent(row["expired_share_most"])
+    return least if least == most else f"{least} to {most}"

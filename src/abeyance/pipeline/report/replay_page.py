@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,15 +14,20 @@ from abeyance.pages.words import UNKNOWN, count, counted, duration, escaped, per
 from abeyance.pipeline.report import replay_figures as figures
 from abeyance.pipeline.report.analysis import ALL, MOST_KINDS, MOST_SCOPES
 from abeyance.pipeline.report.parts import made, read_table, section
+from abeyance.pipeline.report.replay_words import (
+    KAFKAS,
+    SETTING,
+    band,
+    by_time_out,
+    conclusions,
+    setting,
+    together,
+)
 from abeyance.pipeline.report.tables import options
 
 __all__ = ["write_replay_report"]
 
 plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
-
-_ADDED: Final = ("operations", "left_out", "completed", "expired", "unknown", "timers", "cascades", "wakeups")
-_COUNTS: Final = (*_ADDED, "bucket_operations", "memory_bytes")
-_SETTING: Final = ["timeout_ms", "tick_ms", "wheel_size", "purge_interval"]
 
 
 def write_replay_report(tables: Path, destination: Path) -> None:
@@ -35,7 +39,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
     drawn: dict[str, dict[str, object]] = {"plot-pending": {}, "plot-what-if": {}}
     wheels, purges, whats = [], [], []
     for i, scope in enumerate(scopes):
-        rows = _within(replayed, scope).sort_values(_SETTING, na_position="first")
+        rows = _within(replayed, scope).sort_values(SETTING, na_position="first")
         wheel = rows[rows["purge_interval"].isna()]
         asked = what_if[what_if["instance"] == scope]
         drawn["plot-pending"][str(i)] = _pending(pending, scope)
@@ -46,7 +50,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
     text = document(
         kicker="Abeyance · a replay",
         title=f"{counted(_operations(replayed), 'operation')} replayed, {counted(_settings(replayed), 'setting')} each",
-        findings=_findings(replayed),
+        findings=[escaped(sentence) for sentence in conclusions(replayed, what_if)],
         sections="\n".join(
             [
                 section("Tick and wheel size", _READ["wheel"], tables=wheels),
@@ -72,12 +76,14 @@ _READ: Final = {
     "wheel": "Each operation that had to wait is a timer on the real wheel, driven by a clock that wakes exactly when "
     "the next bucket comes up. A timer <em>cascades</em> when it is filed anew before its deadline; the bucket queue "
     "wakes the driver. A coarser tick costs lateness, less than a tick, and saves wake-ups; a larger wheel costs "
-    "memory and saves cascades. The figure is of the first time-out; the table has all.",
+    "memory and saves cascades. The others are compared with Kafka's wheel, a tick of 1 ms and 20 buckets: shares are "
+    "of its numbers under the same time-out. The figure is of the first time-out; the table has all.",
     "pending": "How many operations were waiting at each moment, by the laws: at exact deadlines. All instances: a "
-    "line each, under the first time-out; one instance: a line for each time-out.",
+    "line each, under the first time-out; one instance: a line for each time-out. Where a time-out is longer than the "
+    "log's own, the line is the most that can have been pending: what expired in the log may have ended earlier.",
     "what_if": "For each time-out, the share of operations that expires. Where the log itself saw an operation expire "
-    "before, nobody knows what a longer time-out would have brought: the line is the least that expires, the band "
-    "reaches to the most. (The time-out curve of <code>abeyance analyze</code> estimates where in the band it lies.)",
+    "before, nobody knows what a longer time-out would have brought: the line ends, and the share lies anywhere in the "
+    "band. (The time-out curve of <code>abeyance analyze</code> estimates where in the band it lies.)",
     "purge": "Kafka's own purgatory leaves ended operations on the watch lists of their other keys until a purge, "
     "which it makes when an estimate passes the purge interval. Abeyance's takes them off at once, and has none.",
 }
@@ -87,30 +93,22 @@ def _within(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
     """Return the rows of an instance; of all, their sums, where sums mean something."""
     if scope != ALL:
         return rows[rows["instance"] == scope]
-    sums = {name: (name, "sum") for name in _COUNTS}
-    most = {name: (name, "max") for name in ("pending_most", "lateness_most_ms", "watched_most")}
-    work = {name: (name, "sum") for name in ("purges", "purged_past")}
-    return rows.groupby(_SETTING, dropna=False, as_index=False).agg(**sums, **most, **work)
+    return together(rows)
 
 
 def _pending(rows: pd.DataFrame, scope: str) -> Figure | None:
     """Draw an instance's time-outs; of all, the instances under the first time-out."""
     if scope != ALL:
         mine = rows[rows["instance"] == scope]
-        lines = [(figures.setting(timeout), series) for timeout, series in _by_time_out(mine)]
+        lines = [(setting(timeout), series) for timeout, series in by_time_out(mine)]
     else:
         first = _first_time_out(rows.sort_values("timeout_ms", na_position="first"))
         lines = [(str(name), series) for name, series in first.groupby("instance")]
     return figures.pending(lines[:MOST_KINDS])
 
 
-def _by_time_out(rows: pd.DataFrame) -> Iterator[tuple[float, pd.DataFrame]]:
-    for timeout in rows["timeout_ms"].drop_duplicates().sort_values(na_position="first"):
-        yield timeout, rows[rows["timeout_ms"].isna() if pd.isna(timeout) else rows["timeout_ms"] == timeout]
-
-
 def _first_time_out(rows: pd.DataFrame) -> pd.DataFrame:
-    return next((mine for _, mine in _by_time_out(rows)), rows)
+    return next((mine for _, mine in by_time_out(rows)), rows)
 
 
 def _kinds(what_if: pd.DataFrame) -> list[str]:
@@ -124,19 +122,7 @@ def _operations(replayed: pd.DataFrame) -> int:
 
 
 def _settings(replayed: pd.DataFrame) -> int:
-    return len(replayed[_SETTING].drop_duplicates())
-
-
-def _findings(replayed: pd.DataFrame) -> list[str]:
-    found = []
-    together = _within(replayed[replayed["purge_interval"].isna()], ALL)
-    for timeout, rows in _by_time_out(together):
-        row = rows.iloc[0]
-        said = f"With {figures.setting(timeout)} {count(row['expired'])} of {count(row['operations'])} expire"
-        open_ = f", {count(row['unknown'])} of them perhaps not" if row["unknown"] else ""
-        left = f"; {count(row['left_out'])} could not be replayed" if row["left_out"] else ""
-        found.append(f"{said}{open_}{left}.")
-    return found
+    return len(replayed[SETTING].drop_duplicates())
 
 
 def _ms(value: float) -> str:
@@ -157,18 +143,32 @@ _SETTINGS: Final[Columns] = {
 def _wheels(rows: pd.DataFrame) -> str:
     if rows.empty:
         return nothing(_NOTHING)
+    rows = rows.assign(expiring=rows[["expired", "unknown"]].apply(tuple, axis=1))
+    for name in ("cascades", "wakeups"):
+        rows[f"{name}_share"] = rows[name] / rows["timeout_ms"].map(_of_kafkas(rows, name)).replace(0, float("nan"))
+    names: Columns = {**_SETTINGS, "expiring": ("expired", lambda ended: band(ended[0] - ended[1], ended[0]))}
     numbers: Columns = {
-        "expired": ("expired", count),
-        "unknown": ("of these unknown", count),
         "pending_most": ("most pending", count),
-        "lateness_most_ms": ("latest", _ms),
+        "lateness_most_ms": ("latest expiry", _ms),
         "timers": ("timers", count),
         "cascades": ("cascades", count),
+        "cascades_share": ("of Kafka's", _share),
         "wakeups": ("wake-ups", count),
-        "bucket_operations": ("bucket queue", count),
-        "memory_bytes": ("bytes", count),
+        "wakeups_share": ("of Kafka's", _share),
+        "bucket_operations": ("bucket queue operations", count),
+        "memory_bytes": ("memory, bytes", count),
     }
-    return table(rows, _SETTINGS, numbers)
+    return table(rows, names, numbers)
+
+
+def _of_kafkas(rows: pd.DataFrame, name: str) -> dict[float, float]:
+    """The number of Kafka's wheel, by time-out."""
+    kafkas = rows[(rows["tick_ms"] == KAFKAS[0]) & (rows["wheel_size"] == KAFKAS[1])]
+    return dict(zip(kafkas["timeout_ms"], kafkas[name], strict=True))
+
+
+def _share(value: float) -> str:
+    return UNKNOWN if pd.isna(value) else f"{100 * value:,.0f}\N{NO-BREAK SPACE}%"
 
 
 def _purges(rows: pd.DataFrame) -> str:
@@ -195,8 +195,8 @@ def _what_if(rows: pd.DataFrame, kinds: list[str]) -> str:
         "completed": ("completed", count),
         "expired": ("expired", count),
         "unknown": ("unknown", count),
-        "expired_share": ("least share", percent),
-        "expired_share_most": ("most", percent),
+        "expired_share": ("share, least", percent),
+        "expired_share_most": ("share, most", percent),
         "p50_ms": ("median wait", _ms),
         "p95_ms": ("p95", _ms),
         "p99_ms": ("p99", _ms),

@@ -1,0 +1,111 @@
+"""The replay's page and its sentences, of small tables: what is unknown is a band, Kafka's wheel is compared with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from abeyance.pipeline.report.replay_page import write_replay_report
+from abeyance.pipeline.report.replay_words import conclusions
+from pages.browser import browse, installed
+from pages.legible import faults
+
+_BROWSER = installed()
+_OWN = float("nan")
+
+
+def replayed() -> pd.DataFrame:
+    """Two brokers, three wheels, two time-outs; under the longer one 20 may have completed. And a purge interval."""
+    wheels = [(1.0, 20, 800, 1_000), (1.0, 512, 100, 1_000), (100.0, 20, 40, 250)]
+    rows = [
+        {"instance": name, "tick_ms": tick, "wheel_size": size, "timeout_ms": timeout, "purge_interval": _OWN}
+        | {"cascades": cascades, "wakeups": wakeups, "lateness_most_ms": tick * 0.99, "memory_bytes": 64 * size}
+        | {"unknown": 0 if timeout != timeout else 20, "expired": 60, "completed": 940}
+        for name in ("broker-1", "broker-2")
+        for timeout in (_OWN, 30_000.0)
+        for tick, size, cascades, wakeups in wheels
+    ]
+    rows.append(rows[0] | {"purge_interval": 100.0})
+    same = {"operations": 1_000, "left_out": 0, "timers": 900, "pending_most": 12, "bucket_operations": 2_000}
+    return pd.DataFrame(rows).assign(**same, watched_most=40.0, purges=3.0, purged_past=120.0)
+
+
+def what_if() -> pd.DataFrame:
+    shares = {10: (0.9, 0.9), 1_000: (0.06, 0.06), 30_000: (0.02, 0.06), 60_000: (0.0, 0.005)}
+    return pd.DataFrame(
+        [
+            {"instance": name, "kind": kind, "timeout_ms": timeout, "expired_share": least, "expired_share_most": most}
+            | {"operations": 1_000, "completed": 940, "expired": 1_000 * least, "unknown": 1_000 * (most - least)}
+            | {"p50_ms": 3.0, "p95_ms": 80.0, "p99_ms": float("nan")}
+            for name in ("*", "broker-1", "broker-2")
+            for kind in ("PRODUCE", "FETCH")
+            for timeout, (least, most) in shares.items()
+        ]
+    )
+
+
+def pending() -> pd.DataFrame:
+    at = pd.date_range("2026-01-01", periods=40, freq="s", tz="UTC")
+    parts = [
+        pd.DataFrame({"instance": name, "timeout_ms": timeout, "at": at, "pending": [n % 7 for n in range(40)]})
+        for name in ("broker-1", "broker-2")
+        for timeout in (_OWN, 30_000.0)
+    ]
+    return pd.concat(parts)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("replay")
+    for name, table in {"replay": replayed(), "pending": pending(), "what_if": what_if()}.items():
+        (where / name).mkdir()
+        table.to_parquet(where / name / "part.parquet")
+    write_replay_report(where, where / "report.html")
+    return where / "report.html"
+
+
+def test_it_comes_to_sentences(report: Path) -> None:
+    said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(replayed(), what_if())]
+    assert said == [
+        "With their own time-outs, 120 of 2,000 operations expire.",
+        "With a time-out of 30 s, 80 to 120 of 2,000 operations expire: of 40 the log does not tell, since they were "
+        "not watched for so long.",
+        "Of the wheels tried, a tick of 100 ms with 20 buckets wakes the driver least: 500 wake-ups, 75 % fewer than "
+        "Kafka's tick of 1 ms with 20 buckets (2,000); its price: an expiry is told up to 99 ms late, not 0.99 ms.",
+        "At Kafka's tick, 512 buckets cascade least: 200 cascades, 87.5 % fewer than Kafka's tick of 1 ms with 20 "
+        "buckets (1,600), in 64.0 KiB in place of 2.5 KiB of memory.",
+        "PRODUCE: the shortest time-out tried under which at most 1 % expire is 1 min (0.50 %).",
+    ]
+    text = report.read_text(encoding="utf-8")
+    assert "80 to 120</td>" in text, "of the wheels, too, what is unknown is a band"
+
+
+def test_without_a_better_wheel_or_an_end_it_says_so() -> None:
+    kafkas = replayed().query("tick_ms == 1 and wheel_size == 20")
+    short = what_if().query("timeout_ms <= 30_000")
+    said = [sentence.replace("\N{NO-BREAK SPACE}", " ") for sentence in conclusions(kafkas, short)]
+    assert "No wheel tried wakes or cascades less than Kafka's tick of 1 ms with 20 buckets." in said
+    assert said[-1] == "PRODUCE: even with a time-out of 30 s, the longest tried, 2 % to 6 % expire."
+    assert conclusions(kafkas.head(0), short) == ["Nothing was replayed."]
+
+
+@pytest.mark.skipif(_BROWSER is None, reason="no browser is installed")
+def test_all_of_it_can_be_read_and_the_axes_have_units(report: Path) -> None:
+    assert _BROWSER is not None
+    titles = """[...document.querySelectorAll('.plot')].flatMap(plot =>
+      [plot._fullLayout.xaxis.title.text, plot._fullLayout.yaxis.title.text])"""
+    lines = "document.getElementById('plot-what-if')._fullData.filter(t => t.name === 'PRODUCE' && t.mode === {mode!r})"
+    known = f"Array.from(({lines.format(mode='lines+markers')})[0].y, y => Number.isFinite(y) ? y : null)"
+    with browse(_BROWSER) as page:
+        for scheme, width in (("light", 1100), ("dark", 1100), ("light", 400), ("dark", 400)):
+            page.show(width=width, scheme=scheme)
+            page.open(report)
+            assert faults(page) == [], (scheme, width)
+        wanted = ["time (UTC)", "operations pending", "time-out (logarithmic)", "share that expires (%)"]
+        assert page.run(titles) == wanted
+        values: list[Any] = page.run(known)
+        assert values == [0.9, 0.06, None, None], "no line where the share is not known"
+        assert page.complaints == []
