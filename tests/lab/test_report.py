@@ -20,6 +20,7 @@ from abeyance.lab.report.claims import CLAIMS
 from abeyance.lab.report.figures import FIGURES
 from abeyance.lab.results import Results
 from pages.browser import NAMES, Page, browse, installed
+from pages.legible import faults
 
 _BROWSER = installed()
 _in_browser = pytest.mark.skipif(_BROWSER is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})")
@@ -157,7 +158,7 @@ def page() -> Iterator[Page]:
 
 
 @_in_browser
-@pytest.mark.parametrize("width", [1100, 390])
+@pytest.mark.parametrize("width", [1100, 400])
 def test_every_figure_is_drawn_and_nothing_complains(page: Page, report: Path, width: int) -> None:
     page.show(width=width)
     page.forget()
@@ -175,5 +176,14 @@ def test_every_figure_is_drawn_and_nothing_complains(page: Page, report: Path, w
         assert drawn["traces"] > 0, name
         assert drawn["marks"] >= drawn["traces"] / 2, name
         assert 0 < drawn["width"] <= width, name
+        labelled = page.run(
+            f"""Object.entries(document.getElementById("plot-{name}")._fullLayout)
+            .filter(([key]) => /^[xy]axis/.test(key)).map(([, axis]) => [axis.title.text, axis._vals.length > 0])"""
+        )
+        assert all(words and ticks for words, ticks in labelled), (name, labelled)
     assert page.run("document.documentElement.scrollWidth") <= width
+    assert faults(page) == []
+    page.show(width=width, scheme="dark")
+    page.open(report)
+    assert faults(page) == []
     assert page.complaints == []

@@ -1,10 +1,11 @@
-"""Whether a page, opened in a real browser with no network, draws its figures and complains of nothing."""
+"""Whether a page in a real browser with no network draws its figures, can be read, and complains of nothing."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from pages.browser import browse, installed
+from pages.legible import faults
 
 _DRAWN = """[...document.querySelectorAll('.plot')].map(plot => [
   plot.id, plot.checkVisibility(), plot.querySelectorAll('.scatterlayer .point, .js-line, .barlayer .point, .hm').length
@@ -23,5 +24,9 @@ def check_page(report: Path, plots: list[str]) -> None:
         drawn = page.run(_DRAWN)
         assert [(name, shown) for name, shown, _ in drawn] == [(plot, True) for plot in plots]
         assert all(marks > 0 for _, _, marks in drawn), drawn
-        assert page.requests == [report.as_uri()]
+        for scheme, width in (("light", 1100), ("dark", 400)):
+            page.show(width=width, scheme=scheme)
+            page.open(report)
+            assert faults(page) == [], (scheme, width)
+        assert set(page.requests) == {report.as_uri()}
         assert page.complaints == []

@@ -103,6 +103,28 @@
     layout.uirevision += " logarithmic";
   };
 
+  // Small plots that stand side by side go below one another where the window is narrow.
+  const narrow = window.matchMedia("(max-width: 599px)");
+  const below = (layout) => {
+    const { panels, rowPixels, gapPixels } = layout.meta;
+    const inner = panels * (rowPixels + gapPixels) + 30;
+    const titles = layout.annotations.splice(-panels);
+    titles.forEach((title, number) => {
+      const top = 1 - (number * (rowPixels + gapPixels) + gapPixels - 18) / inner;
+      const index = number ? number + 1 : "";
+      const across = layout[`xaxis${index}`];
+      across.domain = [0, 1];
+      const every = Math.ceil((across.tickvals?.length ?? 0) / 5);
+      if (every > 1) {
+        for (const name of ["tickvals", "ticktext"]) across[name] = across[name].filter((_, at) => at % every === 0);
+      }
+      layout[`yaxis${index}`].domain = [Math.max(0, top - rowPixels / inner), top];
+      layout.annotations.push({ ...title, x: 0, y: top });
+    });
+    layout.legend.y = -60 / inner;
+    layout.height = inner + 90;
+  };
+
   const place = (figure, id, look) => {
     let { data, layout } = structuredClone(figure);
     if (layout.meta?.rows) {
@@ -115,6 +137,7 @@
       layout.xaxis = { ...layout.xaxis, range: [span[0] * 1000, span[1] * 1000], autorange: false };
       layout.uirevision += ` ${span}`;
     }
+    if (layout.meta?.panels && narrow.matches) below(layout);
     if (layout.showlegend && window.innerWidth < 600) layout.height += 120; // the legend takes many lines
     return { data, layout: { ...layout, dragmode: touch ? false : "zoom", template: look } };
   };
@@ -240,6 +263,7 @@
   kinds?.addEventListener("change", draw);
   for (const box of document.querySelectorAll("[data-logarithmic]")) box.addEventListener("change", draw);
   dark.addEventListener("change", draw);
+  narrow.addEventListener("change", draw);
   window.addEventListener("beforeprint", () => { root.classList.add("print"); draw(); });
   window.addEventListener("afterprint", () => { root.classList.remove("print"); draw(); });
   draw();

@@ -15,6 +15,7 @@ from abeyance.pipeline.analysis import outcomes as outcomes_module
 from abeyance.pipeline.analysis.outcomes import expired_keys, look_at_outcomes
 from abeyance.pipeline.commands.outcome_result import write_summary
 from abeyance.pipeline.report.outcomes import read_outcomes
+from pages.page_checks import check_page
 
 
 def test_counts_percentiles_and_keys_are_those_of_the_table(
@@ -35,6 +36,7 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
         "instance string, op_id string, watches array<struct<key string, required long>>",
     )
     assert write_summary(tmp_path, files, operations, kicker="test", set_aside={"late": 2}, about={})
+    check_page(tmp_path / "report.html", ["plot-waits"])
     found = read_outcomes(tmp_path)
     expired = [op for op, _, ms in rows if ms == 1000.0]
     assert len(expired) > 50

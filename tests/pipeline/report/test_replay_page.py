@@ -80,7 +80,7 @@ def test_it_comes_to_sentences(report: Path) -> None:
         "PRODUCE: the shortest time-out tried under which at most 1 % expire is 1 min (0.50 %).",
     ]
     text = report.read_text(encoding="utf-8")
-    assert "80 to 120</td>" in text, "of the wheels, too, what is unknown is a band"
+    assert "80\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}120</td>" in text, "of the wheels, too, what is unknown is a band"
 
 
 def test_without_a_better_wheel_or_an_end_it_says_so() -> None:

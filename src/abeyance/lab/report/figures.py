@@ -13,13 +13,15 @@ from abeyance.pages.heat import heat_map
 from abeyance.pages.style import Figure, plotly
 from abeyance.pages.words import duration
 
-_LOG: Final = {"type": "log", "tickformat": ",.3~g", "dtick": "D2"}
+_LOG: Final = {"type": "log", "tickformat": ",.3~r", "dtick": "D2"}
 _TEN_DAYS: Final = 10 * 86_400_000.0
 _MARKS: Final = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, _TEN_DAYS)
-_DECADES: Final = {"type": "log", "dtick": 1, "tickformat": "~s"}
 _RATE: Final = {"type": "log", "tickformat": "~s"}
 _NANOSECONDS: Final = {"type": "log", "tickformat": "~s", "range": [1.5, 3.5], "dtick": 1}
 """What is O(n) leaves it upwards: else what costs tens of nanoseconds could not be told apart."""
+
+
+_MOST_TICKS: Final = 6
 
 
 class Panel(NamedTuple):
@@ -67,7 +69,7 @@ def enqueue(run: Run) -> Figure:
                 line={"color": "rgba(128,128,128,0.5)", "width": 1, "dash": "dash"}, **axes,
             )  # fmt: skip
 
-    return _panels(panels, draw, "target rate, requests/s", rows=2)
+    return _panels(panels, draw, "target rate, requests/s", rows=2, across=_measured(run.choices("rate")))
 
 
 _LOADS: Final = {"low": "few time-outs", "high": "many time-outs"}
@@ -81,7 +83,7 @@ def cost(run: Run) -> Figure:
         Panel("delete, ns (random order)", "pending", "delete random", "ns", _NANOSECONDS),
         Panel("expire, ns a task, all of them", "pending", "expire", "ns", _NANOSECONDS),
     ]
-    return _panels(panels, _lines(run), "timers pending", rows=2)
+    return _panels(panels, _lines(run), "timers pending", rows=2, across=_measured(run.choices("pending")))
 
 
 def precision(run: Run) -> Figure:
@@ -94,7 +96,11 @@ def precision(run: Run) -> Figure:
             "delay",
             "share",
             "of the delay",
-            {"type": "log", "tickvals": shares, "ticktext": [f"{100 * share:g} %" for share in shares]},
+            {
+                "type": "log",
+                "tickvals": shares,
+                "ticktext": [_percent(share) for share in shares],
+            },
         ),
     ]
     cells = run.cells.assign(
@@ -144,7 +150,7 @@ def purge(run: Run) -> Figure:
                     xref=x_axis, yref=y_axis, showarrow=False, xanchor="left", xshift=6, font={"size": 11},
                 )  # fmt: skip
 
-    return _panels(panels, draw, "purge interval, operations", rows=1)
+    return _panels(panels, draw, "purge interval, operations", rows=1, across=_measured(intervals))
 
 
 def geometry(run: Run) -> str:
@@ -207,7 +213,7 @@ def _panels(
     below: str,
     *,
     rows: int,
-    across: dict[str, Any] = _DECADES,
+    across: dict[str, Any],
 ) -> Figure:
     """Small plots in rows of two, with one legend below them."""
     figure = plotly("graph_objects").Figure()
@@ -225,7 +231,8 @@ def _panels(
             "title": {"text": below, "standoff": 4}, "showgrid": False,
         }  # fmt: skip
         figure.layout[f"yaxis{index}"] = {
-            "domain": [bottom, top], "anchor": f"x{index}", "tickformat": "~s", **panel.upright,
+            "domain": [bottom, top], "anchor": f"x{index}", "tickformat": "~s",
+            "title": {"text": panel.unit}, **panel.upright,
         }  # fmt: skip
         draw(figure, panel, {"xaxis": f"x{index}", "yaxis": f"y{index}"}, number == 0)
         titles.append(_title(panel.title, left, top))
@@ -235,6 +242,7 @@ def _panels(
         legend={"orientation": "h", "y": -0.1 if rows > 1 else -0.19, "yanchor": "top", "x": 0},
         hovermode="closest",
         uirevision="lab",
+        meta={"panels": len(panels), "rowPixels": row, "gapPixels": gap},
     )
     for words in titles:
         figure.add_annotation(**words)
@@ -250,6 +258,25 @@ def _durations(low: float, high: float) -> dict[str, Any]:
         "ticktext": [duration(value) for value in values],
         "range": [log10(low), log10(high)],
     }
+
+
+def _measured(values: Sequence[float]) -> dict[str, Any]:
+    """A logarithmic axis with ticks where it was measured, of many at some of them."""
+    shown = values[:: -(-len(values) // _MOST_TICKS) or 1]
+    return {"type": "log", "tickvals": list(shown), "ticktext": [_short(value) for value in shown]}
+
+
+def _percent(share: float) -> str:
+    """A share without an exponent, however small."""
+    return f"{100 * share:.6f}".rstrip("0").rstrip(".") + " %"
+
+
+def _short(value: float) -> str:
+    """A number as an axis has room for it: 500, 2k, 1M."""
+    for unit, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:g}{letter}"
+    return f"{value:g}"
 
 
 def _hover(words: str, unit: str, where: str) -> str:

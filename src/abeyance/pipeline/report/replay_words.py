@@ -60,7 +60,7 @@ def wheel(tick_ms: float, size: float) -> str:
 
 def band(least: float, most: float) -> str:
     """Return a number that is known only to lie between two, or is known."""
-    return count(most) if least == most else f"{count(least)} to {count(most)}"
+    return count(most) if least == most else f"{count(least)}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{count(most)}"
 
 
 def _expiring(timeout: float, row: pd.Series[Any]) -> str:

@@ -96,8 +96,7 @@ def _watch(bar: Progress, shown: TaskID, spark: SparkSession, group: str, done: 
     """Count the tasks of the group's stages until told to stop; only jobs begun since then are counted."""
     tracker = spark.sparkContext.statusTracker()
     earlier = set(tracker.getJobIdsForGroup(group))
-    # Spark forgets old stages: what was once seen is kept.
-    stages: dict[int, tuple[int, int]] = {}
+    far = Far()
     while not done.wait(_POLL_SECONDS):
         try:
             for job in set(tracker.getJobIdsForGroup(group)) - earlier:
@@ -105,9 +104,36 @@ def _watch(bar: Progress, shown: TaskID, spark: SparkSession, group: str, done: 
                 for stage in found.stageIds if found is not None else ():
                     info = tracker.getStageInfo(stage)
                     if info is not None:
-                        stages[stage] = (info.numCompletedTasks, info.numTasks)
+                        far.saw(stage, info.numCompletedTasks, info.numTasks)
         except Exception:  # noqa: BLE001 - a bar must never end the work it shows, whatever Py4J meets
             return
-        completed, total = (sum(column) for column in zip(*stages.values(), strict=True)) if stages else (0, 0)
-        if total:
-            bar.update(shown, total=total, completed=completed, tasks=f"{completed}/{total} tasks")
+        share, tasks = far.told()
+        if tasks:
+            bar.update(shown, total=1.0, completed=share, tasks=tasks)
+
+
+class Far:
+    """How far some stages of Spark are. What it tells never goes back.
+
+    Spark plans as it goes, so there is more to do with each new stage; it may run a stage again; and it forgets old
+    ones, so what was once seen is kept.
+    """
+
+    def __init__(self) -> None:
+        self._stages: dict[int, tuple[int, int]] = {}
+        self._share = 0.0
+
+    def saw(self, stage: int, completed: int, total: int) -> None:
+        """Note how many of a stage's tasks are done."""
+        before = self._stages.get(stage, (0, 0))
+        self._stages[stage] = (max(completed, before[0]), max(total, before[1]))
+
+    def told(self) -> tuple[float, str]:
+        """Return the share that is done, and in words how many tasks; no words before there are any."""
+        completed, total = (
+            (sum(column) for column in zip(*self._stages.values(), strict=True)) if self._stages else (0, 0)
+        )
+        if not total:
+            return 0.0, ""
+        self._share = max(self._share, completed / total)
+        return self._share, f"{completed}/{total} tasks"
