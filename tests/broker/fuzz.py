@@ -21,6 +21,7 @@ from abeyance.broker.wire.apis import APIS
 from broker.asking import SECOND, asked
 from broker.log.batches import batch
 from broker.wire import WireClient, encoded
+from clients.record import recorded
 
 _LENGTH = struct.Struct(">i")
 _EDGES = (0, 1, -1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, -0x8000, 0xFFFF, 1_000_000, 0x7FFF_FFFF, -0x8000_0000)
@@ -29,7 +30,7 @@ GOOD = "good"  # the topic of the client that has to be served whatever comes
 
 
 def corpus(kafka: Cluster) -> list[bytes]:
-    """A request that means something, for each API in each version, and produces of each codec."""
+    """A request that means something, for each API in each version, produces of each codec, and what clients sent."""
     frames = [
         encoded(api.key, version, 1, **asked(api, version, kafka))
         for api in APIS
@@ -39,7 +40,7 @@ def corpus(kafka: Cluster) -> list[bytes]:
         records = batch([b"value %d" % number for number in range(20)], codec=codec).data
         topic = {"name": "there", "partition_data": [{"index": 0, "records": records}]}
         frames.append(encoded(0, 9, 1, acks=1, timeout=SECOND, topic_data=[topic]))
-    return frames
+    return frames + recorded()
 
 
 def mutated(chance: random.Random, frame: bytes, frames: Sequence[bytes]) -> bytes:
@@ -105,6 +106,7 @@ def prepare(kafka: Cluster) -> None:
     """The topics that requests name."""
     kafka.create_topic("there", partitions=2)
     kafka.create_topic(GOOD)
+    kafka.create_topic("orders", partitions=2)  # of the clients that were recorded
 
 
 class Complaints(logging.Handler):
