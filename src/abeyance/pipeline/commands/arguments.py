@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from abeyance.errors import AbeyanceError
 
-__all__ = ["FORMATS", "add_deadline", "add_master", "add_result", "add_tables", "add_timezone", "check_path"]
+__all__ = [
+    "FORMATS",
+    "add_deadline",
+    "add_master",
+    "add_result",
+    "add_tables",
+    "add_timezone",
+    "check_path",
+    "is_small",
+]
 
+_SMALL_BYTES: Final = 16 << 20
 FORMATS: Final = ("parquet", "json", "csv")
 
 
@@ -71,6 +82,21 @@ def check_path(path: str) -> None:
     """Raise `AbeyanceError` for a path of this machine at which there is nothing."""
     if "://" not in path and not Path(path).exists():
         raise AbeyanceError(f"no such file or directory: {path}")
+
+
+def is_small(*paths: str) -> bool:
+    """Whether what is at these paths of this machine is so little that Spark should not prepare for hours."""
+    left = _SMALL_BYTES
+    for path in paths:
+        if "://" in path:
+            return False
+        given = Path(path)
+        for file in given.rglob("*") if given.is_dir() else [given]:
+            with suppress(OSError):
+                left -= file.stat().st_size
+            if left < 0:
+                return False
+    return True
 
 
 class _assignment:  # noqa: N801 - argparse shows the name of a type

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.ending import add_ending, end
-from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_result, add_tables, check_path
+from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_result, add_tables, check_path, is_small
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.results.directory import check_target, new_result, read_marker
 
@@ -83,12 +83,13 @@ def run(args: argparse.Namespace) -> int:
     check_target(args.out.absolute(), overwrite=args.overwrite)
     for path in (args.operations, args.events):
         check_path(path)
+    brief = is_small(args.operations, args.events)
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import resolve  # noqa: F401
     from abeyance.pipeline.spark.errors import explained
 
     try:
-        with terminate_as_interrupt(), spark_for(args, "abeyance resolve") as spark, explained():
+        with terminate_as_interrupt(), spark_for(args, "abeyance resolve", brief=brief) as spark, explained():
             reported = _resolve(spark, args)
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)

@@ -24,12 +24,12 @@ def spark_for(
 ) -> Iterator[SparkSession]:
     """Give a session on `args.master` with `args.conf`, and stop it unless it was there before.
 
-    `start` starts one in place of `spark_session`.
+    `start` starts one in place of `command_session`.
     """
     from pyspark.sql import SparkSession
 
     from abeyance.pipeline.spark.progress import Steps
-    from abeyance.pipeline.spark.session import spark_session
+    from abeyance.pipeline.spark.session import command_session
 
     ours = SparkSession.getActiveSession() is None
     with Steps(quiet=args.quiet).step("starting Spark"):
@@ -37,7 +37,7 @@ def spark_for(
         if start is not None:
             spark = start(args.master, app_name, config=config)
         else:
-            spark = spark_session(args.master, app_name, brief=brief, config=config)
+            spark = command_session(args.master, app_name, brief=brief, config=config)
     try:
         yield spark
     finally:

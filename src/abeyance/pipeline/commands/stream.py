@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from abeyance.ending import add_ending, end
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_tables, check_path
+from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_tables, check_path, is_small
 from abeyance.pipeline.commands.durations import duration, duration_or
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 
@@ -242,7 +242,8 @@ _MEASURED: Final = ("spark.sql.execution.arrow.maxBytesPerBatch", "64m")
 def _spark(args: argparse.Namespace) -> AbstractContextManager[SparkSession]:
     args.conf = [_MEASURED, *args.conf]
     if args.kafka is None:
-        return spark_for(args, _NAME)
+        # A stream may begin with little and run for months: not one that ends here.
+        return spark_for(args, _NAME, brief=args.drain and is_small(args.operations, args.events))
     from abeyance.pipeline.sources.connector import start_with_connector
     from abeyance.pipeline.sources.kafka import check_brokers
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from abeyance.errors import AbeyanceError
 
-__all__ = ["Java", "NoJavaError", "find_java"]
+__all__ = ["Java", "NoJavaError", "caches", "find_java"]
 
 OLDEST, NEWEST = 17, 25
 """Spark 4 is released for Java 17, 21 and 25; the releases between run it too."""
@@ -140,7 +140,7 @@ def _wrap(home: Path, environ: Mapping[str, str], cache: Path | None) -> Path:
     )
     name = "java-" + hashlib.sha256(script.encode()).hexdigest()[:16]
     refused: OSError | None = None
-    for directory in [cache] if cache is not None else _caches(environ):
+    for directory in [cache] if cache is not None else caches(environ):
         wrapped = directory / name
         java = wrapped / "bin" / "java"
         try:
@@ -174,17 +174,17 @@ def _write_home(directory: Path, wrapped: Path, script: str) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _caches(environ: Mapping[str, str]) -> list[Path]:
-    """Where a wrapped JAVA_HOME may live: the user's cache, else the virtual environment."""
-    caches = []
+def caches(environ: Mapping[str, str]) -> list[Path]:
+    """Where what is made once may live, a wrapped JAVA_HOME say: the user's cache, else the virtual environment."""
+    found = []
     base = environ.get("XDG_CACHE_HOME")
     if base:
-        caches.append(Path(base) / "abeyance")
+        found.append(Path(base) / "abeyance")
     elif environ.get("HOME"):
-        caches.append(Path(environ["HOME"]) / ".cache" / "abeyance")
+        found.append(Path(environ["HOME"]) / ".cache" / "abeyance")
     if sys.prefix != sys.base_prefix:
-        caches.append(Path(sys.prefix) / "share" / "abeyance")
-    return caches
+        found.append(Path(sys.prefix) / "share" / "abeyance")
+    return found
 
 
 def main() -> int:

@@ -33,8 +33,11 @@ _OUT_OF_MEMORY_STATUS: Final = 52  # Spark's SparkExitCode.OOM
 _FATAL: Final = "SparkUncaughtExceptionHandler: "
 
 
-def gateway_to_jvm(conf: SparkConf) -> JavaGateway:
-    """Return the gateway to this process's JVM, started with `conf` if there is none yet."""
+def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
+    """Return the gateway to this process's JVM, started with `conf` if there is none yet.
+
+    A `silent` one has no standard output: whoever reads this process's waits for no JVM that is still ending.
+    """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -45,7 +48,8 @@ def gateway_to_jvm(conf: SparkConf) -> JavaGateway:
     # apply. They go to a file that nobody sees, unless the JVM ends.
     with tempfile.TemporaryFile() as said:
         _said = os.dup(said.fileno())
-        return launch_gateway(conf, popen_kwargs={"stderr": said})  # type: ignore[no-untyped-call]
+        streams = {"stderr": said, "stdout": said} if silent else {"stderr": said}
+        return launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
 
 
 def how_it_ended(seconds: float = 2.0) -> str | None:

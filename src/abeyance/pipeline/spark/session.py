@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.spark.java import find_java
+from abeyance.pipeline.spark.archive import archive_options
+from abeyance.pipeline.spark.java import Java, find_java
 from abeyance.pipeline.spark.jvm import gateway_to_jvm, how_it_ended, last_words, without_tracebacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SHUFFLE_PARTITIONS", "shuffle_partitions", "spark_session"]
+__all__ = ["SHUFFLE_PARTITIONS", "command_session", "shuffle_partitions", "spark_session"]
 
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
@@ -29,7 +30,8 @@ _LOCAL_COLLECTOR: Final = "-XX:+UseParallelGC"
 _BRIEF_COLLECTOR: Final = "-XX:+UseSerialGC"
 # A JVM with the first compiler alone would keep 48 MB for compiled code: Spark's fill that within minutes, and without
 # any space left a task fails so badly that Spark ends the JVM. It is only reserved, not used.
-_BRIEF_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+# Nor does it collect for want of space for classes before it has Spark's.
+_BRIEF_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:MetaspaceSize=256m")
 
 _NAMES_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _JAVA_VARIABLES: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
@@ -63,6 +65,17 @@ def spark_session(
     `spark-submit`, that decides master, Java, Python and settings. Raises `AbeyanceError` when Spark does not start,
     with the last thing it said.
     """
+    return _session(master, app_name, brief=brief, config=config or {}, for_command=False)
+
+
+def command_session(
+    master: str, app_name: str, *, brief: bool = False, config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """As `spark_session`, for a command: as it ends, its JVM may make the next start shorter (see `archive`)."""
+    return _session(master, app_name, brief=brief, config=config or {}, for_command=True)
+
+
+def _session(master: str, app_name: str, *, brief: bool, config: Mapping[str, str], for_command: bool) -> SparkSession:
     try:
         from pyspark import SparkConf, SparkContext
         from pyspark.errors import PySparkRuntimeError
@@ -85,10 +98,11 @@ def spark_session(
     if _LOCAL.match(master) or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    settings = _settings(master, app_name, brief=brief, config=config or {})
+    options = _java_options(java, config, brief=brief, write=for_command) if _LOCAL.match(master) else []
+    settings = _settings(master, app_name, options, brief=brief, config=config)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
-        without_tracebacks(SparkContext(conf=conf, gateway=gateway_to_jvm(conf)))
+        without_tracebacks(SparkContext(conf=conf, gateway=gateway_to_jvm(conf, silent=for_command)))
     except (PySparkRuntimeError, OSError) as error:
         raise AbeyanceError(f"Spark did not start on {java}: {last_words() or error}") from error
     except Exception as error:
@@ -111,7 +125,9 @@ def shuffle_partitions(spark: SparkSession) -> int:
     return int(spark.conf.get(SHUFFLE_PARTITIONS) or 200)
 
 
-def _settings(master: str, app_name: str, *, brief: bool, config: Mapping[str, str]) -> dict[str, str]:
+def _settings(
+    master: str, app_name: str, java_options: list[str], *, brief: bool, config: Mapping[str, str]
+) -> dict[str, str]:
     """Return all settings, those of `config` above ours."""
     local = _LOCAL.match(master)
     ours = {
@@ -119,7 +135,7 @@ def _settings(master: str, app_name: str, *, brief: bool, config: Mapping[str, s
         "spark.app.name": app_name,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": " ".join([_LOG_OPTION, *(_local_java(config, brief=brief) if local else [])]),
+        "spark.driver.extraJavaOptions": " ".join([_LOG_OPTION, *java_options]),
         **_MEANING,
         # Spark measures a batch for Python after each row unless its bytes are unlimited, which takes as long as
         # writing it. So its rows are limited instead.
@@ -153,11 +169,23 @@ def _local_settings(named: str | None, *, brief: bool) -> dict[str, str]:
     return settings
 
 
-def _local_java(config: Mapping[str, str], *, brief: bool) -> list[str]:
-    """Return the JVM's options: its compiler, and the collector unless another is named. With two it does not start."""
+def _java_options(java: Java, config: Mapping[str, str], *, brief: bool, write: bool) -> list[str]:
+    """Return a local JVM's options: its compiler, its archive of classes, and the collector unless another is named.
+
+    With two collectors it does not start.
+    """
     named = [os.environ.get(name, "") for name in _JAVA_VARIABLES] + [config.get("spark.driver.defaultJavaOptions", "")]
-    collector = [] if _NAMES_COLLECTOR.search(" ".join(named)) else [_BRIEF_COLLECTOR if brief else _LOCAL_COLLECTOR]
-    return [*_BRIEF_JAVA, *collector] if brief else collector
+    options = list(_BRIEF_JAVA) if brief else []
+    if not _NAMES_COLLECTOR.search(" ".join(named)):
+        options.append(_BRIEF_COLLECTOR if brief else _LOCAL_COLLECTOR)
+    return options + archive_options(java, _spark_home() / "jars", " ".join(named), write=write)
+
+
+def _spark_home() -> Path:
+    """Where PySpark takes Spark from."""
+    import pyspark
+
+    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 
 
 def _local_memory_mb() -> int:

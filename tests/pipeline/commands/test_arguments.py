@@ -1,0 +1,29 @@
+"""What the commands have in common: how much of a table makes Spark prepare for long work."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from abeyance.pipeline.commands.arguments import is_small
+
+
+def test_little_is_small_in_a_file_or_below_a_directory(tmp_path: Path) -> None:
+    folder = tmp_path / "orders" / "day=1"
+    folder.mkdir(parents=True)
+    for number in range(3):
+        (folder / f"part-{number}.csv").write_text("op_id,key,start\n")
+    assert is_small(str(tmp_path / "orders"), str(folder / "part-0.csv"))
+
+
+def test_much_is_not_and_both_tables_count(tmp_path: Path) -> None:
+    half = tmp_path / "half.csv"
+    half.touch()
+    os.truncate(half, 9 << 20)  # takes no space
+    assert is_small(str(half))
+    assert not is_small(str(half), str(half))
+    assert not is_small(str(tmp_path), str(half))
+
+
+def test_of_another_machine_nothing_is_known() -> None:
+    assert not is_small("s3a://shop/orders", "s3a://shop/payments")

@@ -1,0 +1,164 @@
+"""The archive of Spark's classes: made once, kept apart by what it is for, used where it fits, and never required."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from abeyance.pipeline.spark import archive
+from abeyance.pipeline.spark.archive import archive_options
+from abeyance.pipeline.spark.java import Java, find_java
+
+JARS = Path(pyspark.__file__).parent / "jars"
+MAIN = "org.apache.spark.launcher.Main"
+
+
+the_java = functools.cache(find_java)
+
+
+@pytest.fixture
+def jars(tmp_path: Path) -> Path:
+    """A folder with one jar of Spark's, whose program takes no second."""
+    folder = tmp_path / "jars"
+    folder.mkdir()
+    shutil.copy(next(JARS.glob("spark-launcher_*.jar")), folder)
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "a cache"
+
+
+@pytest.fixture(autouse=True)
+def _enough_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "_memory", lambda: 8 << 30)
+
+
+def asked(jars: Path, cache: Path, named: str = "", *, write: bool = True, java: Java | None = None) -> str:
+    """What a JVM is told to do with an archive: `write`, `use`, or nothing."""
+    options = archive_options(java or the_java(), jars, named, write=write, environ={}, cache=cache)
+    told = " ".join(options)
+    return "write" if "ArchiveClassesAtExit" in told else "use" if "SharedArchiveFile" in told else told
+
+
+def archives(cache: Path) -> list[Path]:
+    return sorted(cache.glob("*"))
+
+
+def run(jars: Path, options: list[str], *more: str) -> subprocess.CompletedProcess[str]:
+    """Run the jar's program with these options, as Spark's launcher splits them."""
+    java = the_java().home / "bin" / "java"
+    (jar,) = jars.glob("*.jar")
+    # Without a Spark around it, it refuses to say how one is started; but has loaded its classes.
+    call: list[str | Path] = [
+        java,
+        *shlex.split(" ".join(options)),
+        *more,
+        "-cp",
+        jar,
+        MAIN,
+        "org.apache.spark.deploy.SparkSubmit",
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
+    return subprocess.run(call, capture_output=True, text=True, check=False, env=environment)
+
+
+def test_one_jvm_writes_it_and_the_next_takes_its_classes_from_it(jars: Path, cache: Path) -> None:
+    java = the_java()
+    first = run(jars, archive_options(java, jars, "", write=True, environ={}, cache=cache))
+    (made,) = archives(cache)
+    assert made.stat().st_size > 0
+    second = run(jars, archive_options(java, jars, "", write=True, environ={}, cache=cache), "-Xlog:class+load")
+    (loaded,) = (line for line in second.stdout.splitlines() if f" {MAIN} " in line)
+    assert loaded.endswith("source: shared objects file (top)")
+    assert first.stdout == ""
+    assert first.stderr == second.stderr
+
+
+@pytest.mark.parametrize("damage", ["cut", "other bytes"])
+def test_a_damaged_one_is_passed_over_in_silence(jars: Path, cache: Path, damage: str) -> None:
+    java = the_java()
+    usual = run(jars, archive_options(java, jars, "", write=True, environ={}, cache=cache))
+    assert asked(jars, cache) == "use"
+    (made,) = archives(cache)
+    size = made.stat().st_size
+    made.chmod(0o600)
+    made.write_bytes(b"no class of" * 99 if damage == "cut" else b"?" * size)
+    assert asked(jars, cache) == ("write" if damage == "cut" else "use")
+    done = run(jars, archive_options(java, jars, "", write=True, environ={}, cache=cache))
+    assert (done.stdout, done.stderr, done.returncode) == (usual.stdout, usual.stderr, usual.returncode)
+
+
+def test_one_jvm_at_a_time_writes_it(jars: Path, cache: Path) -> None:
+    assert asked(jars, cache, write=False) == ""
+    assert archives(cache) == []
+    assert asked(jars, cache) == "write"
+    assert asked(jars, cache) == ""
+    (claimed,) = archives(cache)
+    claimed.write_bytes(bytes(4096))  # so far; its head comes last
+    assert asked(jars, cache) == ""
+
+
+def test_one_that_never_came_is_written_by_another(jars: Path, cache: Path) -> None:
+    assert asked(jars, cache) == "write"
+    (claimed,) = archives(cache)
+    long_ago = time.time() - 3600
+    os.utime(claimed, (long_ago, long_ago))
+    assert asked(jars, cache) == "write"
+    assert asked(jars, cache) == ""
+
+
+def test_it_is_for_one_java_and_for_the_jars_as_they_are(jars: Path, cache: Path) -> None:
+    java = the_java()
+    assert asked(jars, cache) == "write"
+    assert asked(jars, cache) == ""
+    other = Java(home=java.home.parent, version=java.version, source=java.source, wrapped=False)
+    assert asked(jars, cache, java=other) == "write"
+    (jar,) = jars.glob("*.jar")
+    os.utime(jar, (0, 0))
+    assert asked(jars, cache) == "write"
+
+
+def test_no_more_than_three_are_kept_and_those_used_last(jars: Path, cache: Path) -> None:
+    cache.mkdir()
+    (cache / "not an archive").touch()
+    for age in range(5):
+        old = cache / f"classes-{age}-5.jsa"
+        old.write_bytes(b"whole")
+        os.utime(old, (1000 - age, 1000 - age))
+    assert asked(jars, cache) == "write"
+    assert {"classes-0-5.jsa", "classes-1-5.jsa", "not an archive"} < {file.name for file in archives(cache)}
+    assert len(archives(cache)) == 4
+
+
+@pytest.mark.parametrize(
+    "named", ["-XX:SharedArchiveFile=mine.jsa", "-XX:ArchiveClassesAtExit=mine.jsa", "-Xshare:off"]
+)
+def test_who_says_what_to_share_is_heard(jars: Path, cache: Path, named: str) -> None:
+    assert asked(jars, cache, f"-Xmx1g {named}") == ""
+
+
+def test_it_can_be_switched_off(jars: Path, cache: Path) -> None:
+    off = {"ABEYANCE_CLASS_ARCHIVE": "off"}
+    assert archive_options(the_java(), jars, "", write=True, environ=off, cache=cache) == []
+
+
+def test_none_is_written_where_memory_is_scarce(jars: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "_memory", lambda: 2 << 30)
+    assert asked(jars, cache) == ""
+    assert archives(cache) == []
+
+
+def test_a_cache_that_cannot_be_written_to_is_no_error(jars: Path, tmp_path: Path) -> None:
+    no_folder = tmp_path / "a file"
+    no_folder.touch()
+    assert asked(jars, no_folder / "cache") == ""
