@@ -183,7 +183,7 @@ WHAT_IF: Final = _table(
     unknown=_LONG,  # nobody watched them for so long: completed or expired
     expired_share=_DOUBLE,  # at least, the unknown having completed
     expired_share_most=_DOUBLE,  # at most, the unknown having expired
-    **_PERCENTILES,  # nearest rank, over all operations; null where it hangs on unknown ones
+    **_PERCENTILES,  # nearest rank, over all operations; null where it depends on unknown ones
 )
 
 REPLICATION: Final = _table(

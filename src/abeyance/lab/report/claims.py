@@ -126,10 +126,10 @@ def _insert(run: Run) -> Finding:
     heap = {order: _growth(run, "indexed-heap", f"insert {order}") for order in ("earliest", "random", "latest")}
     most = int(run.of("wheel")["pending"].max())
     said = (
-        f"from 1,000 to {most:,} pending the wheel's insert grows {wheel:.1f}-fold at most; the heap's"
-        f" {heap['earliest']:.1f}-fold where each deadline is the earliest so far, {heap['random']:.1f}-fold at"
-        f" random, {heap['latest']:.1f}-fold where each is the latest, as it is with one time-out for all ({_FLAT} is"
-        " flat)"
+        f"from 1,000 to {most:,} pending the wheel's insert grows {wheel:.1f}-fold at most ({_FLAT} is flat). The"
+        f" heap's grows {heap['earliest']:.1f}-fold where each deadline is the earliest so far,"
+        f" {heap['random']:.1f}-fold at random, and {heap['latest']:.1f}-fold where each is the latest, as with one"
+        " time-out for all"
     )
     if wheel > _FLAT and wheel > heap["random"]:
         return Finding("not held here", said)
@@ -157,9 +157,9 @@ def _expiring(run: Run) -> Finding:
     most = int(run.of("wheel")["pending"].max())
     each, other = (float(run.of(name, pending=most)["expire"].iloc[0]) for name in ("wheel", "indexed-heap"))
     said = (
-        f"from 1,000 to {most:,} pending the heap's cost of a task that comes due grows {heap:.1f}-fold, the wheel's"
-        f" {wheel:.1f}-fold, cascades included; at {most:,} it is {other:,.0f} ns in the heap and {each:,.0f} ns on"
-        " the wheel"
+        f"from 1,000 to {most:,} pending the cost per task that comes due grows {heap:.1f}-fold in the heap and"
+        f" {wheel:.1f}-fold on the wheel, cascades included. At {most:,} it is {other:,.0f} ns in the heap and"
+        f" {each:,.0f} ns on the wheel"
     )
     if heap <= _FLAT:
         return Finding("not held here", said)
@@ -184,9 +184,9 @@ def _exact(run: Run) -> Finding:
     longest = int(wheel["delay_us"].max()) / 86_400e6
     early = int(run.cells["early"].sum())
     said = (
-        f"up to {longest:.1f} days the wheel is {wheel['latest'].max() / 1_000:.2f} ms late at most, with a tick of 1"
-        f" ms; the hashed wheel {hashed['latest'].max() / 1_000:.0f} ms, with its 100 ms; {early} tasks of all"
-        " designs are early"
+        f"up to {longest:.1f} days ahead, the wheel is {wheel['latest'].max() / 1_000:.2f} ms late at most, with a"
+        f" tick of 1 ms. The hashed wheel is {hashed['latest'].max() / 1_000:.0f} ms late, with a tick of 100 ms."
+        f" {early} tasks of all designs are early"
     )
     held = wheel["latest"].max() < 1_000 and hashed["latest"].max() > 90_000 and not early
     return Finding("held" if held else "not held here", said)
@@ -228,9 +228,9 @@ def _frequent(run: Run) -> Finding:
     ours = float(run.of("ours", keys=keys)["CPU an operation"].iloc[0])
     ratio = float(cpu.iloc[0] / cpu.min())
     said = (
-        f"with {keys} keys purges look at {visits.iloc[0]:,.0f} watches an operation at an interval of"
-        f" {visits.index[0]:,} and at {visits.iloc[-1]:,.0f} at {visits.index[-1]:,}; CPU {cpu.iloc[0]:,.1f} µs"
-        f" against {cpu.min():,.1f} µs at best, ours {ours:,.1f} µs"
+        f"with {keys} keys, purges look at {visits.iloc[0]:,.0f} watches per operation at an interval of"
+        f" {visits.index[0]:,}, and at {visits.iloc[-1]:,.0f} at {visits.index[-1]:,}. CPU per operation is"
+        f" {cpu.iloc[0]:,.1f} µs against {cpu.min():,.1f} µs at best; ours takes {ours:,.1f} µs"
     )
     return Finding(
         "held" if ratio >= 1.2 else "held in part" if visits.iloc[0] > visits.iloc[-1] else "not held here", said
@@ -251,9 +251,9 @@ def _cascades(run: Run) -> Finding:
     worst = usual.loc[usual["cascades"].idxmax()]
     most = run.cells.loc[run.cells["cascades"].idxmax()]
     said = (
-        f"never more than levels less one ({len(over)} of {len(run.cells)} cells over it); with Kafka's 1 ms and 20"
-        f" buckets {worst['cascades']:.2f} a task at most; the most is {most['cascades']:.2f}, with"
-        f" {most['wheel_size']} buckets a wheel"
+        f"never more often than levels less one ({len(over)} of {len(run.cells)} cells are over it). With Kafka's 1 ms"
+        f" and 20 buckets it is {worst['cascades']:.2f} times per task at most. The most of all is"
+        f" {most['cascades']:.2f}, with {most['wheel_size']} buckets per wheel"
     )
     return Finding("held" if over.empty else "not held here", said)
 
@@ -323,23 +323,23 @@ CLAIMS: Final[dict[str, list[Claim]]] = {
             "Starting a timer is O(log n) in a heap, and O(1) on a timing wheel.",
             f"{_VARGHESE}; {_MATSUDA}",
             _insert,
-            "Held if the wheel's cost grows 1.5-fold at most and the heap's more in each order; not if the heap's "
-            "grows no more even where each is the earliest, or the wheel's grows more, and more than the "
-            "heap's at random.",
+            "Held if the wheel's cost grows 1.5-fold at most, and the heap's more in each order. Not held if the "
+            "heap's grows no more even where each is the earliest, or if the wheel's grows more than 1.5-fold and "
+            "more than the heap's at random.",
         ),
         Claim(
             "Stopping one is O(n) in a delay queue, O(log n) in a heap that knows places, and O(1) on a wheel.",
             f"{_VARGHESE}; {_MATSUDA}",
             _delete,
             "Held if the cost grows more than 10-fold in the delay queue, more than 1.5-fold in the heap, "
-            "and at most 1.5-fold on the wheel; in part if in the delay queue only.",
+            "and at most 1.5-fold on the wheel. Held in part if it does so in the delay queue only.",
         ),
         Claim(
             "Taking out what is due is O(log n) in a heap, and O(1) on a wheel.",
             _VARGHESE,
             _expiring,
-            "Held if the heap's cost grows more than 1.5-fold and the wheel's at most so; in part if the "
-            "wheel's grows less.",
+            "Held if the heap's cost grows more than 1.5-fold, and the wheel's at most 1.5-fold. Held in part if "
+            "the wheel's grows less than the heap's.",
         ),
         Claim(
             "A heap that deletes lazily pays for it in a stall.",

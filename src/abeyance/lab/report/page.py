@@ -25,15 +25,15 @@ _CLASSES: Final = {
 }
 
 _READ: Final = {
-    "enqueue": "Poisson arrivals at the target rate, log-normal latencies (20 ms at the 50th and 60 ms at the 75th "
-    "percentile; dotted: 200 and 400 ms), a time-out of 200 ms, 100 bytes and three keys a request; a second "
-    "thread completes them. The first figure counts what was enqueued and has ended, until all had, less the "
-    "time-out of the last; dashed is what was asked for, and a line that leaves it is saturated. All but the "
-    "genuine Kafka run in one Python process, whose interpreter lock its threads share. Watches and pauses past "
-    "saturation are those of a backlog.",
-    "cost": "Each point is the median of some batches of 5,000, called from Python: some 40 ns of it is the call. A "
-    "horizontal line is O(1), a slope of one is O(n); O(log n) is hardly a slope on these axes: compare left and "
-    "right end. What grows on the wheels too is the processor's caches and pages.",
+    "enqueue": "Requests arrive at the target rate (Poisson). Latencies are log-normal: 20 ms at the 50th percentile "
+    "and 60 ms at the 75th (dotted: 200 and 400 ms). Each request has a time-out of 200 ms, 100 bytes and three "
+    "keys. A second thread completes them. The first figure counts what was enqueued and has ended, per second, "
+    "until all had; the last request's time-out is not counted. The dashed line is what was asked for: a design "
+    "that leaves it is saturated. All but the genuine Kafka run in one Python process, whose threads share its "
+    "interpreter lock. Watches and pauses past saturation are those of a backlog.",
+    "cost": "Each point is the median of some batches of 5,000, called from Python. Some 40 ns of it is the call. A "
+    "horizontal line is O(1), a slope of one is O(n). O(log n) is hardly a slope on these axes, so compare the left "
+    "end with the right one. What grows on the wheels too is the processor's caches and pages.",
     "precision":
     "Tasks started at odd moments, on a virtual clock, by a driver that wakes exactly when the design asks it to. "
     "Heaps and lists are exact and not drawn. A level line on the left is a fixed error, one that climbs a share "
@@ -45,9 +45,9 @@ _READ: Final = {
     "geometry":
     "The engine's columnar replay of each trace (low and high: the requests of the first experiment), for every "
     "tick and wheel size. Left: how often a task is filed anew before it is due. Right: how often the delay queue "
-    "of buckets is touched; a queue of tasks is touched twice a task.",
-    "idle": "100,000 connections, a time-out of 30 s that every packet pushes back. CPU is that of packets and turns "
-    "together; the longest turn is how long everything else had to wait.",
+    "of buckets is touched. A queue of tasks is touched twice per task.",
+    "idle": "100,000 connections, each with a time-out of 30 s that every packet starts again. CPU is that of packets "
+    "and turns together. The longest turn is how long everything else had to wait.",
 }  # fmt: skip
 
 

@@ -116,7 +116,7 @@ def _percentile(percent: int) -> Column:
 
 
 def _cut_off(name: str, percent: int) -> Column:
-    """Return a percentile of the waits as a time-out cuts them off, in ms; null where it hangs on unknown ones."""
+    """Return a percentile of the waits as a time-out cuts them off, in ms; null where it depends on unknown ones."""
     wait, limit = F.col(f"_{name}"), F.col("timeout_ms") * 1000
     at_limit = (F.col("operations") - F.col("expired")) * 100 < F.col("operations") * percent
     tells = F.least(wait, limit) <= F.coalesce("_unwatched", F.lit(_MOST_MS * 1000))

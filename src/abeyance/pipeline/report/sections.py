@@ -29,11 +29,11 @@ SECTIONS: Final = (
     Section(
         title="Incidents",
         table=tables.incidents,
-        read="Bursts of trouble, by this rule: an operation counts that expired, unless it is a fetch (a long poll"
-        " that expires found too little: no harm), or that waited at least 0.1 s and 10 times as long as 95 in 100 "
-        "of its kind that waited. A burst lasts until 10 seconds pass in which no such operation of its kind ends; "
-        "3 of them make an incident. Its time is from the first start to the last end. A click on the time shows it"
-        " in the figure below, "
+        read="Bursts of trouble. An operation counts if it expired. It also counts if it waited at least 0.1 s and 10 "
+        "times as long as 95 in 100 of its kind that waited. A fetch that expired does not count: it is a long poll "
+        "that found too little, and does no harm. A burst lasts until 10 s pass in which no such operation of its "
+        "kind ends. At least 3 of them make an incident. Its time is from the first start to the last end. A click on"
+        " the time shows it in the figure below, "
         f'where incidents are marked: <b style="color:{EXPIRED}">red</b> where operations expired, '
         f'<b style="color:{LONG_WAIT}">orange</b> where all of them completed, late.',
     ),
@@ -73,17 +73,16 @@ SECTIONS: Final = (
         draw=figures.timeout_curve,
         nothing="Too little waited to say what another time-out would have done.",
         logarithmic="share on a logarithmic scale, to tell one in a hundred from one in a thousand",
-        read="For a time-out T, the share of operations that would have expired. Whoever expired in the log "
-        "waited <em>at least</em> so long, not exactly so long: such waits count as censored (the "
-        "Kaplan-Meier estimate), so the curve stays honest up to the longest time-out in the log and stops "
-        "there. The band, where there is one, holds 95 % confidence. Choose the smallest T whose share you "
-        "can live with.",
+        read="For a time-out T, the share of operations that would have expired. An operation that expired in the log "
+        "waited <em>at least</em> so long, not exactly so long. Such waits count as censored (the Kaplan-Meier "
+        "estimate). So the curve holds up to the longest time-out in the log, and stops there. The band, where there "
+        "is one, holds 95 % confidence. Choose the smallest T whose share you can live with.",
     ),
     Section(
         title="Keys that wait longest",
         table=tables.keys_longest,
-        read="A key is what an operation waits on: a partition, a group. For each kind, the keys with the highest 95th "
-        "percentile, and those on which most time was spent in all, to which many short waits add up.",
+        read="A key is what an operation waits on: a partition, a group. For each kind, these are the keys "
+        "with the highest 95th percentile, and those on which most time was spent in all. Many short waits add up.",
     ),
     Section(
         title="Keys that expire most",
