@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,6 +35,26 @@ settings.register_profile(
     stateful_step_count=80,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+# A file's tests stay with one worker, so that a long file which begins last keeps the others waiting. Those of commands
+# start a JVM for almost every test; the first of them also makes Spark's classes ready for the sessions that follow.
+LONGEST_FIRST = ("pipeline/commands", "pipeline/spark", "pipeline", "test_docs.py")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where workers share the tests, put the longest files first, then those of many tests."""
+    if not hasattr(config, "workerinput"):
+        return
+    here = Path(__file__).parent
+    tests = Counter(item.path for item in items)
+
+    def place(item: pytest.Item) -> tuple[int, int, Path]:
+        found = (n for n, name in enumerate(LONGEST_FIRST) if item.path.is_relative_to(here / name))
+        return next(found, len(LONGEST_FIRST)), -tests[item.path], item.path
+
+    items.sort(key=place)
 
 
 def pytest_collection_finish() -> None:
