@@ -2,7 +2,7 @@
 
 | may differ | stands in its place |
 |---|---|
-| ids of topics, producers, fetch sessions | `topic 1`, `session 2` in order of appearance: one id has one name |
+| ids of topics, producers, fetch sessions, members | `topic 1`, `session 2`, in order; one id has one name |
 | the cluster's id | `the cluster` |
 | hosts and ports, folders, sizes of disks, epochs of features | what they are |
 | times | `T+5` is 5 ms after the time that the scenario counts from; any other is `a time` |
@@ -30,8 +30,10 @@ _NAMED = {
     "log_dir": "a folder", "total_bytes": "bytes", "usable_bytes": "bytes", "finalized_features_epoch": "an epoch",
 }  # fmt: skip
 _SIZES = frozenset({"total_bytes", "usable_bytes"})
-_IDS = {"topic_id": "topic", "producer_id": "producer", "session_id": "session"}
-_NO_ID = {"topic_id": ZERO_ID, "producer_id": -1, "session_id": 0}
+_IDS = {
+    "topic_id": "topic", "producer_id": "producer", "session_id": "session", "member_id": "member", "leader": "member",
+}  # fmt: skip
+_NO_ID = {"topic_id": ZERO_ID, "producer_id": -1, "session_id": 0, "member_id": "", "leader": ""}
 _TIMES = frozenset({
     "timestamp", "base_timestamp", "max_timestamp", "log_append_time", "last_timestamp",
 })  # fmt: skip

@@ -1,8 +1,10 @@
 """The APIs that this set asks for."""
 
 SERVED = frozenset({
-    "AlterConfigs", "AlterPartitionReassignments", "ApiVersions", "CreatePartitions", "CreateTopics", "DeleteRecords",
-    "DeleteTopics", "DescribeCluster", "DescribeConfigs", "DescribeLogDirs", "DescribeProducers",
-    "DescribeTopicPartitions", "ElectLeaders", "Fetch", "FindCoordinator", "IncrementalAlterConfigs", "InitProducerId",
-    "ListOffsets", "ListPartitionReassignments", "Metadata", "OffsetForLeaderEpoch", "Produce",
+    "AlterConfigs", "AlterPartitionReassignments", "ApiVersions", "CreatePartitions", "CreateTopics", "DeleteGroups",
+    "DeleteRecords", "DeleteTopics", "DescribeCluster", "DescribeConfigs", "DescribeGroups", "DescribeLogDirs",
+    "DescribeProducers", "DescribeTopicPartitions", "ElectLeaders", "Fetch", "FindCoordinator", "Heartbeat",
+    "IncrementalAlterConfigs", "InitProducerId", "JoinGroup", "LeaveGroup", "ListGroups", "ListOffsets",
+    "ListPartitionReassignments", "Metadata", "OffsetCommit", "OffsetDelete", "OffsetFetch", "OffsetForLeaderEpoch",
+    "Produce", "SyncGroup",
 })  # fmt: skip

@@ -13,4 +13,6 @@ SETTINGS = {
     # Nor does its leader, for a moment; the follower asks again after this.
     "replica.fetch.backoff.ms": "50",
     "offsets.topic.num.partitions": "1",
+    # Genuine Kafka has 3,000 ms.
+    "group.initial.rebalance.delay.ms": "0",
 }

@@ -19,7 +19,7 @@ def handle(call: Call) -> None:
     shards: dict[GroupShard, list[str]] = {}
     for group_id in dict.fromkeys(call.request.groups_names):
         try:
-            shards.setdefault(shard_of(call, group_id), []).append(group_id)
+            shards.setdefault(shard_of(call, group_id, nameless=True), []).append(group_id)
         except ApiError as error:
             results[group_id] = error.code
     left = len(shards)

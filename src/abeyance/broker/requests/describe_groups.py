@@ -27,7 +27,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _group(call: Call, group_id: str) -> Message:
     try:
-        group = shard_of(call, group_id).group(group_id)
+        group = shard_of(call, group_id, nameless=True).group(group_id)
     except ApiError as error:
         if error.code is not ErrorCode.group_id_not_found:
             return _failed(group_id, error.code)
@@ -36,7 +36,7 @@ def _group(call: Call, group_id: str) -> Message:
         found.error_message = error.message
     else:
         found = _described(group)
-    if call.request.include_authorized_operations:
+    if call.request.include_authorized_operations and found.error_code is ErrorCode.none:
         found.authorized_operations = GROUP_OPERATIONS
     return found
 

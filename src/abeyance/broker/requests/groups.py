@@ -20,7 +20,7 @@ GROUP_OPERATIONS = 0b110101001000  # all that a group has, for nobody is refused
 def shard_of(call: Call, group_id: str, *, nameless: bool = False) -> GroupShard:
     """What coordinates a group here. Raises ApiError: INVALID_GROUP_ID, or the coordinator's.
 
-    `nameless`: the group without a name will do, as it always did for offsets.
+    `nameless`: the group without a name will do, as it always did where offsets are committed.
     """
     if not group_id and not nameless:
         raise ApiError(ErrorCode.invalid_group_id)

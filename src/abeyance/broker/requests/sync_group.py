@@ -13,12 +13,15 @@ from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
 FILL: dict[str, dict[str, object]] = {
     "SyncGroupRequest": {"group_instance_id": None, "protocol_type": None, "protocol_name": None},
 }
+_PROTOCOL_SINCE = 5  # the version from which on they have to be told
 
 
 def handle(call: Call) -> None:
     """Ask, and as the leader say."""
     request = call.request
     try:
+        if call.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
+            raise ApiError(ErrorCode.inconsistent_group_protocol)
         shard = shard_of(call, request.group_id)
         group = shard.groups.get(request.group_id)
         if group is None:
