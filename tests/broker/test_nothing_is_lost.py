@@ -259,7 +259,7 @@ class NothingLost(RuleBasedStateMachine):
             if replica is not None:
                 for offset, value in self.acknowledged.items():
                     assert value_at(replica, offset) == value, f"K1: broker {number}, in sync, has not {value!r}"
-        visible = [one.value for one in self.cluster._records("orders", 0, False)]
+        visible = [one.value for one in self.cluster._records("orders", 0, False, False)]
         assert visible == there[: leader.high_watermark], "K4: consumers see something else"
 
     def teardown(self) -> None:

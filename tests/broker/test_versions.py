@@ -24,6 +24,7 @@ def kafka() -> Iterator[Cluster]:
         yield cluster
 
 
+_NOBODYS = ErrorCode.not_coordinator  # nobody has asked who coordinates transactions
 EXPECTED: dict[str | tuple[str, int], ErrorCode] = {
     ("JoinGroup", 4): ErrorCode.member_id_required,
     "Heartbeat": ErrorCode.unknown_member_id,
@@ -32,6 +33,10 @@ EXPECTED: dict[str | tuple[str, int], ErrorCode] = {
     ("DescribeGroups", 6): ErrorCode.group_id_not_found,
     "DeleteGroups": ErrorCode.group_id_not_found,
     "OffsetDelete": ErrorCode.group_id_not_found,
+    "AddPartitionsToTxn": _NOBODYS,
+    "AddOffsetsToTxn": _NOBODYS,
+    "EndTxn": _NOBODYS,
+    "DescribeTransactions": _NOBODYS,
     "DeleteTopics": ErrorCode.unknown_topic_or_partition,
     "CreatePartitions": ErrorCode.invalid_partitions,
     "ElectLeaders": ErrorCode.election_not_needed,

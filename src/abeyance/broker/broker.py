@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from abeyance import IdleDetector, Purgatory
 from abeyance.broker.coordinator.coordinator import Coordinator
-from abeyance.broker.coordinator.topics import OFFSETS
+from abeyance.broker.coordinator.topics import OFFSETS, TRANSACTIONS
 from abeyance.broker.delayed.delete_records import DelayedDeleteRecords
 from abeyance.broker.delayed.elect_leader import DelayedElectLeader
 from abeyance.broker.delayed.heartbeat import DelayedHeartbeat
 from abeyance.broker.delayed.join import DelayedJoin
+from abeyance.broker.delayed.peer import DelayedPeerAnswer
 from abeyance.broker.delayed.produce import DelayedProduce
 from abeyance.broker.delayed.sync import DelayedSync
 from abeyance.broker.groups.shard import GroupShard
@@ -35,6 +36,7 @@ from abeyance.broker.replica.passage import ReplicaPassage
 from abeyance.broker.replica.session import Session
 from abeyance.broker.requests.call import Call
 from abeyance.broker.requests.fetch_sessions import FetchSessions
+from abeyance.broker.transactions.shard import TransactionShard
 from abeyance.broker.wire.apis import BY_KEY
 from abeyance.broker.wire.connection import Connection
 from abeyance.broker.wire.schema import ErrorCode
@@ -96,8 +98,14 @@ class Broker:
         self.rebalance_purgatory: Purgatory[DelayedJoin | DelayedSync] = self._purgatory("Rebalance")
         self.heartbeat_purgatory: Purgatory[DelayedHeartbeat] = self._purgatory("Heartbeat")
         self.group_coordinator = Coordinator(self, OFFSETS, GroupShard)
+        self.transaction_coordinator = Coordinator(self, TRANSACTIONS, TransactionShard)
         # By the topic in which each keeps its state
-        self.coordinators: dict[str, Coordinator[Any]] = {OFFSETS.name: self.group_coordinator}
+        self.coordinators: dict[str, Coordinator[Any]] = {
+            OFFSETS.name: self.group_coordinator,
+            TRANSACTIONS.name: self.transaction_coordinator,
+        }
+        self.inter_broker_purgatory: Purgatory[DelayedPeerAnswer] = self._purgatory("InterBroker")
+        self.request_timeout: float = settings["request.timeout.ms"] / 1000
         self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._socket: socket.socket | None = None
@@ -118,6 +126,7 @@ class Broker:
             self.elect_leader_purgatory,
             self.rebalance_purgatory,
             self.heartbeat_purgatory,
+            self.inter_broker_purgatory,
         )
 
     def __repr__(self) -> str:
@@ -151,6 +160,8 @@ class Broker:
             connection.abort()
         for purgatory in self.purgatories:
             purgatory.close("cancel")
+        for other in self.cluster.brokers.values():
+            self.cluster.network.send(other, other.inter_broker_purgatory.check_and_complete, self)
         self._idle.close()
         self.housekeeping.close()
         for partition in self.partitions.values():

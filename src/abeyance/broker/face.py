@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Unpack
 
 from abeyance.broker.delayed.waiting import Waiting
 from abeyance.broker.errors import ApiError
@@ -96,13 +96,27 @@ class Face(Outages):
         """The brokers whose replicas are in sync."""
         return self.on_loop(lambda: self._state(topic, partition).isr)
 
-    def records(self, topic: str, partition: int | None = None, *, uncommitted: bool = False) -> list[Written]:
+    def records(
+        self,
+        topic: str,
+        partition: int | None = None,
+        *,
+        uncommitted: bool = False,
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    ) -> list[Written]:
         """What was written to a topic, by partition and offset: what a consumer that reads all of it would see.
 
-        With `uncommitted` also what the leader has and some in-sync replica has not. A partition that nobody leads has
-        nothing to show. Raises AbeyanceError where there is no such topic or partition.
+        With `isolation="read_committed"` what one with that `isolation.level` would: up to the first transaction that
+        is open, and nothing of those that were aborted. With `uncommitted` also what the leader has and some in-sync
+        replica has not. A partition that nobody leads has nothing to show. Raises AbeyanceError where there is no such
+        topic or partition, and ValueError for another isolation.
         """
-        return self.on_loop(lambda: self._records(topic, partition, uncommitted))
+        if isolation not in ("read_uncommitted", "read_committed"):
+            raise ValueError(f'isolation must be "read_uncommitted" or "read_committed", not {isolation!r}')
+        committed = isolation == "read_committed"
+        if committed and uncommitted:
+            raise ValueError('uncommitted=True and isolation="read_committed" contradict each other: leave one out')
+        return self.on_loop(lambda: self._records(topic, partition, uncommitted, committed))
 
     def compact(self, topic: str) -> None:
         """Compact a topic now, in all its replicas and up to what is committed, however little there is to gain.
@@ -224,6 +238,18 @@ class Face(Outages):
 
         self.on_loop(expire)
 
+    # -- transactions
+
+    def fence(self, transactional_id: str) -> None:
+        """Fence the producer that has a transactional id, as another one does that begins with the same id.
+
+        Its open transaction is aborted, and whatever it asks for is refused from now on. Raises AbeyanceError where
+        there is no such id, where its coordinator is paused, or while its transaction is being ended.
+        """
+        from abeyance.broker.transactions.fencing import fence
+
+        self.on_loop(fence, self, transactional_id)
+
     # -- what waits
 
     def waiting(self, kind: str | None = None, *, client: str | None = None) -> list[Waiting]:
@@ -321,7 +347,7 @@ class Face(Outages):
         ]
         raise AbeyanceError(f"there is no group {group!r}{nearest(group, known)}")
 
-    def _records(self, topic: str, partition: int | None, uncommitted: bool) -> list[Written]:
+    def _records(self, topic: str, partition: int | None, uncommitted: bool, committed: bool) -> list[Written]:
         from abeyance.broker.log.reading import decoded
 
         states = self._topic(topic).partitions if partition is None else [self._state(topic, partition)]
@@ -331,7 +357,9 @@ class Face(Outages):
             replica = None if broker is None else broker.partitions.get((topic, state.partition))
             if replica is not None and replica.leads:
                 end = replica.log.end_offset if uncommitted else replica.high_watermark
-                found += [Written(state.partition, *record) for record in decoded(replica.log, end)]
+                end = replica.last_stable_offset if committed else end
+                records = decoded(replica.log, end, aborted=not committed)
+                found += [Written(state.partition, *record) for record in records]
         return found
 
     def _waiting(self, kind: str | None, client: str | None) -> list[Waiting]:

@@ -206,14 +206,20 @@ def _name(call: Any) -> str:
 
 def _partitions(request: Any, by_id: Any) -> Iterator[tuple[str | None, int | None]]:
     """What a request is about: topics and partitions, by the fields that Kafka's messages have for them."""
-    for topic in getattr(request, "topic_data", None) or getattr(request, "topics", None) or ():
+    for several in (*(getattr(request, "markers", None) or ()), *(getattr(request, "transactions", None) or ())):
+        yield from _partitions(several, by_id)
+    for topic in _first_of(request, "topic_data", "topics", "v3_and_below_topics"):
         name = topic if isinstance(topic, str) else _topic_name(topic, by_id)
-        partitions = getattr(topic, "partition_data", None) or getattr(topic, "partitions", None) or ()
+        partitions = _first_of(topic, "partition_data", "partitions", "partition_indexes")
         yield name, None
         for partition in partitions:
             yield name, _index(partition)
     for name in getattr(request, "topic_names", None) or ():
         yield name, None
+
+
+def _first_of(message: Any, *fields: str) -> Iterable[Any]:
+    return next((found for field in fields if (found := getattr(message, field, None))), ())
 
 
 def _topic_name(topic: Any, by_id: Any) -> str | None:

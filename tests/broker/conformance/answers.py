@@ -28,6 +28,7 @@ NO_TIME = (-1, -2)
 _NAMED = {
     "host": "a host", "port": "a port", "cluster_id": "the cluster", "controller_id": "a broker",
     "log_dir": "a folder", "total_bytes": "bytes", "usable_bytes": "bytes", "finalized_features_epoch": "an epoch",
+    "coordinator_epoch": "an epoch",
 }  # fmt: skip
 _SIZES = frozenset({"total_bytes", "usable_bytes"})
 _IDS = {
@@ -35,7 +36,7 @@ _IDS = {
 }  # fmt: skip
 _NO_ID = {"topic_id": ZERO_ID, "producer_id": -1, "session_id": 0, "member_id": "", "leader": ""}
 _TIMES = frozenset({
-    "timestamp", "base_timestamp", "max_timestamp", "log_append_time", "last_timestamp",
+    "timestamp", "base_timestamp", "max_timestamp", "log_append_time", "last_timestamp", "transaction_start_time",
 })  # fmt: skip
 _TIME_IN_TEXT = re.compile(r"-?\d{12,}")
 _ORDERED = frozenset({"synonyms", "records"})

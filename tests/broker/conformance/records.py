@@ -14,6 +14,8 @@ from crc32c import crc32c
 
 _HEAD = struct.Struct(">qiibI")  # base offset, length, leader epoch, magic, CRC
 _BODY = struct.Struct(">hiqqqhii")  # attributes to the number of records
+_MARKER_KEY = struct.Struct(">hh")  # version, type
+_MARKER_VALUE = struct.Struct(">hi")  # version, the coordinator's epoch
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 GZIP = 1
 ZSTD = 4
@@ -106,6 +108,8 @@ def _batches(data: bytes) -> Iterator[dict[str, Any]]:
             payload = gzip.decompress(payload)
         if attributes & 7 in (0, GZIP):
             found["records"] = [_shown(row) for row in _records(payload, count)]
+        if attributes & CONTROL:
+            found["records"] = [_marker(row) for row in _records(payload, count)]
         yield found
         at = end
     if at < len(data):
@@ -114,6 +118,16 @@ def _batches(data: bytes) -> Iterator[dict[str, Any]]:
 
 def _shown(row: tuple[int, bytes | None, bytes | None]) -> list[Any]:
     return [row[0], *(_text(part) for part in row[1:])]
+
+
+def _marker(row: tuple[int, bytes | None, bytes | None]) -> str:
+    """A transaction's end; the coordinator's epoch, which may differ, is left out."""
+    _, key, value = row
+    if key is None or value is None or len(key) != _MARKER_KEY.size or len(value) != _MARKER_VALUE.size:
+        return f"key {key!r}, value {value!r}"
+    key_version, kind = _MARKER_KEY.unpack(key)
+    value_version, _ = _MARKER_VALUE.unpack(value)
+    return f"{'COMMIT' if kind else 'ABORT'}, versions {key_version} and {value_version}"
 
 
 def _text(data: bytes | None) -> str | None:

@@ -171,6 +171,10 @@ class Stage:
         """Write something down."""
         self.written.append({"ask": what, "said": self._names.settled(said)})
 
+    def knows(self, kind: str, value: Plain) -> None:
+        """Give an id its name now: "producer 1", say."""
+        self._names.known(kind, value)
+
     def name(self, name: str) -> str:
         """A topic's name that no other scenario has; it is written down as `name`."""
         return f"{self._prefix}-{name}"

@@ -1,10 +1,13 @@
-"""The APIs that this set asks for."""
+"""The APIs and the features that this set asks for."""
 
 SERVED = frozenset({
-    "AlterConfigs", "AlterPartitionReassignments", "ApiVersions", "CreatePartitions", "CreateTopics", "DeleteGroups",
-    "DeleteRecords", "DeleteTopics", "DescribeCluster", "DescribeConfigs", "DescribeGroups", "DescribeLogDirs",
-    "DescribeProducers", "DescribeTopicPartitions", "ElectLeaders", "Fetch", "FindCoordinator", "Heartbeat",
+    "AddOffsetsToTxn", "AddPartitionsToTxn", "AlterConfigs", "AlterPartitionReassignments", "ApiVersions",
+    "CreatePartitions", "CreateTopics", "DeleteGroups", "DeleteRecords", "DeleteTopics", "DescribeCluster",
+    "DescribeConfigs", "DescribeGroups", "DescribeLogDirs", "DescribeProducers", "DescribeTopicPartitions",
+    "DescribeTransactions", "ElectLeaders", "EndTxn", "Fetch", "FindCoordinator", "Heartbeat",
     "IncrementalAlterConfigs", "InitProducerId", "JoinGroup", "LeaveGroup", "ListGroups", "ListOffsets",
-    "ListPartitionReassignments", "Metadata", "OffsetCommit", "OffsetDelete", "OffsetFetch", "OffsetForLeaderEpoch",
-    "Produce", "SyncGroup",
+    "ListPartitionReassignments", "ListTransactions", "Metadata", "OffsetCommit", "OffsetDelete", "OffsetFetch",
+    "OffsetForLeaderEpoch", "Produce", "SyncGroup", "WriteTxnMarkers",
 })  # fmt: skip
+
+FEATURES = frozenset({"kraft.version", "metadata.version", "transaction.version"})

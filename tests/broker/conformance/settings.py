@@ -15,4 +15,7 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     # Genuine Kafka has 3,000 ms.
     "group.initial.rebalance.delay.ms": "0",
+    "transaction.state.log.num.partitions": "1",
+    # How often Kafka looks for transactions whose time is over.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
 }

@@ -18,7 +18,7 @@ from abeyance.broker.delayed.produce import Acked, DelayedProduce
 from abeyance.broker.errors import ApiError
 from abeyance.broker.log import Batch, LogError
 from abeyance.broker.log.batch import NO_PRODUCER, make_batch
-from abeyance.broker.log.log import marker_of
+from abeyance.broker.log.markers import marker_of
 from abeyance.broker.log.records import Record, encode
 from abeyance.broker.log.validation import records_of
 from abeyance.broker.wire.schema import ErrorCode

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from abeyance.broker.log.batch import split
+from abeyance.broker.log.batch import Batch, split
 from abeyance.broker.log.reading import decoded_batch
 from abeyance.broker.log.records import Record
 from abeyance.broker.wire.schema import ErrorCode
@@ -72,8 +72,8 @@ class Admin:
             for topic in self._ask(_METADATA, asked).topics
         }
 
-    def records(self, topic: str, partition: int, leader: int) -> Iterator[Record]:
-        """Yield what a consumer sees of a partition, from its first offset on."""
+    def records(self, topic: str, partition: int, leader: int, committed: bool) -> Iterator[Record]:
+        """Yield what a consumer sees of a partition, from its first offset on; `committed`: one with read_committed."""
         of = _types(_FETCH)
         offset = 0
         while True:
@@ -81,6 +81,7 @@ class Admin:
             asked = of.FetchRequest(
                 max_wait=timedelta(0),
                 min_bytes=0,
+                isolation_level=int(committed),
                 topics=(of.FetchTopic(topic=topic, partitions=(wanted,)),),
                 forgotten_topics_data=(),
             )
@@ -93,7 +94,7 @@ class Admin:
             batches = split(got.records or b"")
             if not batches:
                 return
-            for batch in batches:
+            for batch in _without(batches, got.aborted_transactions or ()):
                 yield from (record for record in decoded_batch(batch) if record.offset >= offset)
             offset = batches[-1].next_offset
 
@@ -106,6 +107,19 @@ class Admin:
             except OSError as error:
                 unreachable = error
         raise AbeyanceError(f"no broker of genuine Kafka answers: {unreachable}")
+
+
+def _without(batches: Iterable[Batch], aborted: Iterable[Any]) -> Iterator[Batch]:
+    """The batches that are of no aborted transaction; each ends with its producer's next marker."""
+    to_come = sorted((one.first_offset, one.producer_id) for one in aborted)
+    under_way: set[int] = set()
+    for batch in batches:
+        while to_come and to_come[0][0] <= batch.last_offset:
+            under_way.add(to_come.pop(0)[1])
+        if batch.is_control:
+            under_way.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in under_way):
+            yield batch
 
 
 def _exchange(address: tuple[str, int], what: tuple[int, int], request: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Literal, NoReturn, Self
 
 from abeyance.broker.face import Written, setting_text
 from abeyance.broker.faults import nearest
@@ -21,7 +21,7 @@ _SETTINGS = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
-_ONLY_OURS = frozenset({"clock", "delay", "drop", "drop_connections", "fail", "until_waiting", "waiting"})
+_ONLY_OURS = frozenset({"clock", "delay", "drop", "drop_connections", "fail", "fence", "until_waiting", "waiting"})
 
 
 class GenuineKafka(Outages):
@@ -92,7 +92,14 @@ class GenuineKafka(Outages):
         """The brokers whose replicas are in sync."""
         return self._partitions(topic)[partition].in_sync
 
-    def records(self, topic: str, partition: int | None = None, *, uncommitted: bool = False) -> list[Written]:
+    def records(
+        self,
+        topic: str,
+        partition: int | None = None,
+        *,
+        uncommitted: bool = False,
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    ) -> list[Written]:
         """What was written to a topic, as a consumer sees it."""
         if uncommitted:
             self._skip("--kafka=genuine: only abeyance.broker shows what is not committed")
@@ -100,7 +107,7 @@ class GenuineKafka(Outages):
             Written(index, *record)
             for index, described in sorted(self._partitions(topic).items())
             if partition in (None, index) and described.leader >= 0
-            for record in self._admin.records(topic, index, described.leader)
+            for record in self._admin.records(topic, index, described.leader, isolation == "read_committed")
         ]
 
     def _partitions(self, topic: str) -> dict[int, Described]:

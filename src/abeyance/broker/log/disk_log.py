@@ -33,7 +33,8 @@ from abeyance.broker.log.files import (
     save_json,
 )
 from abeyance.broker.log.log import Log
-from abeyance.broker.log.producers import Marker, Producers
+from abeyance.broker.log.markers import Marker
+from abeyance.broker.log.producers import Producers
 from abeyance.broker.log.segment import Segment
 from abeyance.reporting import logger
 

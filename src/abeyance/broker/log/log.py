@@ -16,13 +16,11 @@ from abeyance.broker.log.batch import NO_PRODUCER, Batch, split
 from abeyance.broker.log.compaction import Compaction
 from abeyance.broker.log.config import FOREVER, LogConfig
 from abeyance.broker.log.epochs import LeaderEpochs
-from abeyance.broker.log.errors import BatchTooLargeError, CorruptRecordError, InvalidRecordError, OffsetOutOfRangeError
-from abeyance.broker.log.producers import AbortedTransaction, Marker, Producers, ProducerState
+from abeyance.broker.log.errors import BatchTooLargeError, CorruptRecordError, OffsetOutOfRangeError
+from abeyance.broker.log.markers import Marker, marker_of
+from abeyance.broker.log.producers import AbortedTransaction, Producers, ProducerState
 from abeyance.broker.log.readable import ReadableLog, epoch_of
 from abeyance.broker.log.segment import LARGEST_OFFSET_DELTA, Segment
-
-_MARKER_KEY = 4  # bytes: version int16, type int16
-_MARKER_VALUE = 6  # bytes: version int16, coordinator epoch int32
 
 
 class Appended(NamedTuple):
@@ -370,6 +368,15 @@ class Log(ReadableLog):
         """Whether this producer has a transaction open here."""
         return self._producers.has_open_transaction(producer_id)
 
+    def in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether this producer has one open here, in this epoch of its."""
+        state = self._producers.get(producer_id)
+        return state is not None and state.transaction_start is not None and state.epoch == epoch
+
+    def producer(self, producer_id: int) -> ProducerState | None:
+        """What is known of a producer."""
+        return self._producers.get(producer_id)
+
     def check(self) -> None:
         """Assert every invariant: batches, offsets, sizes, epochs, and producers as the batches tell them."""
         assert self._bases == [segment.base_offset for segment in self._segments] == sorted(set(self._bases))
@@ -388,19 +395,6 @@ class Log(ReadableLog):
             if batch.base_offset >= self.start_offset:
                 assert self._epochs.at(batch.base_offset) == epoch_of(batch), (batch, self._epochs.entries())
         self._producers.check(self.end_offset)
-
-
-def marker_of(batch: Batch) -> Marker:
-    """What a transaction's control batch says. Raises InvalidRecordError for another kind of control batch."""
-    for record in validation.records_of(batch):
-        key, value = record.key, record.value
-        if key is None or len(key) < _MARKER_KEY or value is None or len(value) < _MARKER_VALUE:
-            raise InvalidRecordError(f"A control record with key {key!r} and value {value!r} ends no transaction")
-        kind = int.from_bytes(key[2:4])
-        if kind > 1:
-            raise InvalidRecordError(f"A control record of type {kind} ends no transaction")
-        return Marker(bool(kind), int.from_bytes(value[2:6], signed=True))
-    raise InvalidRecordError("A control batch without a record ends no transaction")
 
 
 def _marker_in(batch: Batch) -> Marker | None:

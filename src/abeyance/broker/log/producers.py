@@ -22,6 +22,7 @@ from abeyance.broker.log.errors import (
 
 if TYPE_CHECKING:
     from abeyance.broker.log.batch import Batch
+    from abeyance.broker.log.markers import Marker
 
 _WINDOW = 5
 _NO_EPOCH = -1
@@ -37,13 +38,6 @@ class WrittenBatch(NamedTuple):
     base_offset: int
     last_offset: int
     timestamp: int  # the batch's greatest
-
-
-class Marker(NamedTuple):
-    """A transaction's end, as a control batch says it."""
-
-    commits: bool
-    coordinator_epoch: int
 
 
 class AbortedTransaction(NamedTuple):
@@ -108,6 +102,10 @@ class Producers:
     def states(self) -> list[ProducerState]:
         """Every producer known, as DescribeProducers tells them."""
         return list(self._states.values())
+
+    def get(self, producer_id: int) -> ProducerState | None:
+        """One producer, if it is known."""
+        return self._states.get(producer_id)
 
     def duplicate_of(self, batch: Batch) -> WrittenBatch | None:
         """The batch of the last five that this one repeats, sequence for sequence."""

@@ -83,6 +83,19 @@ class ReadableLog:
             count += max(segment.position(segment.index_of(up_to)) - segment.position(first), 0)
         return count
 
+    def end_of_read(self, offset: int, size: int) -> int:
+        """Where the batch begins that comes after the `size` bytes that `read` gave from `offset`.
+
+        O(log batches), and O(segments) between them.
+        """
+        for segment in self._segments[self._segment_index(offset) :]:
+            first = segment.index_of(offset)
+            last = segment.index_within(first, len(segment), size)
+            if last < len(segment):
+                return segment.first_offset(last)
+            size -= segment.position(last) - segment.position(first)
+        return self.end_offset
+
     def _require(self, offset: int) -> None:
         if not self.start_offset <= offset <= self.end_offset:
             raise OffsetOutOfRangeError(

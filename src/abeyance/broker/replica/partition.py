@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from abeyance.broker.errors import ApiError
+from abeyance.broker.log.errors import InvalidProducerEpochError
 from abeyance.broker.partition_state import NO_LEADER, PartitionState, Topic
 from abeyance.broker.replica.remote import Remote
+from abeyance.broker.replica.verification import Verifications
 from abeyance.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Partition:
         "state",
         "topic",
         "topic_id",
+        "verifications",
     )
 
     def __init__(self, broker: Broker, state: PartitionState, topic: Topic, log: Log) -> None:
@@ -54,6 +57,7 @@ class Partition:
         self.high_watermark = log.start_offset
         self.epoch_start = 0  # where the log ended when it began to lead
         self.remotes: dict[int, Remote] = {}  # its followers, while it leads
+        self.verifications = Verifications(log)
         self.min_isr = 1
         self._lag_check: Stoppable | None = None
         self.configure(topic)
@@ -97,6 +101,7 @@ class Partition:
     def _follow(self) -> None:
         self._forget_followers()
         self.leads = False
+        self.verifications.clear()
         if self.state.leader == NO_LEADER:
             self.broker.fetchers.leave(self)
         else:
@@ -159,6 +164,20 @@ class Partition:
             else:
                 self.broker.fetch_purgatory.check_and_complete(self)
         return appended
+
+    def end_transaction(self, batch: Batch, *, newer_epoch: bool) -> Appended:
+        """Append a coordinator's marker. Raises ApiError, or the log's LogError.
+
+        `newer_epoch`: the marker's epoch has to be greater than that of the records, as it is where the epoch grows
+        with every transaction: one that comes late does not end the next transaction (KIP-1228).
+        """
+        epoch = batch.producer_epoch
+        if newer_epoch and self.log.in_transaction(batch.producer_id, epoch):
+            raise InvalidProducerEpochError(
+                f"Epoch of producer {batch.producer_id} is {epoch}, which is not greater than that of its transaction"
+            )
+        self.verifications.forget(batch.producer_id)
+        return self.append(batch.data, all_in_sync=True, from_client=False)
 
     def delete_records(self, offset: int) -> int:
         """Move the log's start up to `offset`, -1 for the high watermark; return where that is. Raises ApiError."""

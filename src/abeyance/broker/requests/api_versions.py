@@ -18,6 +18,10 @@ _KEYS = tuple(
     Message(api_key=api.key, min_version=_CLAIMED.get(api.key, api.lowest), max_version=api.highest) for api in APIS
 )
 _THIS = tuple(key for key in _KEYS if key.api_key == BY_NAME["ApiVersions"].key)
+
+# What brokers can do together, by Kafka's names: the least and the greatest level, and the one that holds, if any does.
+_FEATURES = (("kraft.version", 0, 1, None), ("metadata.version", 7, 30, 30), ("transaction.version", 0, 2, 2))
+_FROM_ZERO_SINCE = 4  # older clients fail over a feature whose least level is 0, so it is not told (KIP-1022)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -31,7 +35,19 @@ def handle(call: Call) -> None:
     ):
         call.answer(refused(request, ErrorCode.invalid_request))
     else:
-        call.answer(_response(ErrorCode.none, _KEYS))
+        response = _response(ErrorCode.none, _KEYS)
+        response.supported_features = [
+            Message(name=name, min_version=least, max_version=greatest)
+            for name, least, greatest, _ in _FEATURES
+            if least or call.version >= _FROM_ZERO_SINCE
+        ]
+        response.finalized_features_epoch = 0
+        response.finalized_features = [
+            Message(name=name, min_version_level=level, max_version_level=level)
+            for name, _, _, level in _FEATURES
+            if level is not None
+        ]
+        call.answer(response)
 
 
 def refused(request: Any, error: ErrorCode) -> Message:

@@ -164,7 +164,7 @@ class Reading:
             got.records = log.read(asked.offset, max_bytes, end, min_one=min_one)
         got.high_watermark, got.stable, got.start = mark, stable, log.start_offset
         if self._committed:
-            got.aborted = self._aborted(partition, asked.offset, end) if got.records else []
+            got.aborted = self._aborted(partition, asked.offset, len(got.records)) if got.records else []
 
     def _diverges(self, got: Got, partition: Partition) -> bool:
         """Whether the reader's last record is of a history that is not this one's (KIP-320, KIP-595)."""
@@ -179,10 +179,11 @@ class Reading:
         got.start = partition.log.start_offset
         return True
 
-    def _aborted(self, partition: Partition, start: int, end: int) -> list[Message]:
+    def _aborted(self, partition: Partition, start: int, size: int) -> list[Message]:
+        log = partition.log
         return [
             Message(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-            for aborted in partition.log.aborted_transactions(start, end)
+            for aborted in log.aborted_transactions(start, log.end_of_read(start, size))
         ]
 
 

@@ -14,6 +14,7 @@ from abeyance.broker.replica.partition import Partition
 from abeyance.broker.requests.call import Call
 from abeyance.broker.requests.nodes import leader_now
 from abeyance.broker.requests.partitions import partition_of
+from abeyance.broker.requests.verified_produce import Verified, verify_then
 from abeyance.broker.wire.schema import NO_TIME, OMIT, ErrorCode, Message, seconds
 
 FILL: dict[str, dict[str, object]] = {"TopicProduceData": {"name": None, "topic_id": None}}
@@ -26,6 +27,9 @@ _UNPLACED = (
     ErrorCode.message_too_large, ErrorCode.record_list_too_large, ErrorCode.corrupt_message,
     ErrorCode.kafka_storage_error,
 )  # fmt: skip
+
+# Of these alone Kafka tells the reason.
+_EXPLAINED = (ErrorCode.corrupt_message, ErrorCode.invalid_txn_state, ErrorCode.not_enough_replicas)
 
 _LENGTH = Struct(">8xi4xb")  # a batch's length and magic
 _ATTRIBUTES = Struct(">21xh")
@@ -58,15 +62,26 @@ def handle(call: Call) -> None:
     if acks not in (_ALL, 0, 1):
         call.answer(refused(request, ErrorCode.invalid_required_acks))
         return
-    if request.transactional_id is None and _any_transactional(request):
-        call.answer(refused(request, ErrorCode.transactional_id_authorization_failed))
-        return
+    if request.transactional_id is None:
+        if _any_transactional(request):
+            call.answer(refused(request, ErrorCode.transactional_id_authorization_failed))
+        else:
+            _append_all(call, None)
+    elif call.broker.cluster.settings["transaction.partition.verification.enable"]:
+        verify_then(call, lambda verified: _append_all(call, verified))
+    else:
+        _append_all(call, None)
+
+
+def _append_all(call: Call, verified: Verified | None) -> None:
+    request = call.request
+    acks = request.acks
     topics = []
     waiting = []
     for topic in request.topic_data:
         results = []
         for data in topic.partition_data:
-            result = _append(call, topic, data, acks)
+            result = _append(call, topic, data, acks, verified)
             if acks == _ALL and result.appended is not None:
                 assert result.partition is not None
                 result.acked = Acked(result.partition, result.appended.last_offset + 1)
@@ -98,7 +113,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
     )
 
 
-def _append(call: Call, topic: Any, data: Any, acks: int) -> _Result:
+def _append(call: Call, topic: Any, data: Any, acks: int, verified: Verified | None) -> _Result:
     result = _Result(data.index)
     records = data.records or b""
     try:
@@ -106,11 +121,15 @@ def _append(call: Call, topic: Any, data: Any, acks: int) -> _Result:
         _check(records, call.version)
         if topic_is_internal(partition.topic) and call.client_id != _ADMIN:
             raise ApiError(ErrorCode.invalid_topic_exception)
+        if verified is not None:
+            verified.refuse(partition)
         result.partition = partition
+        if verified is not None:
+            verified.check(partition, records)
         result.appended = partition.append(records, all_in_sync=acks == _ALL)
     except ApiError as error:
         result.error = error.code
-        if error.code is ErrorCode.corrupt_message:
+        if error.code in _EXPLAINED:
             result.message = error.message
     except LogError as error:
         result.error = ErrorCode(error.code)

@@ -64,6 +64,10 @@ APIS = (
     Api(21, "DeleteRecords", 0, 2, "delete_records"),
     Api(22, "InitProducerId", 0, 5, "init_producer_id"),
     Api(23, "OffsetForLeaderEpoch", 2, 4, "offset_for_leader_epoch"),
+    Api(24, "AddPartitionsToTxn", 0, 5, "add_partitions_to_txn"),
+    Api(25, "AddOffsetsToTxn", 0, 4, "add_offsets_to_txn"),
+    Api(26, "EndTxn", 0, 5, "end_txn"),
+    Api(27, "WriteTxnMarkers", 1, 2, "write_txn_markers"),
     Api(32, "DescribeConfigs", 1, 4, "describe_configs"),
     Api(33, "AlterConfigs", 0, 2, "alter_configs"),
     Api(35, "DescribeLogDirs", 1, 5, "describe_log_dirs"),
@@ -76,6 +80,8 @@ APIS = (
     Api(47, "OffsetDelete", 0, 0, "offset_delete"),
     Api(60, "DescribeCluster", 0, 2, "describe_cluster"),
     Api(61, "DescribeProducers", 0, 0, "describe_producers"),
+    Api(65, "DescribeTransactions", 0, 0, "describe_transactions"),
+    Api(66, "ListTransactions", 0, 2, "list_transactions"),
     Api(75, "DescribeTopicPartitions", 0, 0, "describe_topic_partitions"),
 )
 

@@ -6,7 +6,7 @@ import struct
 
 from ..messages import API_KEYS, kio_versions, response
 from ..scenario import Stage, scenario, table
-from ..served import SERVED
+from ..served import FEATURES, SERVED
 
 CLIENT = {"client_software_name": "conformance", "client_software_version": "1.0"}
 
@@ -23,6 +23,14 @@ def what_is_there(stage: Stage) -> None:
     ]
     stage.note("error, throttle time", [said["error_code"], said.get("throttle_time")])
     stage.note("versions", rows)
+
+
+@scenario("ApiVersions", at=(2, 3, 4))
+def features(stage: Stage) -> None:
+    """Of those that ours has."""
+    said = stage.do("ApiVersions", CLIENT, version=stage.version("ApiVersions"))
+    for kind in ("supported_features", "finalized_features"):
+        stage.note(kind, [row for row in said.get(kind, []) if row["name"] in FEATURES])
 
 
 @scenario()

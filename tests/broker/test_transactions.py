@@ -1,0 +1,265 @@
+"""Transactions with unmodified clients: commit, abort, fencing, time-outs, isolation, faults (K4, KIP-98, KIP-890)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from confluent_kafka import KafkaException, Producer
+
+from abeyance.broker import Cluster
+from abeyance.errors import AbeyanceError
+from broker.clients import PATIENCE, consuming, take, wait_for
+
+TOPIC = "orders"
+COORDINATED = {"transaction.state.log.num.partitions": 1}  # broker 1 coordinates, as long as it is there
+
+
+@pytest.fixture
+def kafka() -> Iterator[Cluster]:
+    with Cluster(brokers=3, settings=COORDINATED) as cluster:
+        cluster.create_topic(TOPIC, partitions=2)
+        yield cluster
+
+
+@pytest.fixture
+def held() -> Iterator[Cluster]:
+    with Cluster(brokers=3, clock="held", settings=COORDINATED) as cluster:
+        cluster.create_topic(TOPIC, partitions=2)
+        yield cluster
+
+
+def transactional(kafka: Cluster, name: str = "till", **config: Any) -> Producer:
+    settings = {"bootstrap.servers": kafka.bootstrap, "transactional.id": name, "linger.ms": 0, "log_level": 0}
+    producer = Producer({**settings, **{key.replace("_", "."): value for key, value in config.items()}})
+    producer.init_transactions(PATIENCE)
+    return producer
+
+
+def begin(producer: Producer, *values: bytes, partition: int = 0) -> None:
+    """A transaction with these records, all of them written."""
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(TOPIC, value, partition=partition)
+    assert producer.flush(PATIENCE) == 0
+
+
+def committed(kafka: Cluster) -> list[bytes | None]:
+    return [one.value for one in kafka.records(TOPIC, isolation="read_committed")]
+
+
+def error_of(action: Callable[..., Any], *arguments: Any) -> str:
+    """The name of the error that a client meets."""
+    with pytest.raises(KafkaException) as raised:
+        action(*arguments)
+    name: str = raised.value.args[0].name()
+    return name
+
+
+def test_committed_records_are_seen_and_aborted_ones_only_by_those_who_want_them(kafka: Cluster) -> None:
+    producer = transactional(kafka)
+    for number, commits in enumerate((True, False, True)):
+        begin(producer, b"%d" % number)
+        producer.commit_transaction(PATIENCE) if commits else producer.abort_transaction(PATIENCE)
+    with consuming(kafka, (TOPIC, 0), isolation_level="read_committed") as consumer:
+        assert [message.value() for message in take(consumer, 2)] == [b"0", b"2"]
+    with consuming(kafka, (TOPIC, 0), isolation_level="read_uncommitted") as consumer:
+        assert [message.value() for message in take(consumer, 3)] == [b"0", b"1", b"2"]
+    assert committed(kafka) == [b"0", b"2"]
+    assert [one.value for one in kafka.records(TOPIC)] == [b"0", b"1", b"2"]
+
+
+def test_a_reader_of_committed_data_waits_for_the_end(kafka: Cluster) -> None:
+    producer = transactional(kafka)
+    with consuming(kafka, (TOPIC, 0), (TOPIC, 1), isolation_level="read_committed") as consumer:
+        begin(producer, b"first")
+        producer.produce(TOPIC, b"second", partition=1)
+        producer.flush(PATIENCE)
+        assert committed(kafka) == []
+        kafka.until_waiting("Fetch", client=None)
+        producer.commit_transaction(PATIENCE)
+        assert {message.value() for message in take(consumer, 2)} == {b"first", b"second"}
+
+
+def test_a_producer_that_begins_fences_the_one_before(kafka: Cluster) -> None:
+    zombie = transactional(kafka)
+    begin(zombie, b"of the zombie")
+    producer = transactional(kafka)
+    begin(producer, b"of its successor")
+    producer.commit_transaction(PATIENCE)
+    assert error_of(zombie.commit_transaction, PATIENCE) == "_FENCED"
+    assert committed(kafka) == [b"of its successor"]
+
+
+def test_a_producer_is_fenced_by_order(kafka: Cluster) -> None:
+    producer = transactional(kafka)
+    begin(producer, b"one")
+    kafka.fence("till")
+    assert error_of(producer.commit_transaction, PATIENCE) == "_FENCED"
+    wait_for(lambda: kafka.records(TOPIC) != [] and committed(kafka) == [])
+    with consuming(kafka, (TOPIC, 0), isolation_level="read_uncommitted") as consumer:
+        assert [message.value() for message in take(consumer, 1)] == [b"one"]
+
+
+def test_a_producer_between_two_transactions_is_fenced_by_order(kafka: Cluster) -> None:
+    producer = transactional(kafka)
+    kafka.fence("till")
+    producer.begin_transaction()
+    producer.produce(TOPIC, b"one", partition=0)
+    assert error_of(producer.commit_transaction, PATIENCE) == "_FENCED"
+    assert kafka.records(TOPIC) == []
+
+
+def test_an_order_to_fence_nobody_names_who_is_there(kafka: Cluster) -> None:
+    with pytest.raises(AbeyanceError, match="nobody coordinates it"):
+        kafka.fence("till")
+    transactional(kafka)
+    with pytest.raises(AbeyanceError, match="no transactional id 'tilll': did you mean 'till'"):
+        kafka.fence("tilll")
+    with kafka.paused(1), pytest.raises(AbeyanceError, match="broker 1, which coordinates it, is paused"):
+        kafka.fence("till")
+
+
+def test_an_open_transaction_is_aborted_when_its_time_is_over(held: Cluster) -> None:
+    producer = transactional(held, transaction_timeout_ms=60_000)
+    begin(producer, b"one")
+    held.clock.advance(59.9)
+    assert held.brokers[1].partitions[TOPIC, 0].log.end_offset == 1
+    held.clock.advance(0.2)
+    assert held.brokers[1].partitions[TOPIC, 0].log.end_offset == 2  # the marker
+    assert held.brokers[1].partitions[TOPIC, 0].last_stable_offset == 2
+    assert committed(held) == []
+    assert error_of(producer.commit_transaction, PATIENCE) == "_FENCED"
+
+
+def test_a_transactional_id_is_forgotten_in_time() -> None:
+    with Cluster(clock="held", settings={**COORDINATED, "transactional.id.expiration.ms": 30_000}) as kafka:
+        kafka.create_topic(TOPIC)
+        producer = transactional(kafka)
+        begin(producer, b"one")
+        producer.commit_transaction(PATIENCE)
+        kafka.clock.advance(29.0)
+        kafka.fence("till")
+        kafka.clock.advance(29.0)
+        kafka.fence("till")
+        kafka.clock.advance(31.0)
+        with pytest.raises(AbeyanceError, match="no transactional id 'till'"):
+            kafka.fence("till")
+
+
+def test_an_answer_to_a_commit_that_is_lost_does_not_commit_twice(kafka: Cluster) -> None:
+    producer = transactional(kafka)
+    for value in (b"one", b"two"):
+        begin(producer, value)
+        with kafka.drop("EndTxn", answer=True, times=1) as fault:
+            producer.commit_transaction(PATIENCE)
+            assert fault.hits == 1
+    assert committed(kafka) == [b"one", b"two"]
+
+
+def test_a_commit_waits_for_a_coordinator_that_is_paused(kafka: Cluster) -> None:
+    producer = transactional(kafka)
+    begin(producer, b"one", partition=1)
+    kafka.pause(1)
+    with ThreadPoolExecutor(1) as pool:
+        commit = pool.submit(producer.commit_transaction, PATIENCE)
+        kafka.until_waiting("Fetch")
+        assert not commit.done()
+        kafka.resume(1)
+        commit.result(PATIENCE)
+    wait_for(lambda: committed(kafka) == [b"one"])
+
+
+def test_another_coordinator_ends_what_the_last_one_had_begun_to_end(held: Cluster) -> None:
+    """It was written down that the transaction is committed, and no marker was."""
+    producer = transactional(held)
+    begin(producer, b"one", partition=1)  # led by broker 2
+    with held.drop("WriteTxnMarkers", broker=2):
+        producer.commit_transaction(PATIENCE)
+        assert committed(held) == []
+        held.stop(1)
+    held.clock.advance(1.0)
+    assert committed(held) == [b"one"]
+    begin(producer, b"two", partition=1)
+    producer.commit_transaction(PATIENCE)
+    held.clock.advance(1.0)
+    assert committed(held) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("outage", ["paused", "stopped"])
+def test_a_marker_waits_for_the_partitions_leader(outage: str) -> None:
+    settings = {**COORDINATED, "transaction.state.log.replication.factor": 1}
+    with Cluster(brokers=3, clock="held", settings=settings) as kafka:
+        kafka.create_topic(TOPIC, partitions=2)
+        producer = transactional(kafka)
+        begin(producer, b"one", partition=1)  # led by broker 2
+        with getattr(kafka, outage)(2):
+            producer.commit_transaction(PATIENCE)
+            if outage == "paused":
+                assert [waiting.keys for waiting in kafka.waiting("InterBroker")] == [((TOPIC, 1),)]
+                assert committed(kafka) == []
+            kafka.clock.advance(0.2)
+        kafka.clock.advance(0.2)
+        assert committed(kafka) == [b"one"]
+
+
+def test_a_transaction_goes_on_when_its_partition_is_led_by_another_broker(kafka: Cluster) -> None:
+    producer = transactional(kafka)
+    begin(producer, b"one", partition=1)
+    kafka.stop(2)
+    producer.produce(TOPIC, b"two", partition=1)
+    producer.commit_transaction(PATIENCE)
+    wait_for(lambda: committed(kafka) == [b"one", b"two"])
+
+
+def test_an_error_of_the_coordinator_is_tried_again(kafka: Cluster) -> None:
+    producer = transactional(kafka)
+    with kafka.fail("AddPartitionsToTxn", error="COORDINATOR_LOAD_IN_PROGRESS", times=2) as fault:
+        begin(producer, b"one")
+        assert fault.hits == 2
+    with kafka.fail("EndTxn", error="COORDINATOR_NOT_AVAILABLE", times=2) as fault:
+        producer.commit_transaction(PATIENCE)
+        assert fault.hits == 2
+    wait_for(lambda: committed(kafka) == [b"one"])
+
+
+def test_transactions_survive_the_process(tmp_path: Path) -> None:
+    """What was committed is; what was open is aborted by the next producer with the same id."""
+    with Cluster(brokers=3, data=tmp_path, settings=COORDINATED) as kafka:
+        kafka.create_topic(TOPIC)
+        producer = transactional(kafka)
+        begin(producer, b"one")
+        producer.commit_transaction(PATIENCE)
+        begin(producer, b"two")
+    with Cluster(brokers=3, data=tmp_path, settings=COORDINATED) as kafka:
+        assert committed(kafka) == [b"one"]
+        successor = transactional(kafka)
+        begin(successor, b"three")
+        successor.commit_transaction(PATIENCE)
+        wait_for(lambda: committed(kafka) == [b"one", b"three"])
+        for broker in kafka.brokers.values():
+            broker.partitions[TOPIC, 0].log.check()
+
+
+def test_aiokafka(kafka: Cluster) -> None:
+    """Which speaks the older protocol."""
+
+    async def through() -> list[bytes | None]:
+        async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap, transactional_id="till") as producer:
+            for number in range(4):
+                await producer.begin_transaction()
+                await producer.send_and_wait(TOPIC, b"%d" % number, partition=0)
+                await (producer.abort_transaction() if number == 1 else producer.commit_transaction())
+        async with AIOKafkaConsumer(bootstrap_servers=kafka.bootstrap, isolation_level="read_committed") as consumer:
+            partition = TopicPartition(TOPIC, 0)
+            consumer.assign([partition])
+            await consumer.seek_to_beginning(partition)
+            return [(await consumer.getone()).value for _ in range(3)]
+
+    assert asyncio.run(asyncio.wait_for(through(), PATIENCE)) == [b"0", b"2", b"3"]
+    assert committed(kafka) == [b"0", b"2", b"3"]

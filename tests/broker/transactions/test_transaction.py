@@ -1,0 +1,161 @@
+"""The state machine of a transactional id, by itself: what follows what, and with which epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from abeyance.broker.errors import ApiError
+from abeyance.broker.transactions.record import id_of, key_bytes, standing_of, value_bytes
+from abeyance.broker.transactions.transaction import NO_EPOCH, Producer, Standing, State, Transaction
+from abeyance.broker.wire.schema import ErrorCode
+
+KEY = ("orders", 0)
+LAST = 32_766
+
+
+def transaction(epoch: int = 0, state: State = State.EMPTY, **more: Any) -> Transaction:
+    return Transaction("till", Standing(1, epoch, 60_000, state, **more))
+
+
+def refused(error: ErrorCode) -> Any:
+    return pytest.raises(ApiError, match=repr(error)[1:-1].partition(":")[0])
+
+
+def test_a_change_that_is_pending_lets_no_other_through() -> None:
+    one = transaction()
+    one.add(Producer(1, 0), [KEY], 0, 5)
+    with refused(ErrorCode.concurrent_transactions):
+        one.add(Producer(1, 0), [KEY], 0, 5)
+    with refused(ErrorCode.concurrent_transactions):
+        one.initialize(1000, None, -1, 6)
+    assert one.fence(2, 6) is None
+    one.give_up()
+    assert one.now.state is State.EMPTY
+    one.add(Producer(1, 0), [KEY], 0, 7)
+    one.become()
+    assert one.now == Standing(1, 0, 60_000, State.ONGOING, frozenset({KEY}), updated_ms=7, started_ms=7)
+
+
+def test_a_producer_without_epochs_gets_another_id_at_the_end_of_its_transaction() -> None:
+    one = transaction(LAST)
+    one.add(Producer(1, LAST), [KEY], 2, 5)
+    one.become()
+    ending = one.end(Producer(1, LAST), commits=True, version=2, new_id=9, now_ms=6)
+    assert ending is not None
+    assert (ending.producer_id, ending.epoch, ending.next_id) == (1, LAST + 1, 9)  # as which the markers are written
+    one.become()
+    over = one.complete(7)
+    one.become()
+    assert (over.producer_id, over.epoch, over.previous_id, over.next_id) == (9, 0, 1, -1)
+    assert one.end(Producer(1, LAST), commits=True, version=2, new_id=-1, now_ms=8) is None  # sent again
+
+
+def test_a_producer_without_epochs_gets_another_id_when_it_begins() -> None:
+    one = transaction(LAST)
+    fresh = one.initialize(1000, None, 9, 5)
+    assert fresh is not None
+    assert (fresh.producer_id, fresh.epoch, fresh.previous_id) == (9, 0, 1)
+
+
+def test_fencing_takes_even_the_very_last_epoch() -> None:
+    one = transaction(LAST)
+    one.add(Producer(1, LAST), [KEY], 2, 5)
+    one.become()
+    fenced = one.fence(2, 6)
+    assert fenced is not None
+    assert (fenced.epoch, fenced.state) == (LAST + 1, State.PREPARE_ABORT)
+    one.become()
+    one.complete(7)
+    one.become()
+    fresh = one.initialize(1000, None, 9, 8)
+    assert fresh is not None
+    assert (fresh.producer_id, fresh.epoch) == (9, 0)
+
+
+class Life(RuleBasedStateMachine):
+    """One transactional id, its producer, a zombie, and time that runs out, in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = transaction(NO_EPOCH)
+        self.ids = iter(range(100, 100_000))
+        self.producer: Producer | None = None  # as it was last told
+        self.fenced: list[Producer] = []
+        self.pending: Producer | None = None
+        self.now_ms = 0
+
+    def tried(self, action: Any) -> Any:
+        self.now_ms += 1
+        try:
+            return action()
+        except ApiError:
+            return None
+
+    @rule(names_itself=st.booleans())
+    def initialize(self, names_itself: bool) -> None:
+        expected = self.producer if names_itself else None
+        standing = self.tried(lambda: self.one.initialize(1000, expected, next(self.ids), self.now_ms))
+        if standing is not None:
+            self.pending = Producer(standing.producer_id, standing.epoch)
+
+    @rule(version=st.sampled_from([0, 2]))
+    def add(self, version: int) -> None:
+        producer = self.producer
+        if producer is not None:
+            self.tried(lambda: self.one.add(producer, [KEY], version, self.now_ms))
+
+    @rule(commits=st.booleans(), version=st.sampled_from([0, 2]))
+    def end(self, commits: bool, version: int) -> None:
+        producer = self.producer
+        if producer is None:
+            return
+        standing = self.tried(
+            lambda: self.one.end(producer, commits=commits, version=version, new_id=next(self.ids), now_ms=self.now_ms)
+        )
+        if standing is not None:
+            new = standing.next_id != -1
+            self.pending = Producer(standing.next_id, 0) if new else Producer(standing.producer_id, standing.epoch)
+
+    @rule()
+    def fence(self) -> None:
+        self.one.fence(2, self.now_ms)
+
+    @precondition(lambda self: self.one.pending is not None)
+    @rule(written=st.booleans())
+    def settle(self, written: bool) -> None:
+        told, self.pending = self.pending, None
+        if not written:
+            self.one.give_up()
+            return
+        self.one.become()
+        if told is not None:
+            if self.producer is not None and told != self.producer:
+                self.fenced.append(self.producer)
+            self.producer = told
+
+    @precondition(lambda self: self.one.pending is None and self.one.now.state.shown.startswith("Prepare"))
+    @rule()
+    def complete(self) -> None:
+        self.one.complete(self.now_ms)
+
+    @invariant()
+    def holds(self) -> None:
+        self.one.check()
+        if self.one.now.state in (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT):
+            for zombie in self.fenced:
+                with pytest.raises(ApiError):
+                    self.one.verify(zombie, [KEY])
+        assert standing_of(value_bytes(self.one.now)) == self.one.now._replace(last_epoch=NO_EPOCH)
+
+
+TestLife = Life.TestCase
+
+
+@given(st.text(max_size=20))
+def test_a_key_is_read_as_it_was_written(name: str) -> None:
+    assert id_of(key_bytes(name)) == name
