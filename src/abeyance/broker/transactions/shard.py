@@ -182,7 +182,8 @@ class TransactionShard(Shard):
                 self._markers.send(transaction)
 
         entry = key_bytes(transaction.id), value_bytes(pending)
-        self.write([entry], written, timeout=self.broker.request_timeout, replayed=False)
+        # The transaction's time-out, as in Kafka
+        self.write([entry], written, timeout=pending.timeout_ms / 1000, replayed=False)
 
     def _complete(self, transaction: Transaction) -> None:
         """All partitions have their markers."""

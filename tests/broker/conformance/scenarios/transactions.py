@@ -154,7 +154,6 @@ def first_and_next_of_an_id(stage: Stage) -> None:
     "InitProducerId",
     none=(0,),
     negative=(-1,),
-    shortest=(1,),
     longest=(900_000,),
     too_long=(900_001,),
 )
