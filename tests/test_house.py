@@ -1,4 +1,4 @@
-"""The house: imports point down only, and each room of the pipeline is seen from the folder list."""
+"""The house: imports point down only and never in a circle; each room of the pipeline is seen from the folder list."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -60,10 +61,10 @@ def sources() -> dict[str, str]:
     }
 
 
-def imported(name: str, text: str) -> Iterator[str]:
+def imported(name: str, tree: ast.AST) -> Iterator[str]:
     """The modules of ours that a module imports, anywhere in it."""
     package = ["abeyance", *name.split(".")[:-1]]
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -86,7 +87,7 @@ def upward(texts: Mapping[str, str]) -> list[str]:
     return [
         f"{name} imports {other}"
         for name, text in texts.items()
-        for other in imported(name, text)
+        for other in imported(name, ast.parse(text))
         if floor(other) < floor(name)
     ]
 
@@ -108,6 +109,50 @@ def test_imports_point_down_only() -> None:
 )
 def test_an_import_that_points_up_is_found(name: str, text: str) -> None:
     assert len(upward({**sources(), name: text})) == 1
+
+
+class AtImport(ast.NodeTransformer):
+    """Leaves what runs when a module is imported."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        return None
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        return None
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        return node.orelse if ast.unparse(node.test) == "TYPE_CHECKING" else self.generic_visit(node)
+
+
+def at_import(texts: Mapping[str, str]) -> dict[str, set[str]]:
+    """Of each module, those that it waits for while it is imported."""
+    found: dict[str, set[str]] = {}
+    for name, text in texts.items():
+        found[name] = set()
+        for full in imported(name, AtImport().visit(ast.parse(text))):
+            parts = full.split(".")
+            for prefix in (".".join(parts[:n]) for n in range(len(parts), 0, -1)):
+                if prefix in texts or f"{prefix}.__init__" in texts:
+                    found[name].add(prefix if prefix in texts else f"{prefix}.__init__")
+                    break
+        found[name].discard(name)
+    return found
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    TopologicalSorter(at_import(sources())).prepare()
+
+
+def test_a_circle_of_imports_is_found() -> None:
+    texts = {
+        "engine.wheel": "import abeyance.engine.slab",
+        "engine.slab": "from abeyance.timer.base import Timer",
+        "timer.base": "if TYPE_CHECKING:\n    pass\nelse:\n    from abeyance.engine import wheel",
+    }
+    with pytest.raises(CycleError, match="cycle"):
+        TopologicalSorter(at_import(texts)).prepare()
+    late = {**texts, "timer.base": "def run():\n    from abeyance.engine import wheel"}
+    TopologicalSorter(at_import(late)).prepare()
 
 
 def test_the_pipelines_rooms_are_seen_from_the_folder_list() -> None:
