@@ -42,7 +42,7 @@ def compiled(checkout: Path) -> list[Path]:
 
 
 def test_without_a_compiler_nothing_compiled_is_left_and_the_reason_is_told(checkout: Path) -> None:
-    stale = checkout / "src" / "abeyance" / f"idle{sysconfig.get_config_var('EXT_SUFFIX')}"
+    stale = checkout / "src" / "abeyance" / "engine" / f"wheel{sysconfig.get_config_var('EXT_SUFFIX')}"
     stale.touch()  # of an earlier build: it would hide its .py
     told = build(checkout, "--inplace", CC="/nowhere/cc")
     assert "cannot compile the engine, so it will run interpreted: there was no C compiler that works: " in told
@@ -59,6 +59,14 @@ def test_without_a_compiler_nothing_compiled_is_left_and_the_reason_is_told(chec
     ).stdout  # fmt: skip
     assert "engine    interpreted: there was no C compiler that works: " in info
     assert "install abeyance anew" in info
+
+
+def test_a_wheel_holds_nothing_of_what_was_compiled_in_place_before(checkout: Path) -> None:
+    stale = checkout / "built" / "abeyance" / "lab" / "rivals" / f"heap{sysconfig.get_config_var('EXT_SUFFIX')}"
+    stale.parent.mkdir(parents=True)
+    stale.touch()  # a checkout compiles the lab's rivals as well
+    build(checkout, "--build-lib", "built", CC="/nowhere/cc")
+    assert compiled(checkout) == []
 
 
 @pytest.mark.parametrize(

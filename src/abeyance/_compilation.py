@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -115,6 +116,8 @@ class AllOrNothing(Compile):
         inplace = self.inplace  # which the command forgets while it builds
         reason = Path(self.get_ext_fullpath(self.extensions[-1].name)).with_name(NOT_COMPILED)
         reason.unlink(missing_ok=True)
+        if not inplace:
+            self._leave_out_others()
         try:
             super().run()
         except Exception as error:  # noqa: BLE001  (whatever a compiler that is missing or broken raises)
@@ -126,6 +129,13 @@ class AllOrNothing(Compile):
             self.extensions: list[Extension] = []
             reason.parent.mkdir(parents=True, exist_ok=True)
             reason.write_text(f"{error}\n", encoding="utf-8")
+
+    def _leave_out_others(self) -> None:
+        """A wheel takes all of build/lib: also the lab's rivals of a build in place, and modules that are gone."""
+        ours = {Path(self.get_ext_fullpath(module.name)) for module in self.extensions}
+        for path in Path(self.build_lib, "abeyance").rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
+            if path not in ours:
+                path.unlink()
 
 
 def _cores() -> int:
