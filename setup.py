@@ -26,6 +26,7 @@ CORE = [
     "abeyance.engine.replay",
     "abeyance.engine.resolve",
     "abeyance.engine.rows",
+    "abeyance.engine.hashing",
     "abeyance.timer.units",
     "abeyance.timer.task",
     "abeyance.timer.base",

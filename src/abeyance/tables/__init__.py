@@ -11,9 +11,9 @@ columns and laws are those of `abeyance.pipeline.resolve`, which does the same o
                                                                 ├── reached ── combined ── outcomes
     events ────── valid ── rows by key ── piles ── staircases ──┘
 
-A *pile* holds the events of some keys, about one in 256, and reduces them to staircases (see `engine.resolve`) as they
-come. So memory grows with the steps of the staircases, and not with the events. Chunks of rows, and then piles, are
-worked on by several threads; the engine and Arrow leave the interpreter's lock to the others.
+Keys are known by hashes, see `keys`. A *pile* holds the events of one key in 256, and reduces them to staircases (see
+`engine.resolve`) as they come. So memory grows with the steps of the staircases, and not with the events. Chunks of
+rows, and then piles, are worked on by several threads; the engine and Arrow leave the interpreter's lock to the others.
 
 Needs the extra `tables` (`pip install 'abeyance[tables]'`): pyarrow and NumPy.
 """

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyance.tables.columns import Mask, Watches
-from abeyance.tables.keys import Integers
+from abeyance.tables.keys import Integers, PairHash
 
 __all__ = ["repeated"]
 
@@ -21,17 +21,17 @@ __all__ = ["repeated"]
 def repeated(table: pa.Table, start: Integers, timeout_ms: Integers, watches: Watches, valid: Mask) -> Mask:
     """Return which of the valid rows are duplicates of another that counts. O(n), and O(k log k) for the k repeated."""
     found = np.zeros(table.num_rows, np.bool_)
-    ids = table["op_id"] if valid.all() else table["op_id"].filter(pa.array(valid))
-    if pc.count_distinct(ids).as_py() == len(ids):
-        return found
     rows = np.flatnonzero(valid)
-    some = table.select(["instance", "op_id"]).take(pa.array(rows))
-    number = _codes(some["instance"]) << 32 | _codes(some["op_id"])
-    _, inverse, counts = np.unique(number, return_inverse=True, return_counts=True)
-    suspect = counts[inverse] > 1
-    rows, group = rows[suspect], inverse[suspect]
-    if not len(rows):
+    ids = table.select(["instance", "op_id"])
+    ids = ids if len(rows) == len(ids) else ids.take(pa.array(rows))
+    hashes = PairHash()(ids["instance"], ids["op_id"])
+    in_order = np.sort(hashes)
+    twice = in_order[1:][in_order[1:] == in_order[:-1]]
+    if not len(twice):
         return found
+    suspect = np.isin(hashes, twice)
+    rows, ids = rows[suspect], ids.filter(pa.array(suspect))
+    group = _codes(ids["instance"]) << 32 | _codes(ids["op_id"])  # exact, where the hashes might be mistaken
     some = table.select(["condition", "kind"]).take(pa.array(rows))
     first = np.concatenate(([0], np.cumsum(watches.counts)))[rows]
     key, required = watches.key.take(pa.array(first)), watches.required.take(pa.array(first))

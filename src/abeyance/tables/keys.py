@@ -1,80 +1,60 @@
-"""Numbers for the keys of events: exact, where a hash would only be likely to tell two keys apart.
+"""Numbers for keys and ids: two hashes of each pair of texts, the second for when the first is not enough.
 
-A key is an instance and a name. Each of both gets a number as it first comes; the two in one integer, times an odd
-constant, are the key's *place*. That is another number for each key, and spread over all 64 bits, as the engine likes.
+The seeds are drawn anew for each call of `resolve`, so that nobody can make keys that are mixed up; for others the
+chance is below 10**-19 for a billion keys. Nothing is kept of a key, so keys cost no memory, and threads share nothing.
 """
 
 from __future__ import annotations
 
-import threading
+import secrets
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-__all__ = ["Integers", "Keys"]
+from abeyance.engine.hashing import hash_texts
+
+__all__ = ["Integers", "PairHash"]
 
 Integers = npt.NDArray[np.int64]
+_Unsigned = npt.NDArray[np.uint64]
 
-_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio; odd, so a product by it can be undone
-
-
-class Keys:
-    """The keys seen so far. Any thread may ask at any time."""
-
-    def __init__(self) -> None:
-        self._instances = _Names()
-        self._names = _Names()
-
-    def learn(self, instances: pa.ChunkedArray, names: pa.ChunkedArray) -> Integers:
-        """Return the place of each key, new ones included. No value may be null."""
-        return _place(self._instances.learn(instances), self._names.learn(names))
-
-    def places(self, instances: pa.ChunkedArray, names: pa.ChunkedArray) -> Integers:
-        """Return the place of each key; what was never learnt gets one that no event has."""
-        return _place(self._instances.numbers(instances), self._names.numbers(names))
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio
+_HALF: Final = np.uint64(32)
 
 
-class _Names:
-    """A number for each text, from 1 on; 0 for what was not seen."""
+class PairHash:
+    """A hash of pairs of texts: a key and its instance, an id and its instance."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # of the one below; whoever holds it waits for nothing
-        self._known = pa.array([], pa.large_string())
+        self._first = secrets.randbits(64)
+        self._second = secrets.randbits(64)
 
-    def learn(self, texts: pa.ChunkedArray) -> Integers:
-        own, indices = _distinct(texts)
-        with self._lock:
-            fresh = own.filter(pc.invert(pc.is_in(own, value_set=self._known)))
-            if len(fresh):
-                self._known = pa.concat_arrays([self._known, fresh])
-            known = self._known
-        return _number(own, known)[indices]
-
-    def numbers(self, texts: pa.ChunkedArray) -> Integers:
-        own, indices = _distinct(texts)
-        with self._lock:
-            known = self._known
-        return _number(own, known)[indices]
+    def __call__(self, ones: pa.ChunkedArray, others: pa.ChunkedArray) -> Integers:
+        """Return a number for each pair. No value may be null. O(bytes), of a dictionary those of its values."""
+        one, other = _hashes(ones, self._first), _hashes(others, self._second)
+        both = (one + _GOLDEN) * _GOLDEN ^ other  # in this order: a pair the other way round is another
+        both ^= both >> _HALF
+        both *= _GOLDEN
+        return both.view(np.int64)
 
 
-def _distinct(texts: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]]:
-    """Return the different texts, and for each row which of them it has."""
-    if not pa.types.is_dictionary(texts.type):
-        texts = texts.cast(pa.large_string()).dictionary_encode()
-    encoded = texts.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], texts.type)
-    return encoded.dictionary.cast(pa.large_string()), encoded.indices.to_numpy(zero_copy_only=False)
+def _hashes(texts: pa.ChunkedArray, seed: int) -> _Unsigned:
+    found = [np.empty(0, np.uint64)]
+    for chunk in texts.chunks:
+        if pa.types.is_dictionary(chunk.type):
+            found.append(_hashes_of(chunk.dictionary, seed)[chunk.indices.to_numpy(zero_copy_only=False)])
+        else:
+            found.append(_hashes_of(chunk, seed))
+    return np.concatenate(found)
 
 
-def _number(texts: pa.Array, known: pa.Array) -> Integers:
-    found = pc.fill_null(pc.index_in(texts, value_set=known), -1).cast(pa.int64())
-    return np.asarray(found.to_numpy(zero_copy_only=False)) + 1
-
-
-def _place(instances: Integers, names: Integers) -> Integers:
-    both = (instances.view(np.uint64) << np.uint64(32)) | names.view(np.uint64)
-    return (both * _GOLDEN).view(np.int64)
+def _hashes_of(texts: pa.Array, seed: int) -> _Unsigned:
+    texts = texts.cast(pa.large_string())
+    hashes = np.empty(len(texts), np.uint64)
+    if len(texts):
+        _, offsets, data = texts.buffers()
+        ends = np.frombuffer(offsets, np.int64, len(texts) + 1, texts.offset * 8)
+        hash_texts(ends.data, data or b"", seed, hashes.data)
+    return hashes

@@ -71,6 +71,7 @@ class Piles:
     def first_reached(
         self,
         places: Integers,
+        identities: Integers,
         required: Integers,
         starts: Integers,
         deadlines: Integers,
@@ -78,7 +79,7 @@ class Piles:
     ) -> Integers:
         """Return when each condition first held in its time, or NEVER. One value per watch in every column."""
         order, ends = _dealt(places)
-        columns = [places, np.zeros_like(places), required, starts, deadlines]
+        columns = [places, identities, required, starts, deadlines]
         columns = [column[order] for column in columns]
         found = np.full(len(order), NEVER)
         begin = 0

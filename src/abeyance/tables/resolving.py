@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 from abeyance.engine.resolve import NEVER
 from abeyance.tables.columns import Watches, flags, integers, microseconds
 from abeyance.tables.duplicates import repeated
-from abeyance.tables.keys import Integers, Keys
+from abeyance.tables.keys import Integers, PairHash
 from abeyance.tables.piles import Piles
 from abeyance.tables.reading import batches_of, chunks
 from abeyance.tables.schemas import EVENTS, OPERATIONS, OUTCOMES
@@ -106,7 +105,8 @@ class _Work:
         self._deadline: Deadline = deadline
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, "abeyance-tables")
-        self._keys = Keys()
+        self._place = PairHash()
+        self._identity = PairHash()
         self._piles = Piles()
 
     def __enter__(self) -> _Work:
@@ -150,8 +150,9 @@ class _Work:
 
     def _learn(self, table: pa.Table) -> None:
         table = valid_events(table)
-        rows = np.zeros((table.num_rows, 4), np.int64)
-        rows[:, 0] = self._keys.learn(table["instance"], table["key"])
+        rows = np.empty((table.num_rows, 4), np.int64)
+        rows[:, 0] = self._place(table["instance"], table["key"])
+        rows[:, 1] = self._identity(table["instance"], table["key"])
         rows[:, 2] = integers(table["progress"], "events: progress")
         rows[:, 3] = microseconds(table["at"], "events: at")
         self._piles.add(rows)
@@ -160,13 +161,15 @@ class _Work:
         """Return when each operation's condition first held in its time, or NEVER."""
         watches = operations.watches
         instance = operations.table["instance"]
-        ask = partial(self._piles.first_reached, deadline=self._deadline)
         required = integers(watches.required, "operations: required")
-        if (watches.counts == 1).all():
-            return ask(self._keys.places(instance, watches.key), required, start, end)
-        of = watches.operation()
-        places = self._keys.places(instance.take(pa.array(of)), watches.key)
-        reached = ask(places, required, start[of], end[of])
+        single = bool((watches.counts == 1).all())
+        if not single:
+            of = watches.operation()
+            instance, start, end = instance.take(pa.array(of)), start[of], end[of]
+        places, identities = self._place(instance, watches.key), self._identity(instance, watches.key)
+        reached = self._piles.first_reached(places, identities, required, start, end, self._deadline)
+        if single:
+            return reached
         first = np.cumsum(watches.counts) - watches.counts
         any_of = flags(pc.equal(operations.table["condition"].cast(pa.string()), "any"))
         # NEVER is the greatest number: all are reached with the last, any with the first.
