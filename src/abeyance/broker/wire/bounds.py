@@ -26,30 +26,33 @@ _SIZES = {
     "bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "float64": 8, "timedelta_i32": 4,
     "timedelta_i64": 8, "uuid": 16,
 }  # fmt: skip
+_LONG = 128  # from here on a number has more bytes than one
 _LONGEST_VARINT = 5  # bytes of seven bits
 
 
 def walker(entity: Any) -> Walk:
     """What walks through one of kio's entities. Raises ValueError for a field of a type that no request has."""
     flexible: bool = entity.__flexible__
-    steps: list[int | Walk] = []  # a number of bytes, or what knows how many
+    steps: list[tuple[int, Walk]] = []  # a number of bytes to skip, and what comes after them
     tagged: dict[int, Walk] = {}
+    skip = 0
     for field in fields(entity):
         step = _field(field, flexible)
         if "tag" in field.metadata:
             tagged[field.metadata["tag"]] = _walk(step)
-        elif isinstance(step, int) and steps and isinstance(steps[-1], int):
-            steps[-1] += step
+        elif isinstance(step, int):
+            skip += step
         else:
-            steps.append(step)
-    walks = [_walk(step) for step in steps]
+            steps.append((skip, step))
+            skip = 0
     if flexible:
-        walks.append(_tags(tagged))
+        steps.append((skip, _tags(tagged)))
+        skip = 0
 
     def walk(data: memoryview, position: int) -> int:
-        for step in walks:
-            position = step(data, position)
-        return position
+        for before, step in steps:
+            position = step(data, position + before)
+        return position + skip
 
     return walk
 
@@ -89,6 +92,9 @@ def _primitive(field: Any, flexible: bool) -> int | Walk:
 
 
 def _compact(data: memoryview, position: int) -> int:
+    size = data[position]
+    if size < _LONG:
+        return position + (size or 1)  # one more than it has; 0 is for none
     size, position = _varint(data, position)
     return position + size - 1 if size else position
 
@@ -135,6 +141,8 @@ def _array(field: Any, kind: Any, flexible: bool, *, nullable: bool) -> Walk:
 
 def _tags(known: dict[int, Walk]) -> Walk:
     def walk(data: memoryview, position: int) -> int:
+        if not data[position]:
+            return position + 1
         count, position = _varint(data, position)
         for _ in range(count):
             tag, position = _varint(data, position)
@@ -153,12 +161,15 @@ def _tags(known: dict[int, Walk]) -> Walk:
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
     """An unsigned one, and where it ends."""
     value = data[position]
-    if value < 128:
+    if value < _LONG:
         return value, position + 1
     value &= 127
+    byte = data[position + 1]
+    if byte < _LONG:
+        return value | byte << 7, position + 2
     for more in range(1, _LONGEST_VARINT):
         byte = data[position + more]
         value |= (byte & 127) << 7 * more
-        if byte < 128:
+        if byte < _LONG:
             return value, position + more + 1
     raise ValueError(f"a number of more than {_LONGEST_VARINT} bytes begins at byte {position}")
