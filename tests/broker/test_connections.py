@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import os
 import random
+import resource
 import socket
 import struct
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 
 import pytest
@@ -83,7 +89,6 @@ def test_k10_answers_come_in_the_order_of_requests(kafka: Cluster, seed: int) ->
         struct.pack(">ihhih", 10, 3, 99, 1, -1),  # no such version
         struct.pack(">ihhihi", 14, 3, 1, 1, -1, 1_000_000_000),  # a billion topics in four bytes
         struct.pack(">ihhihi", 14, 3, 1, 1, 30_000, 0),  # a client id longer than the request
-        struct.pack(">ihhihii", 18, 3, 1, 1, -1, -1, 77),  # and four bytes too many
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
 )
@@ -132,6 +137,44 @@ def test_connections_that_are_idle_are_closed() -> None:
         with pytest.raises(ConnectionError):
             idle.receive(*METADATA, 2)
         assert busy.ask(*METADATA, topics=[]).cluster_id
+
+
+def test_a_client_that_comes_while_the_cluster_closes_leaves_no_connection_open() -> None:
+    kafka = Cluster().open()
+    host, _, port = kafka.bootstrap.rpartition(":")
+    closing = threading.Thread(target=kafka.close)
+
+    def come() -> socket.socket:
+        """While the loop stands still in here: it will find both the order to end and the client."""
+        closing.start()
+        wait_for(lambda: asyncio.get_running_loop()._ready)  # type: ignore[attr-defined]  # the order has come
+        return socket.create_connection((host, int(port)))
+
+    with kafka.on_loop(come) as client:
+        closing.join()
+        client.settimeout(10)
+        with suppress(ConnectionResetError):
+            assert client.recv(1) == b""
+    gc.collect()  # what is left open says so
+
+
+def test_a_client_that_there_is_no_room_for_is_let_in_later(caplog: pytest.LogCaptureFixture) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Cluster(clock="held") as kafka, socket.socket() as client:
+        host, _, port = kafka.bootstrap.rpartition(":")
+        with ExitStack() as full:
+            full.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (client.fileno() + 1, hard))
+            with suppress(OSError):  # until the process may open no more files
+                while True:
+                    full.callback(os.close, os.dup(client.fileno()))
+            client.connect((host, int(port)))
+            wait_for(lambda: "no client is let in" in caplog.text)
+        kafka.clock.advance(1.0)
+        client.settimeout(10)
+        client.sendall(struct.pack(">ihhih", 10, 18, 0, 7, -1))  # ApiVersions
+        assert struct.unpack(">4xi", client.recv(8, socket.MSG_WAITALL)) == (7,)
+    assert len(caplog.records) == 1, "one line is logged"
 
 
 def test_an_error_of_the_brokers_own_is_told_and_logged(kafka: Cluster, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,6 @@ keep all that in an inbox, as a process that stands still (SIGSTOP) has it wait 
 from __future__ import annotations
 
 import asyncio
-import socket
 import struct
 import uuid
 from collections import deque
@@ -39,6 +38,7 @@ from abeyance.broker.requests.fetch_sessions import FetchSessions
 from abeyance.broker.transactions.shard import TransactionShard
 from abeyance.broker.wire.apis import BY_KEY
 from abeyance.broker.wire.connection import Connection
+from abeyance.broker.wire.listener import Listener
 from abeyance.broker.wire.schema import ErrorCode
 from abeyance.reporting import logger
 
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 _HEADER = struct.Struct(">hhi")  # API key, version, correlation id: the same in every version
 _API_VERSIONS = 18
-_BACKLOG = 1024
 
 
 class BrokerTimer:
@@ -108,8 +107,7 @@ class Broker:
         self.request_timeout: float = settings["request.timeout.ms"] / 1000
         self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
-        self._socket: socket.socket | None = None
-        self._serving: asyncio.Task[asyncio.Server] | None = None
+        self._listener: Listener | None = None
         self._max_request: int = settings["socket.request.max.bytes"]
         self._idle = IdleDetector(settings["connections.max.idle.ms"] / 1000, self._close_idle, cluster.clock.timer)
 
@@ -138,13 +136,12 @@ class Broker:
     def listen(self, port: int) -> None:
         """Open the socket; 0 for a free port. Clients are let in from the loop's next turn on. Raises OSError."""
         loop = asyncio.get_running_loop()
-        self._socket = socket.create_server((self.host, port), backlog=_BACKLOG)
-        self.port = self._socket.getsockname()[1]
 
         def connection() -> Connection:
             return Connection(loop, self, self.cluster.staging, self._max_request)
 
-        self._serving = loop.create_task(loop.create_server(connection, sock=self._socket, backlog=_BACKLOG))
+        self._listener = Listener(self.host, port, connection, self.timer)
+        self.port = self._listener.port
 
     def stop(self) -> None:
         """Stop as a broker that is asked to: what waits ends, connections are closed, leaders move."""
@@ -152,10 +149,8 @@ class Broker:
         self.cluster.network.settle()
         self.stopped = True
         self._inbox.clear()
-        if self._serving is not None and not self._serving.cancel():
-            self._serving.result().close()
-        if self._socket is not None:
-            self._socket.close()
+        if self._listener is not None:
+            self._listener.close()
         for connection in list(self.connections):
             connection.abort()
         for purgatory in self.purgatories:

@@ -207,7 +207,10 @@ class Cluster(Face):
     async def _end_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             self._end()
-            await asyncio.sleep(0)
+            coming = asyncio.all_tasks() - {asyncio.current_task()}
+            # Clients whose connections are being made: a broker that is stopped ends them.
+            await asyncio.gather(*coming, return_exceptions=True)
+            await asyncio.sleep(0)  # transports that were aborted tell their protocols in the loop's next turn
         finally:
             loop.stop()
 

@@ -1,0 +1,72 @@
+"""A broker's listening socket: lets clients in until it is closed.
+
+It takes the place of asyncio's `Server`: on Python 3.11 a client that came in the turn in which such a server was
+closed was left with a connection that nobody served and nobody ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from abeyance.broker.wire.connection import Connection
+from abeyance.reporting import logger
+
+if TYPE_CHECKING:
+    from abeyance.purgatory.ports import Stoppable
+
+_BACKLOG = 1024
+_PAUSE = 1.0  # seconds until clients are let in again, where the system had no room for one
+
+
+class _Timer(Protocol):
+    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable: ...
+
+
+class Listener:
+    """One socket that listens. Use from the loop's thread only."""
+
+    __slots__ = ("_coming", "_connection", "_loop", "_socket", "_timer", "port")
+
+    def __init__(self, host: str, port: int, connection: Callable[[], Connection], timer: _Timer) -> None:
+        """Listen at `port`, 0 for a free one; `connection` makes a client's protocol. Raises OSError."""
+        self._loop = asyncio.get_running_loop()
+        self._connection = connection
+        self._timer = timer
+        self._coming: set[asyncio.Task[Any]] = set()  # the loop itself holds tasks weakly
+        self._socket = socket.create_server((host, port), backlog=_BACKLOG)
+        self._socket.setblocking(False)
+        self.port: int = self._socket.getsockname()[1]
+        self._loop.add_reader(self._socket, self._accept)
+
+    def close(self) -> None:
+        """Let nobody in any more, and free the port. Those that are being let in reach their receiver still."""
+        if not self._closed:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+
+    @property
+    def _closed(self) -> bool:
+        return self._socket.fileno() < 0
+
+    def _accept(self) -> None:
+        for _ in range(_BACKLOG):
+            try:
+                client, _address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # most likely the process may open no more files
+                logger("broker").error("no client is let in at port %d for %g s: %s", self.port, _PAUSE, error)
+                self._loop.remove_reader(self._socket)
+                self._timer.call_later(_PAUSE, self._go_on)
+                return
+            client.setblocking(False)
+            task = self._loop.create_task(self._loop.connect_accepted_socket(self._connection, client))
+            self._coming.add(task)
+            task.add_done_callback(self._coming.discard)
+
+    def _go_on(self) -> None:
+        if not self._closed:
+            self._loop.add_reader(self._socket, self._accept)
