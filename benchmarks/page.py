@@ -26,7 +26,8 @@ def _head(results: Results) -> Iterator[str]:
     yield (
         f"Taken {results.dates()} by `make bench` on one machine, {runs}. Every rival, row and size has a fresh "
         "process (on the JVM, every rival and row), and rivals run side by side. All figures are medians. Compare the "
-        "ratios: the figures themselves depend on the machine."
+        "ratios: the figures themselves depend on the machine. "
+        "[The broker](benchmarks-broker.md) has a page of its own."
     )
     facts = {**results.machine, **results.versions}
     yield "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())])

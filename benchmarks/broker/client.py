@@ -13,9 +13,11 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaError, Message, Producer,
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from benchmarks.broker.peers import Serving
+from benchmarks.broker.peers import PeerError, Serving
 
 VALUE = bytes(100)
+LONGEST = 20.0  # seconds for one row of latencies: the mock's long polls take half a second each
+_LEAST = 20  # latencies, whatever they take
 _numbers = count()
 
 
@@ -43,7 +45,7 @@ def make_topic(peer: Serving, partitions: int = 1, replicas: int = 3) -> str:
         if len(found) >= partitions and all(part.leader >= 0 for part in found.values()):
             return name
         time.sleep(0.1)
-    raise SystemExit(f"bench-broker: error: topic {name} has no leaders after 30 s")
+    raise PeerError(f"topic {name} has no leaders after 30 s")
 
 
 def produce_rate(peer: Serving, records: int, acks: str, replicas: int) -> float:
@@ -64,7 +66,10 @@ def consume_rate(peer: Serving, records: int) -> float:
         begun = time.perf_counter()
         left = records
         while left > 0:
-            left -= sum(1 for message in consumer.consume(10_000, timeout=30) if not message.error())
+            came = sum(1 for message in consumer.consume(10_000, timeout=LONGEST) if not message.error())
+            if not came:
+                raise PeerError(f"{left:,} of {records:,} records did not reach the consumer")
+            left -= came
         seconds.append(time.perf_counter() - begun)
         consumer.close()
     return records / seconds[-1]
@@ -75,14 +80,15 @@ def produce_latency(peer: Serving, records: int) -> Latency:
     topic = make_topic(peer)
     errors: list[KafkaError] = []
     producer = _producer(peer, "all", linger_ms=0)
-    taken = []
-    for _ in range(records + records // 5):
+    taken: list[float] = []
+    until = time.perf_counter() + LONGEST
+    while len(taken) < records and (len(taken) < _LEAST or time.perf_counter() < until):
         begun = time.perf_counter()
         producer.produce(topic, VALUE, partition=0, on_delivery=_collect(errors))
         producer.flush()
         taken.append(time.perf_counter() - begun)
     _require_none(errors)
-    return _latency(taken[records // 5 :])
+    return _latency(taken)
 
 
 def wake_latency(peer: Serving, records: int) -> Latency:
@@ -105,15 +111,16 @@ def wake_latency(peer: Serving, records: int) -> Latency:
     listener.start()
     producer = _producer(peer, "1", linger_ms=0)
     errors: list[KafkaError] = []
-    taken = []
+    taken: list[float] = []
     try:
         time.sleep(2)  # until the consumer's first fetch waits
-        for _ in range(records):
+        until = time.perf_counter() + LONGEST
+        while len(taken) < records and (len(taken) < _LEAST or time.perf_counter() < until):
             begun = time.perf_counter()
             producer.produce(topic, VALUE, partition=0, on_delivery=_collect(errors))
             producer.poll(0)
-            if not arrived.acquire(timeout=30):
-                raise SystemExit("bench-broker: error: a record did not reach the consumer in 30 s")
+            if not arrived.acquire(timeout=LONGEST):
+                raise PeerError("a record did not reach the consumer")
             taken.append(times[-1] - begun)
             producer.flush()
             time.sleep(0.02)  # the next long poll has to have arrived
@@ -122,7 +129,7 @@ def wake_latency(peer: Serving, records: int) -> Latency:
         listener.join()
         consumer.close()
     _require_none(errors)
-    return _latency(taken[max(1, records // 10) :])
+    return _latency(taken)
 
 
 def send_one(peer: Serving, topic: str, partition: int) -> None:
@@ -177,9 +184,11 @@ def _collect(errors: list[KafkaError]) -> Callable[[KafkaError | None, Message],
 
 def _require_none(errors: list[KafkaError]) -> None:
     if errors:
-        raise SystemExit(f"bench-broker: error: {len(errors)} records were not taken, the first: {errors[0]}")
+        raise PeerError(f"{len(errors)} records were not taken, the first: {errors[0]}")
 
 
 def _latency(seconds: list[float]) -> Latency:
+    """Of all but the first tenth, which warms up both ends."""
+    seconds = seconds[len(seconds) // 10 :]
     cut = statistics.quantiles(seconds, n=100)
     return Latency(statistics.median(seconds) * 1e3, cut[98] * 1e3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,23 @@ from pathlib import Path
 from abeyance.broker.genuine import Cluster, fetch, free_ports
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_END_SECONDS = 30.0
+_FREELY_COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+class PeerError(Exception):
+    """A peer that is not there, or does not do what is measured; the text says why."""
+
+
+def allow_connections(count: int) -> None:
+    """Let this process, and those that it starts, have so many files open; end with an error where that is refused."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft >= count:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, max(hard, count)))
+    except (ValueError, OSError) as error:
+        raise SystemExit(f"bench-broker: error: {count:,} open files are needed: ulimit -n {count} ({error})") from None
 
 
 @dataclass
@@ -24,8 +42,13 @@ class Serving:
 
     bootstrap: str
     pids: list[int]
-    started: dict[str, float | None] = field(default_factory=dict)  # seconds: listening, first, another
+    started: dict[str, float] = field(default_factory=dict)  # seconds: listening, first, another
     creates_topics: bool = True
+    begun: float = field(default_factory=time.perf_counter)
+
+    def age(self) -> float:
+        """Seconds since it began to start."""
+        return time.perf_counter() - self.begun
 
     def cpu(self) -> float:
         """Seconds of processor time so far, all its processes."""
@@ -48,18 +71,24 @@ def _served_by(what: str, *, creates_topics: bool) -> Callable[[], AbstractConte
     @contextmanager
     def serve() -> Iterator[Serving]:
         command = [sys.executable, "-m", "benchmarks.broker.serve", what]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_FREELY_COMPILED
+        ) as process:
             assert process.stdout is not None
             line = process.stdout.readline()
             if not line:
-                raise SystemExit(f"bench-broker: error: {what} did not start (exit status {process.wait()})")
+                raise PeerError(f"{what} did not start (exit status {process.wait()})")
             said = json.loads(line)
-            started = {name: said[name] for name in ("listening", "first", "another")}
+            started = {name: said[name] for name in ("listening", "first", "another") if name in said}
             try:
                 yield Serving(said["bootstrap"], [process.pid], started, creates_topics)
             finally:
                 assert process.stdin is not None
                 process.stdin.close()
+                try:
+                    process.wait(_END_SECONDS)
+                except subprocess.TimeoutExpired:
+                    process.kill()
 
     return serve
 
@@ -74,7 +103,7 @@ def _genuine() -> Iterator[Serving]:
         with cluster.running():
             listening = time.perf_counter() - begun
             pids = [node.process.pid for node in cluster.nodes.values() if node.process is not None]
-            yield Serving(cluster.bootstrap, pids, {"listening": listening, "first": None, "another": None})
+            yield Serving(cluster.bootstrap, pids, {"listening": listening}, begun=begun)
 
 
 PEERS = {

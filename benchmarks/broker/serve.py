@@ -46,7 +46,7 @@ def _mock() -> None:
     brokers = cluster.list_topics(timeout=10).brokers.values()
     listening = time.perf_counter() - BEGUN
     bootstrap = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
-    _tell(bootstrap=bootstrap, listening=listening, first=_first_record(bootstrap), another=None)
+    _tell(bootstrap=bootstrap, listening=listening, first=_first_record(bootstrap))
 
 
 def _first_record(bootstrap: str) -> float:

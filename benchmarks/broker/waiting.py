@@ -18,7 +18,7 @@ from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 
 from benchmarks.broker.client import make_topic, send_one
-from benchmarks.broker.peers import Serving
+from benchmarks.broker.peers import PeerError, Serving
 
 PARTITIONS = 100
 FOR_EVER = timedelta(minutes=10)  # that each fetch may wait, far beyond the measurement
@@ -34,6 +34,10 @@ class Waiting(NamedTuple):
     expected: int
     """How many wait on that partition."""
 
+    def rows(self) -> list[tuple[str, float]]:
+        """Its figures as rows of the table."""
+        return [("waiting", self.core), ("woken", self.woken / self.expected * 100)]
+
 
 def idle(peer: Serving, seconds: float) -> float:
     """Percent of a core that three brokers take while no client is there, with a hundred partitions on each."""
@@ -48,6 +52,7 @@ def measure(peer: Serving, fetches: int, seconds: float) -> Waiting:
     """Let `fetches` wait, a connection each, over a hundred partitions; look for `seconds`; then send one record."""
     topic = make_topic(peer, partitions=PARTITIONS)
     found = AdminClient({"bootstrap.servers": peer.bootstrap}).list_topics(topic, timeout=10)
+    time.sleep(2)  # until every leader knows that it leads
     leaders = {number: found.brokers[part.leader] for number, part in found.topics[topic].partitions.items()}
     waiting = selectors.DefaultSelector()
     try:
@@ -58,7 +63,7 @@ def measure(peer: Serving, fetches: int, seconds: float) -> Waiting:
             waiting.register(connection, selectors.EVENT_READ, partition)
         time.sleep(3)  # until all have arrived
         if early := waiting.select(0):
-            raise SystemExit(f"bench-broker: error: {len(early)} of the fetches did not wait")
+            raise PeerError(f"{len(early)} of the fetches did not wait")
         before = peer.cpu()
         time.sleep(seconds)
         core = (peer.cpu() - before) / seconds * 100
@@ -66,7 +71,7 @@ def measure(peer: Serving, fetches: int, seconds: float) -> Waiting:
         time.sleep(1)
         answered = [key.data for key, _ in waiting.select(0)]
         if any(partition != 0 for partition in answered):
-            raise SystemExit("bench-broker: error: a record woke fetches on other partitions than its own")
+            raise PeerError("a record woke fetches on other partitions than its own")
         return Waiting(core, len(answered), sum(number % PARTITIONS == 0 for number in range(fetches)))
     finally:
         for key in list(waiting.get_map().values()):
