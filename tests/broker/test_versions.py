@@ -30,6 +30,7 @@ EXPECTED: dict[str | tuple[str, int], ErrorCode] = {
     "Heartbeat": ErrorCode.unknown_member_id,
     "LeaveGroup": ErrorCode.unknown_member_id,
     "SyncGroup": ErrorCode.unknown_member_id,
+    ("SyncGroup", 5): ErrorCode.inconsistent_group_protocol,  # it has to name its protocol
     ("DescribeGroups", 6): ErrorCode.group_id_not_found,
     "DeleteGroups": ErrorCode.group_id_not_found,
     "OffsetDelete": ErrorCode.group_id_not_found,
