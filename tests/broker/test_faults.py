@@ -120,3 +120,11 @@ def test_a_mistake_is_one_clear_line(order: object, said: str) -> None:
             order(kafka)  # type: ignore[operator]
         assert said in str(raised.value)
         assert "\n" not in str(raised.value)
+
+
+def test_a_misspelled_choice_is_named() -> None:
+    with (
+        Cluster() as kafka,
+        pytest.raises(TypeError, match="no requests can be chosen by tpoic=: did you mean 'topic'"),
+    ):
+        kafka.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", tpoic=TOPIC)  # type: ignore[call-arg]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from abeyance.broker.wire.apis import BY_NAME
 from abeyance.broker.wire.schema import ErrorCode
@@ -39,25 +39,22 @@ class Target:
 
     __slots__ = ("api", "broker", "client_id", "partition", "topic")
 
-    def __init__(
-        self,
-        api: str | None,
-        topic: str | None = None,
-        partition: int | None = None,
-        broker: int | None = None,
-        client_id: str | None = None,
-    ) -> None:
+    def __init__(self, api: str | None, **where: Unpack[Where]) -> None:
+        known = Where.__annotations__
+        for name in where.keys() - known.keys():
+            hint = nearest(name, known) or f": choose by {', '.join(known)}"
+            raise TypeError(f"no requests can be chosen by {name}={hint}")
+        self.api = api
+        self.topic = where.get("topic")
+        self.partition = where.get("partition")
+        self.broker = where.get("broker")
+        self.client_id = where.get("client_id")
         if api is not None and api != REPLICA_FETCH and api not in BY_NAME:
             raise AbeyanceError(f"there is no API {api!r}{nearest(api, [*BY_NAME, REPLICA_FETCH])}")
-        if partition is not None and topic is None:
-            raise AbeyanceError(f"partition={partition} needs the topic that it is of: add topic=")
-        if topic is not None and api == REPLICA_FETCH:
+        if self.partition is not None and self.topic is None:
+            raise AbeyanceError(f"partition={self.partition} needs the topic that it is of: add topic=")
+        if self.topic is not None and api == REPLICA_FETCH:
             raise AbeyanceError("a follower's fetch is for all that it follows: choose by broker= or client_id=")
-        self.api = api
-        self.topic = topic
-        self.partition = partition
-        self.broker = broker
-        self.client_id = client_id
 
     def matches(self, call: Any) -> bool:
         """Whether a `Call`, or a `ReplicaPassage`, is meant."""
