@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from abeyance.broker.replica.partition import Partition
     from abeyance.purgatory.ports import Stoppable
 
-_FIRST = 30.0  # seconds: Kafka's log.initial.task.delay.ms, before anything is done
+_FIRST = 30.0  # seconds: Kafka's log.initial.task.delay.ms, before anything but compaction is done
 _SHORTEST = 0.1  # seconds: Kafka allows a pause of none, which would be a loop
 
 
@@ -31,7 +31,8 @@ class Housekeeping:
         self._tasks: dict[str, Stoppable] = {}
         self._repeat("retention", self._delete_old, settings["log.retention.check.interval.ms"] / 1000)
         if settings["log.cleaner.enable"]:
-            self._repeat("compaction", self._compact, max(settings["log.cleaner.backoff.ms"] / 1000, _SHORTEST))
+            backoff = max(settings["log.cleaner.backoff.ms"] / 1000, _SHORTEST)
+            self._repeat("compaction", self._compact, backoff, first=backoff)
         self._repeat("producers", self._expire, settings["producer.id.expiration.check.interval.ms"] / 1000)
         self._repeat("offsets", self._forget_offsets, settings["offsets.retention.check.interval.ms"] / 1000)
 
@@ -41,7 +42,9 @@ class Housekeeping:
             task.cancel()
         self._tasks.clear()
 
-    def _repeat(self, name: str, do: Callable[[Partition, int], object], interval: float) -> None:
+    def _repeat(
+        self, name: str, do: Callable[[Partition, int], object], interval: float, first: float = _FIRST
+    ) -> None:
         def turn() -> None:
             now_ms = self._broker.now_ms()
             for partition in list(self._broker.partitions.values()):
@@ -51,7 +54,7 @@ class Housekeeping:
                     logger("broker").error("broker %d: %s of %r: %s", self._broker.id, name, partition, error)
             self._tasks[name] = self._broker.timer.call_later(interval, turn)
 
-        self._tasks[name] = self._broker.timer.call_later(_FIRST, turn)
+        self._tasks[name] = self._broker.timer.call_later(first, turn)
 
     def _delete_old(self, partition: Partition, now_ms: int) -> None:
         if partition.log.delete_old(now_ms, partition.high_watermark):
