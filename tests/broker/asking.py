@@ -49,6 +49,11 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
         "DescribeGroups": {"groups": ["absent"]},
         "DeleteGroups": {"groups_names": ["absent"]},
         "OffsetDelete": {"group_id": "absent", "topics": []},
+        "ConsumerGroupHeartbeat": {
+            "group_id": f"consuming-{version}", "member_id": "one", "member_epoch": 0, "rebalance_timeout": SECOND,
+            "subscribed_topic_names": ["there"], "topic_partitions": [],
+        },
+        "ConsumerGroupDescribe": {"group_ids": ["absent"]},
         "CreateTopics": {
             "topics": [{"name": f"made-{version}", "num_partitions": 1, "replication_factor": 1}], "timeout": SECOND,
         },

@@ -33,6 +33,7 @@ EXPECTED: dict[str | tuple[str, int], ErrorCode] = {
     ("SyncGroup", 5): ErrorCode.inconsistent_group_protocol,  # it has to name its protocol
     ("DescribeGroups", 6): ErrorCode.group_id_not_found,
     "DeleteGroups": ErrorCode.group_id_not_found,
+    "ConsumerGroupDescribe": ErrorCode.group_id_not_found,
     "OffsetDelete": ErrorCode.group_id_not_found,
     "AddPartitionsToTxn": _NOBODYS,
     "AddOffsetsToTxn": _NOBODYS,

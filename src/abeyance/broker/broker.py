@@ -24,6 +24,7 @@ from abeyance.broker.delayed.heartbeat import DelayedHeartbeat
 from abeyance.broker.delayed.join import DelayedJoin
 from abeyance.broker.delayed.peer import DelayedPeerAnswer
 from abeyance.broker.delayed.produce import DelayedProduce
+from abeyance.broker.delayed.revoke import DelayedRevoke
 from abeyance.broker.delayed.sync import DelayedSync
 from abeyance.broker.groups.shard import GroupShard
 from abeyance.broker.housekeeping import Housekeeping
@@ -94,7 +95,7 @@ class Broker:
         self.fetch_purgatory: Purgatory[Any] = self._purgatory("Fetch")  # consumers' and followers'
         self.delete_records_purgatory: Purgatory[DelayedDeleteRecords] = self._purgatory("DeleteRecords")
         self.elect_leader_purgatory: Purgatory[DelayedElectLeader] = self._purgatory("ElectLeader")
-        self.rebalance_purgatory: Purgatory[DelayedJoin | DelayedSync] = self._purgatory("Rebalance")
+        self.rebalance_purgatory: Purgatory[DelayedJoin | DelayedSync | DelayedRevoke] = self._purgatory("Rebalance")
         self.heartbeat_purgatory: Purgatory[DelayedHeartbeat] = self._purgatory("Heartbeat")
         self.group_coordinator = Coordinator(self, OFFSETS, GroupShard)
         self.transaction_coordinator = Coordinator(self, TRANSACTIONS, TransactionShard)

@@ -233,7 +233,7 @@ class Face(Outages):
 
         def expire() -> None:
             shard = self._group_shard(group)
-            shard.expire(group, one_member(group, member, shard.members(group)))
+            shard.expire(group, one_member(group, member, shard.members(group) or {}))
             self.network.settle()
 
         self.on_loop(expire)
@@ -337,13 +337,13 @@ class Face(Outages):
                 shard = broker.group_coordinator.shard(group)
             except ApiError as error:
                 raise AbeyanceError(f"the coordinator of group {group!r}: {error.code.name.upper()}") from None
-            if group in shard.groups:
+            if shard.members(group) is not None:
                 return shard
         known = [
-            name
+            known.id
             for broker in self.brokers.values()
             for shard in broker.group_coordinator.loaded()
-            for name in shard.groups
+            for known in shard.every_group()
         ]
         raise AbeyanceError(f"there is no group {group!r}{nearest(group, known)}")
 

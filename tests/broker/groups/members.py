@@ -23,9 +23,9 @@ class Member:
     """Reads a topic as a member of a group until its block ends; `partitions` is what it has now."""
 
     def __init__(
-        self, bootstrap: str, topic: str, group: str = "group", *, session: int = 30_000, **config: Any
+        self, bootstrap: str, topic: str, group: str = "group", *, session: int | None = 30_000, **config: Any
     ) -> None:
-        """`session` in ms; `config` is librdkafka's, with _ in place of dots."""
+        """`session` in ms, None where the broker decides; `config` is librdkafka's, with _ in place of dots."""
         self.bootstrap, self.topic, self.group, self.session = bootstrap, topic, group, session
         self.config = {name.replace("_", "."): value for name, value in config.items()}
         self.partitions: frozenset[int] = frozenset()
@@ -64,8 +64,9 @@ class Confluent(Member):
         consumer = Consumer(
             {
                 "bootstrap.servers": self.bootstrap, "group.id": self.group, "auto.offset.reset": "earliest",
-                "session.timeout.ms": self.session, "heartbeat.interval.ms": SOON, "log_level": 0,
+                "log_level": 0,
                 "topic.metadata.refresh.interval.ms": 60_000, **self.config,
+                **({} if self.session is None else {"session.timeout.ms": self.session, "heartbeat.interval.ms": SOON}),
             }
         )  # fmt: skip
         self.assigned: list[frozenset[int]] = []
@@ -93,7 +94,7 @@ class KafkaPython(Member):
         consumer = KafkaConsumer(
             self.topic, bootstrap_servers=self.bootstrap.split(","), group_id=self.group,
             auto_offset_reset="earliest", session_timeout_ms=self.session, heartbeat_interval_ms=SOON,
-            request_timeout_ms=self.session + 305_000,
+            request_timeout_ms=(self.session or 0) + 305_000,
         )  # fmt: skip
         while not self._over.is_set():
             for records in consumer.poll(timeout_ms=20).values():

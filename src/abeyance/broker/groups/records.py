@@ -10,7 +10,7 @@ Older ones are read.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from abeyance.broker.groups.classic import ClassicGroup, State
 from abeyance.broker.groups.member import Joining, Member
@@ -44,12 +44,12 @@ class Writer:
         """Begin with these numbers; `layout` is struct's, without the byte order."""
         self._data = bytearray(struct.pack(f">{layout}", *values))
 
-    def numbers(self, layout: str, *values: int) -> Writer:
+    def numbers(self, layout: str, *values: int | bytes) -> Self:
         """Numbers, by struct's layout."""
         self._data += struct.pack(f">{layout}", *values)
         return self
 
-    def text(self, text: str | None) -> Writer:
+    def text(self, text: str | None) -> Self:
         """A string; None is null."""
         if text is None:
             self._data += b"\xff\xff"
@@ -58,7 +58,7 @@ class Writer:
         self._data += struct.pack(">h", len(data)) + data
         return self
 
-    def data(self, data: bytes) -> Writer:
+    def data(self, data: bytes) -> Self:
         """Bytes."""
         self._data += struct.pack(">i", len(data)) + data
         return self

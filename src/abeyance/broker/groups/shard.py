@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from abeyance.broker.coordinator.shard import Entry, Shard
 from abeyance.broker.errors import ApiError
-from abeyance.broker.groups import records
+from abeyance.broker.groups import consumer_records, records
 from abeyance.broker.groups.classic import ClassicGroup, State
+from abeyance.broker.groups.consumer import ConsumerGroup, ConsumerMember, ConsumerState
+from abeyance.broker.groups.consuming import Consuming
 from abeyance.broker.groups.offsets import Offsets
 from abeyance.broker.groups.rebalancing import Rebalancing
 from abeyance.broker.groups.records import Offset, OffsetKey
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from abeyance.broker.replica.partition import Partition
 
 _MINUTE = 60_000  # ms
+_EMPTY = (State.EMPTY, ConsumerState.EMPTY)
 
 
 class GroupShard(Shard):
@@ -33,13 +36,22 @@ class GroupShard(Shard):
         super().__init__(broker, partition)
         settings = broker.cluster.settings
         self.groups: dict[str, ClassicGroup] = {}
+        self.consumers: dict[str, ConsumerGroup] = {}  # those of the new protocol; an id is here or there
         self.offsets = Offsets()
+        waits = Waits(broker.rebalance_purgatory, broker.heartbeat_purgatory, broker.now, self._expired)
         self.protocol = Rebalancing(
-            Waits(broker.rebalance_purgatory, broker.heartbeat_purgatory, broker.now, self._expired),
+            waits,
             self._store,
             broker.now_ms,
             initial_delay=settings["group.initial.rebalance.delay.ms"] / 1000,
             max_size=settings["group.max.size"],
+        )
+        self.consuming = Consuming(
+            waits,
+            lambda entries, then: self.write(entries, then, timeout=self._timeout),
+            lambda: broker.cluster.controller.topics,
+            session=settings["group.consumer.session.timeout.ms"] / 1000,
+            max_size=settings["group.consumer.max.size"],
         )
         self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
         self._retention: int = settings["offsets.retention.minutes"] * _MINUTE
@@ -58,14 +70,41 @@ class GroupShard(Shard):
             if record.value is None:
                 self.groups.pop(group_id, None)
             else:
+                self.consumers.pop(group_id, None)
                 self.groups[group_id] = records.read_group_value(group_id, record.value)
+        elif kind in consumer_records.KINDS:
+            self._replay_consumers(kind, *consumer_records.read_key(record.key), record.value)
+
+    def _replay_consumers(self, kind: int, group_id: str, member_id: str, value: bytes | None) -> None:
+        group = self.consumers.get(group_id)
+        if group is None:
+            if value is None:
+                return
+            self.groups.pop(group_id, None)  # which had nothing but offsets
+            group = self.consumers[group_id] = ConsumerGroup(group_id)
+        if kind == consumer_records.GROUP and value is None:
+            del self.consumers[group_id]
+        elif kind == consumer_records.GROUP and value is not None:
+            group.epoch = consumer_records.read_epoch(value)
+        elif kind == consumer_records.TARGET and value is not None:
+            group.target_epoch = consumer_records.read_epoch(value)
+        elif kind == consumer_records.TARGET_OF_MEMBER:
+            group.target.pop(member_id, None)
+            if value is not None:
+                group.target[member_id] = consumer_records.read_target(value)
+        elif kind == consumer_records.MEMBER and value is None:
+            group.remove(member_id)
+        elif value is not None:
+            known = group.members.get(member_id) or ConsumerMember(member_id)
+            read = consumer_records.read_member if kind == consumer_records.MEMBER else consumer_records.read_current
+            group.put(read(value, known))
 
     def _replay_offset(self, key: OffsetKey, record: Record, batch: Batch) -> None:
         if record.value is None:
             self.offsets.forget(key)
             return
         offset = records.read_offset_value(record.value)
-        if key.group not in self.groups:
+        if key.group not in self.groups and key.group not in self.consumers:
             self.groups[key.group] = ClassicGroup(key.group, None)
         if batch.is_transactional:
             self.offsets.put_pending(batch.producer_id, key, offset, record.offset)
@@ -80,12 +119,17 @@ class GroupShard(Shard):
         """Sessions of the members that there are begin now."""
         for group in self.groups.values():
             self.protocol.resume(group)
+        for consumers in self.consumers.values():
+            self.consuming.resume(consumers)
 
     def end(self) -> None:
         """Another broker coordinates these groups."""
         for group in self.groups.values():
             self.protocol.end(group)
+        for consumers in self.consumers.values():
+            self.consuming.end(consumers)
         self.groups.clear()
+        self.consumers.clear()
 
     @property
     def replicated(self) -> int:
@@ -98,33 +142,76 @@ class GroupShard(Shard):
         """By its id. Raises ApiError: GROUP_ID_NOT_FOUND."""
         group = self.groups.get(group_id)
         if group is None:
-            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} not found.")
+            what = "is not a classic group" if group_id in self.consumers else "not found"
+            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
         return group
 
+    def every_group(self) -> list[ClassicGroup | ConsumerGroup]:
+        """All groups, of both protocols."""
+        return [*self.groups.values(), *self.consumers.values()]
+
     def group_or_new(self, group_id: str) -> ClassicGroup:
-        """By its id; made if there is none."""
+        """By its id; made if there is none, also in place of one of the new protocol that is empty.
+
+        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL, where that has members.
+        """
         group = self.groups.get(group_id)
+        consumers = self.consumers.get(group_id)
+        if consumers is not None:
+            if consumers.members:
+                raise ApiError(ErrorCode.inconsistent_group_protocol)
+            self.write(self._tombstones(group_id, offsets=False), _nothing, timeout=self._timeout)
         if group is None:
             group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
         return group
 
-    def members(self, group_id: str) -> dict[str, tuple[str | None, str]]:
-        """The instance id and the client id of each member of a group that is there."""
-        return {member.id: (member.instance_id, member.client_id) for member in self.groups[group_id].members.values()}
+    def consumers_or_new(self, group_id: str) -> ConsumerGroup:
+        """A group of the new protocol; made if there is none, also in place of a classic one that is empty.
+
+        Raises ApiError: GROUP_ID_NOT_FOUND, where that has members.
+        """
+        group = self.consumers.get(group_id)
+        if group is None:
+            classic = self.groups.get(group_id)
+            if classic is not None:
+                if classic.state is not State.EMPTY:
+                    raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group.")
+                self.protocol.end(classic)
+                self.write([(records.group_key(group_id), None)], _nothing, timeout=self._timeout)
+            group = self.consumers[group_id] = ConsumerGroup(group_id)
+        return group
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup:
+        """A group of the new protocol. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        group = self.consumers.get(group_id)
+        if group is None:
+            what = "is not a consumer group" if group_id in self.groups else "not found"
+            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
+        return group
+
+    def members(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
+        """The instance id and the client id of each member of a group; None where there is no such group."""
+        group = self.groups.get(group_id) or self.consumers.get(group_id)
+        if group is None:
+            return None
+        return {member.id: (member.instance_id, member.client_id) for member in group.members.values()}
 
     def expire(self, group_id: str, member_id: str) -> None:
         """Put a member out, as if its session were over."""
-        self.protocol.remove(self.groups[group_id], member_id)
+        if group_id in self.consumers:
+            self.consuming.remove(self.consumers[group_id], member_id)
+        else:
+            self.protocol.remove(self.groups[group_id], member_id)
 
     def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
         """Delete groups with their offsets, and tell of each."""
         results: dict[str, ErrorCode] = {}
         entries: list[Entry] = []
         for group_id in group_ids:
-            group = self.groups.get(group_id)
+            group = self.groups.get(group_id) or self.consumers.get(group_id)
             if group is None or group.state is State.DEAD:
                 results[group_id] = ErrorCode.group_id_not_found
-            elif group.state is not State.EMPTY:
+            elif group.state not in _EMPTY:
                 results[group_id] = ErrorCode.non_empty_group
             else:
                 results[group_id] = ErrorCode.none
@@ -138,9 +225,13 @@ class GroupShard(Shard):
 
         self.write(entries, written, timeout=self._timeout)
 
-    def _tombstones(self, group_id: str) -> list[Entry]:
-        entries: list[Entry] = [(records.offset_key(key), None) for key in self.offsets.keys(group_id)]
-        return [*entries, (records.group_key(group_id), None)]
+    def _tombstones(self, group_id: str, *, offsets: bool = True) -> list[Entry]:
+        keys = [records.offset_key(key) for key in self.offsets.keys(group_id) if offsets]
+        if group_id in self.consumers:
+            keys += [consumer_records.key(kind, group_id) for kind in (consumer_records.TARGET, consumer_records.GROUP)]
+        else:
+            keys.append(records.group_key(group_id))
+        return [(key, None) for key in keys]
 
     def _store(
         self, group: ClassicGroup, assignments: dict[str, bytes] | None, then: Callable[[ErrorCode], object]
@@ -154,6 +245,8 @@ class GroupShard(Shard):
         group = self.groups.get(group_id)
         if group is not None:
             self.protocol.expired(group, member_id)
+        elif group_id in self.consumers:
+            self.consuming.remove(self.consumers[group_id], member_id)
 
     # -- offsets
 
@@ -187,30 +280,33 @@ class GroupShard(Shard):
 
     def forget_topic(self, topic: str) -> None:
         """A topic is gone: so are the offsets in it."""
-        gone = [key for group in self.groups for key in self.offsets.keys(group) if key.topic == topic]
+        gone = [key for group in self.every_group() for key in self.offsets.keys(group.id) if key.topic == topic]
         if gone:
             self.forget_offsets(gone, _nothing)
 
     def forget_old(self, now_ms: int) -> None:
         """Delete offsets whose retention is over, and groups that are empty and have none any more."""
         entries: list[Entry] = []
-        for group in self.groups.values():
+        for group in self.every_group():
             keys = self.offsets.keys(group.id)
             old = [key for key in keys if self._is_old(group, key, now_ms)]
             entries += [(records.offset_key(key), None) for key in old]
-            idle = group.state is State.EMPTY and not group.pending and not self.offsets.has_pending(group.id)
-            if idle and len(old) == len(keys):
-                entries.append((records.group_key(group.id), None))
+            idle = group.state in _EMPTY and not self.offsets.has_pending(group.id)
+            if idle and len(old) == len(keys) and not (isinstance(group, ClassicGroup) and group.pending):
+                entries += self._tombstones(group.id, offsets=False)
         if entries:
             self.write(entries, _nothing, timeout=self._timeout)
 
-    def _is_old(self, group: ClassicGroup, key: OffsetKey, now_ms: int) -> bool:
+    def _is_old(self, group: ClassicGroup | ConsumerGroup, key: OffsetKey, now_ms: int) -> bool:
         """Kafka: `ClassicGroup.offsetExpirationCondition`."""
         offset = self.offsets.committed(key, self.replicated)
         if offset is None or self.offsets.is_unstable(key):
             return False
         since = offset.commit_ms
-        if group.simple:
+        if isinstance(group, ConsumerGroup):
+            if group.is_subscribed(key.topic):
+                return False
+        elif group.simple:
             pass
         elif group.state is State.EMPTY:
             since = offset.commit_ms if group.since_ms is None else group.since_ms

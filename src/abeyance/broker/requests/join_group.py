@@ -27,6 +27,7 @@ def handle(call: Call) -> None:
             raise ApiError(ErrorCode.invalid_session_timeout)
         if request.member_id and request.group_id not in shard.groups:
             raise ApiError(ErrorCode.unknown_member_id)
+        group = shard.group_or_new(request.group_id)
     except ApiError as error:
         call.answer(refused(request, error.code))
         return
@@ -42,9 +43,7 @@ def handle(call: Call) -> None:
         needs_id=call.version >= _ID_FIRST_SINCE,
         may_skip=call.version >= _MAY_SKIP_SINCE,
     )
-    shard.protocol.join(
-        shard.group_or_new(request.group_id), asked, lambda joined: call.answer(_response(request, joined))
-    )
+    shard.protocol.join(group, asked, lambda joined: call.answer(_response(request, joined)))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:

@@ -26,7 +26,7 @@ def handle(call: Call) -> None:
             group_type=group.type,
         )
         for shard in shards
-        for group in shard.groups.values()
+        for group in shard.every_group()
         if (not states or group.state.value.lower() in states) and (not types or group.type in types)
     ]  # fmt: skip
     call.answer(_response(ErrorCode.none, groups))

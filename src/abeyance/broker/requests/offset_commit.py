@@ -70,6 +70,12 @@ def _require(call: Call, shard: GroupShard) -> None:
     """Whether the client may commit; a group that is not there is made for who is no member of any."""
     request = call.request
     generation = request.generation_id_or_member_epoch
+    consumers = shard.consumers.get(request.group_id)
+    if consumers is not None:
+        if generation >= 0 and call.version < _NOT_FOUND_SINCE:
+            raise ApiError(ErrorCode.unsupported_version)  # it would not understand what it is told
+        consumers.require_may_commit(request.member_id, generation)
+        return
     if request.group_id not in shard.groups and generation >= 0:
         since = call.version >= _NOT_FOUND_SINCE
         raise ApiError(ErrorCode.group_id_not_found if since else ErrorCode.illegal_generation)

@@ -20,7 +20,7 @@ def handle(call: Call) -> None:
     request = call.request
     try:
         shard = shard_of(call, request.group_id)
-        group = shard.group(request.group_id)
+        group = shard.consumers.get(request.group_id) or shard.group(request.group_id)
         if group.state is not State.EMPTY and group.protocol_type != CONSUMER:
             raise ApiError(ErrorCode.non_empty_group)
     except ApiError as error:

@@ -14,7 +14,7 @@ from abeyance.broker.requests.groups import shard_of
 from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
-    "OffsetFetchRequest": {"groups": None, "require_stable": False},
+    "OffsetFetchRequest": {"groups": None, "require_stable": False, "member_id": None, "member_epoch": -1},
     "OffsetFetchRequestGroup": {"member_id": None, "member_epoch": -1},
     "OffsetFetchRequestTopic": {"topic_id": None},
     "OffsetFetchRequestTopics": {"name": None, "topic_id": None},
@@ -47,10 +47,18 @@ def refused(request: Any, error: ErrorCode) -> Message:
 def _group(call: Call, asked: Any) -> Message:
     try:
         shard = shard_of(call, asked.group_id, nameless=True)
+        _require_member(shard, asked)
     except ApiError as error:
         return _failed(asked, error.code, call.request)
     topics = _all_topics(call, shard, asked) if asked.topics is None else _topics(call, shard, asked)
     return Message(group_id=asked.group_id, error_code=ErrorCode.none, topics=list(topics))
+
+
+def _require_member(shard: GroupShard, asked: Any) -> None:
+    """Whether a member of a group of the new protocol knows where it is. Raises ApiError."""
+    consumers = shard.consumers.get(asked.group_id)
+    if consumers is not None and (asked.member_id is not None or asked.member_epoch >= 0):
+        consumers.require_epoch(consumers.require(asked.member_id or ""), asked.member_epoch)
 
 
 def _failed(asked: Any, error: ErrorCode, request: Any) -> Message:

@@ -82,6 +82,8 @@ APIS = (
     Api(61, "DescribeProducers", 0, 0, "describe_producers"),
     Api(65, "DescribeTransactions", 0, 0, "describe_transactions"),
     Api(66, "ListTransactions", 0, 2, "list_transactions"),
+    Api(68, "ConsumerGroupHeartbeat", 0, 1, "consumer_group_heartbeat"),
+    Api(69, "ConsumerGroupDescribe", 0, 1, "consumer_group_describe"),
     Api(75, "DescribeTopicPartitions", 0, 0, "describe_topic_partitions"),
 )
 

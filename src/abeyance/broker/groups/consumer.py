@@ -1,0 +1,185 @@
+"""A group that speaks the new protocol (KIP-848): its members, and how each comes to what it is to have.
+
+State, and no time. Kafka: `ConsumerGroup`, `CurrentAssignmentBuilder`.
+
+The group's epoch grows with every change of members, subscriptions and topics. The coordinator makes a target of it:
+what each member is to have in that epoch. A member gives back what is not in its target; once it has said so, it is in
+the target's epoch, and gets what others have given back.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+from abeyance.broker.errors import ApiError
+from abeyance.broker.groups.assignors import NOTHING, Assignment, Partition
+from abeyance.broker.wire.schema import ErrorCode
+
+LEAVES = -1
+"""The epoch with which a member leaves."""
+LEAVES_FOR_A_WHILE = -2
+"""The epoch with which a static member leaves: what it has waits for it."""
+
+
+class ConsumerState(Enum):
+    """As Kafka names them."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    """The target is older than the group."""
+    RECONCILING = "Reconciling"
+    """Some members do not have yet what they are to have."""
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class MemberState(IntEnum):
+    """Where a member is; the numbers are those of Kafka's records."""
+
+    STABLE = 0
+    UNREVOKED = 1
+    """It has to give something back."""
+    UNRELEASED = 2
+    """It waits for what others have to give back."""
+
+
+class ConsumerMember(NamedTuple):
+    """All that the log knows of a member. Times in ms."""
+
+    id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: tuple[str, ...] = ()
+    """The names that it subscribes to."""
+    regex: str | None = None
+    """What the names of further topics look like."""
+    rebalance_timeout: int = -1
+    assignor: str | None = None
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Assignment = NOTHING
+    revoking: Assignment = NOTHING
+    """What it has to give back."""
+
+
+class ConsumerGroup:
+    """One group. It changes only as records say: see `records` and `consuming`."""
+
+    type = "consumer"
+    protocol_type = "consumer"
+
+    def __init__(self, group_id: str) -> None:
+        """Empty."""
+        self.id = group_id
+        self.epoch = 0
+        self.target_epoch = 0
+        self.members: dict[str, ConsumerMember] = {}
+        self.static: dict[str, str] = {}  # the member ids of instance ids
+        self.target: dict[str, Assignment] = {}
+        self.topics: dict[str, tuple[object, int]] = {}  # as the target was made for: id and number of partitions
+        self.owners: dict[Partition, str] = {}  # who has a partition, or has to give it back still
+
+    def __repr__(self) -> str:
+        return f"<ConsumerGroup {self.id} {self.state.value} of {len(self.members)} in epoch {self.epoch}>"
+
+    @property
+    def state(self) -> ConsumerState:
+        """O(members)."""
+        if not self.members:
+            return ConsumerState.EMPTY
+        if self.epoch > self.target_epoch:
+            return ConsumerState.ASSIGNING
+        settled = all(
+            member.state is MemberState.STABLE and member.epoch == self.target_epoch for member in self.members.values()
+        )
+        return ConsumerState.STABLE if settled else ConsumerState.RECONCILING
+
+    @property
+    def assignor(self) -> str | None:
+        """What most members that choose have chosen; None where nobody chooses."""
+        chosen = [member.assignor for member in self.members.values() if member.assignor is not None]
+        return max(sorted(set(chosen)), key=chosen.count) if chosen else None
+
+    def require(self, member_id: str) -> ConsumerMember:
+        """The member. Raises ApiError: UNKNOWN_MEMBER_ID."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiError(ErrorCode.unknown_member_id, f"Member {member_id} is not a member of group {self.id}.")
+        return member
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether a member reads a topic. O(members)."""
+        return any(topic in member.topics for member in self.members.values()) or topic in self.topics
+
+    def require_may_commit(self, member_id: str, epoch: int) -> None:
+        """Whether offsets are a client's to commit. Raises ApiError. Kafka: `ConsumerGroup.validateOffsetCommit`."""
+        if epoch < 0 and not self.members:
+            return  # who is no member may while there are none
+        self.require_epoch(self.require(member_id), epoch)
+
+    def require_epoch(self, member: ConsumerMember, epoch: int) -> None:
+        """Whether a member knows where it is. Raises ApiError: STALE_MEMBER_EPOCH."""
+        if epoch != member.epoch:
+            raise ApiError(
+                ErrorCode.stale_member_epoch,
+                f"The received member epoch {epoch} does not match the expected member epoch {member.epoch}.",
+            )
+
+    # -- what the log says
+
+    def put(self, member: ConsumerMember) -> None:
+        """Have a member as it is now."""
+        self._release(member.id)
+        self.members[member.id] = member
+        if member.instance_id is not None:
+            self.static[member.instance_id] = member.id
+        self.owners.update(dict.fromkeys(member.assigned | member.revoking, member.id))
+
+    def remove(self, member_id: str) -> None:
+        """Have it no longer."""
+        self._release(member_id)
+        member = self.members.pop(member_id, None)
+        if member is not None and member.instance_id is not None and self.static.get(member.instance_id) == member_id:
+            del self.static[member.instance_id]
+
+    def _release(self, member_id: str) -> None:
+        member = self.members.get(member_id)
+        for partition in NOTHING if member is None else member.assigned | member.revoking:
+            if self.owners.get(partition) == member_id:
+                del self.owners[partition]
+
+
+def reconciled(
+    member: ConsumerMember,
+    owned: Assignment | None,
+    target: Assignment,
+    target_epoch: int,
+    owners: dict[Partition, str],
+) -> ConsumerMember:
+    """The member after a heartbeat: one step towards its target. `owned` is what it has, where it has told that."""
+    if member.state is MemberState.STABLE and member.epoch == target_epoch:
+        return member
+    epoch = member.epoch
+    if member.state is MemberState.UNREVOKED:
+        if owned is None or owned & member.revoking:
+            return member
+        epoch += 1
+    kept = member.assigned & target
+    revoking = member.assigned - kept
+    wanted = target - kept
+    free = frozenset(one for one in wanted if owners.get(one, member.id) == member.id)
+    if revoking and (owned is None or owned & revoking):
+        return member._replace(
+            state=MemberState.UNREVOKED, epoch=epoch, previous_epoch=member.epoch, assigned=kept, revoking=revoking
+        )
+    return member._replace(
+        state=MemberState.STABLE if free == wanted else MemberState.UNRELEASED,
+        epoch=target_epoch,
+        previous_epoch=member.epoch,
+        assigned=kept | free,
+        revoking=NOTHING,
+    )

@@ -1,0 +1,178 @@
+"""The records of groups that speak the new protocol, byte for byte as Kafka's.
+
+    3  a group: its epoch                    5  a member: what it subscribes to
+    6  the target: the epoch it is for       7  the target of one member
+    8  what a member has
+
+Keys are as those of `records`; values are of the flexible kind: lengths are varints, one more than they say, and a
+count of tags, none here, ends each structure.
+"""
+
+from __future__ import annotations
+
+import uuid
+from itertools import groupby
+from typing import Self
+
+from abeyance.broker.groups.assignors import Assignment, Partition
+from abeyance.broker.groups.consumer import ConsumerMember, MemberState
+from abeyance.broker.groups.records import Reader, Writer
+
+GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT = 3, 5, 6, 7, 8
+KINDS = (GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT)
+_NO_TAGS = 0
+
+
+class CompactWriter(Writer):
+    """Flexible types."""
+
+    def size(self, size: int) -> Self:
+        """A length; -1 is null."""
+        left = size + 1
+        while left > 0x7F:
+            self.numbers("B", left & 0x7F | 0x80)
+            left >>= 7
+        self.numbers("B", left)
+        return self
+
+    def compact(self, text: str | None) -> Self:
+        """A string; None is null."""
+        if text is None:
+            return self.size(-1)
+        data = text.encode()
+        self.size(len(data)).numbers(f"{len(data)}s", data)
+        return self
+
+    def partitions(self, assignment: Assignment) -> Self:
+        """Topics with their partitions."""
+        topics = [
+            (topic, [index for _, index in rows]) for topic, rows in groupby(sorted(assignment), lambda one: one[0])
+        ]
+        self.size(len(topics))
+        for topic, indexes in topics:
+            self.numbers("16s", topic.bytes)
+            self.size(len(indexes)).numbers(f"{len(indexes)}i", *indexes)
+            self.numbers("B", _NO_TAGS)
+        return self
+
+    def end(self) -> bytes:
+        """All of it."""
+        self.numbers("B", _NO_TAGS)
+        return self.done()
+
+
+class CompactReader(Reader):
+    """Flexible types. Tags are left unread: they are last in every value."""
+
+    def size(self) -> int:
+        """A length; -1 is null."""
+        value = shift = 0
+        while (byte := self.number("B")) > 0x7F:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+        return (value | byte << shift) - 1
+
+    def compact(self) -> str | None:
+        """A string."""
+        size = self.size()
+        return None if size < 0 else self._take(size).decode()
+
+    def texts(self) -> tuple[str, ...]:
+        """An array of strings."""
+        return tuple(self.compact() or "" for _ in range(self.size()))
+
+    def partitions(self) -> Assignment:
+        """Topics with their partitions."""
+        found: set[Partition] = set()
+        for _ in range(self.size()):
+            topic = uuid.UUID(bytes=self._take(16))
+            found.update((topic, self.number("i")) for _ in range(self.size()))
+            self.skip_tags()
+        return frozenset(found)
+
+    def skip_tags(self) -> None:
+        """Those that a later Kafka may have written."""
+        for _ in range(self.size() + 1):
+            self.size()
+            self._take(self.size() + 1)
+
+
+def key(kind: int, group_id: str, member_id: str | None = None) -> bytes:
+    """Of a group, or of one of its members."""
+    writer = Writer("h", kind).text(group_id)
+    return (writer if member_id is None else writer.text(member_id)).done()
+
+
+def read_key(data: bytes) -> tuple[str, str]:
+    """The group's id, and the member's where the key has one."""
+    reader = Reader(data)
+    kind = reader.number("h")
+    return reader.text(), reader.text() if kind in (MEMBER, TARGET_OF_MEMBER, CURRENT) else ""
+
+
+def epoch_value(epoch: int) -> bytes:
+    """Of a group, or of its target."""
+    return CompactWriter("hi", 0, epoch).end()
+
+
+def read_epoch(data: bytes) -> int:
+    """Of a group, or of its target."""
+    return _value(data).number("i")
+
+
+def member_value(member: ConsumerMember) -> bytes:
+    """What it subscribes to, and who it is."""
+    writer = CompactWriter("h", 0)
+    for text in (member.instance_id, member.rack_id, member.client_id, member.client_host):
+        writer.compact(text)
+    writer.size(len(member.topics))
+    for topic in member.topics:
+        writer.compact(topic)
+    writer.compact(member.regex).numbers("i", member.rebalance_timeout)
+    return writer.compact(member.assignor).end()
+
+
+def read_member(data: bytes, known: ConsumerMember) -> ConsumerMember:
+    """The member with what the record says of it."""
+    reader = _value(data)
+    instance_id, rack_id = reader.compact(), reader.compact()
+    client_id, client_host = reader.compact() or "", reader.compact() or ""
+    topics, regex = reader.texts(), reader.compact()
+    rebalance_timeout, assignor = reader.number("i"), reader.compact()
+    return known._replace(
+        instance_id=instance_id, rack_id=rack_id, client_id=client_id, client_host=client_host, topics=topics,
+        regex=regex, rebalance_timeout=rebalance_timeout, assignor=assignor,
+    )  # fmt: skip
+
+
+def target_value(assignment: Assignment) -> bytes:
+    """What a member is to have."""
+    return CompactWriter("h", 0).partitions(assignment).end()
+
+
+def read_target(data: bytes) -> Assignment:
+    """What a member is to have."""
+    return _value(data).partitions()
+
+
+def current_value(member: ConsumerMember) -> bytes:
+    """What it has."""
+    writer = CompactWriter("hiib", 0, member.epoch, member.previous_epoch, member.state)
+    return writer.partitions(member.assigned).partitions(member.revoking).end()
+
+
+def read_current(data: bytes, known: ConsumerMember) -> ConsumerMember:
+    """The member with what the record says that it has."""
+    reader = _value(data)
+    return known._replace(
+        epoch=reader.number("i"), previous_epoch=reader.number("i"), state=MemberState(reader.number("b")),
+        assigned=reader.partitions(), revoking=reader.partitions(),
+    )  # fmt: skip
+
+
+def _value(data: bytes) -> CompactReader:
+    reader = CompactReader(data)
+    version = reader.number("h")
+    if version != 0:
+        raise ValueError(f"version {version} of a consumer group's record; 0 can be read")
+    return reader
