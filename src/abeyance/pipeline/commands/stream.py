@@ -32,10 +32,10 @@ Tell which operations got their answer in time, and which did not, while both
 arrive. Each operation ends once, completed or expired: even when nothing
 arrives any more, even after a kill -9.
 
-OPERATIONS and EVENTS are directories into which files are put (Parquet, JSON
-lines, CSV with a header), or single files, or, with --kafka, topics whose
+OPERATIONS and EVENTS are directories into which files are put, or single files:
+Parquet, JSON lines, or CSV with a header. With --kafka they are topics whose
 records are JSON objects. Columns are those of `abeyance resolve`; --operation
-and --event say where one comes from. A record also has record.topic,
+and --event say where one comes from. A record of Kafka's also has record.topic,
 record.partition, record.offset, record.key and record.timestamp.
 
 DIR gets the outcomes. It also gets the rows that came too late or cannot be

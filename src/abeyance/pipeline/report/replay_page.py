@@ -80,12 +80,12 @@ _READ: Final = {
     "of its numbers under the same time-out. The figure is of the first time-out; the table has all.",
     "pending": "How many operations were waiting at each moment, by the laws: at exact deadlines. All instances: a "
     "line each, under the first time-out; one instance: a line for each time-out. Where a time-out is longer than the "
-    "log's own, the line is the most that can have been pending: what expired in the log may have ended earlier.",
-    "what_if": "For each time-out, the share of operations that expires. Where the log itself saw an operation expire "
-    "before, nobody knows what a longer time-out would have brought: the line ends, and the share lies anywhere in the "
-    "band. (The time-out curve of <code>abeyance analyze</code> estimates where in the band it lies.)",
-    "purge": "Kafka's own purgatory leaves ended operations on the watch lists of their other keys until a purge, "
-    "which it makes when an estimate passes the purge interval. Abeyance's takes them off at once, and has none.",
+    "log's own, the line is an upper bound, because what expired in the log may have ended earlier.",
+    "what_if": "For each time-out, the share of operations that expires. An operation that expired in the log might "
+    "have completed under a longer time-out; the log cannot tell. There the line ends, and the share lies anywhere in "
+    "the band. The time-out curve of <code>abeyance analyze</code> estimates where.",
+    "purge": "Kafka's own purgatory leaves ended operations on the watch lists of their other keys until a purge. It "
+    "purges when an estimate passes the purge interval. Abeyance's purgatory takes them off at once, and never purges.",
 }
 
 
