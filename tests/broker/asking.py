@@ -71,6 +71,10 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
         },
         "AddOffsetsToTxn": {"transactional_id": "till"},
         "EndTxn": {"transactional_id": "till"},
+        "TxnOffsetCommit": {
+            "transactional_id": "till", "group_id": "group",
+            "topics": [{**topic, "partitions": [{"partition_index": 0, "committed_offset": 0}]}],
+        },
         "WriteTxnMarkers": {"markers": [{"topics": [{**topic, "partition_indexes": [0]}]}]},
         "DescribeTransactions": {"transactional_ids": ["till"]},
         "OffsetForLeaderEpoch": {"topics": [{**topic, "partitions": [{"partition": 0, "leader_epoch": 0}]}]},

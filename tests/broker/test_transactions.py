@@ -8,13 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import aiokafka
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from confluent_kafka import KafkaException, Producer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
 
 from abeyance.broker import Cluster
 from abeyance.errors import AbeyanceError
-from broker.clients import PATIENCE, consuming, take, wait_for
+from broker.clients import PATIENCE, consuming, producing, send, take, wait_for
 
 TOPIC = "orders"
 COORDINATED = {"transaction.state.log.num.partitions": 1}  # broker 1 coordinates, as long as it is there
@@ -256,10 +257,42 @@ def test_aiokafka(kafka: Cluster) -> None:
                 await producer.send_and_wait(TOPIC, b"%d" % number, partition=0)
                 await (producer.abort_transaction() if number == 1 else producer.commit_transaction())
         async with AIOKafkaConsumer(bootstrap_servers=kafka.bootstrap, isolation_level="read_committed") as consumer:
-            partition = TopicPartition(TOPIC, 0)
+            partition = aiokafka.TopicPartition(TOPIC, 0)
             consumer.assign([partition])
             await consumer.seek_to_beginning(partition)
             return [(await consumer.getone()).value for _ in range(3)]
 
     assert asyncio.run(asyncio.wait_for(through(), PATIENCE)) == [b"0", b"2", b"3"]
     assert committed(kafka) == [b"0", b"2", b"3"]
+
+
+def test_offsets_are_committed_with_the_transaction(kafka: Cluster) -> None:
+    """Consume, transform, produce: what was read counts as read only where what was written counts."""
+    kafka.create_topic("read", partitions=2)
+    with producing(kafka) as plain:
+        for number in range(6):
+            send(plain, "read", b"%d" % number, partition=number % 2)
+        plain.flush(PATIENCE)
+    for generation, commits in enumerate((False, True)):
+        reader = Consumer(
+            {"bootstrap.servers": kafka.bootstrap, "group.id": "copy", "auto.offset.reset": "earliest",
+             "enable.auto.commit": False, "log_level": 0}
+        )  # fmt: skip
+        reader.subscribe(["read"])
+        producer = transactional(kafka)
+        got = take(reader, 6)
+        assert {message.value() for message in got} == {b"%d" % number for number in range(6)}, generation
+        producer.begin_transaction()
+        for message in got:
+            producer.produce(TOPIC, message.value(), partition=0)
+        places = reader.position(reader.assignment())
+        producer.send_offsets_to_transaction(places, reader.consumer_group_metadata(), PATIENCE)
+        unread = [TopicPartition("read", 0), TopicPartition("read", 1)]
+        if not commits:
+            producer.abort_transaction(PATIENCE)
+        else:
+            producer.commit_transaction(PATIENCE)
+        expected = 3 if commits else OFFSET_INVALID
+        assert [one.offset for one in reader.committed(unread, PATIENCE)] == [expected, expected]
+        reader.close()
+    assert sorted(value or b"" for value in committed(kafka)) == [b"%d" % number for number in range(6)]

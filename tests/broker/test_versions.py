@@ -39,6 +39,7 @@ EXPECTED: dict[str | tuple[str, int], ErrorCode] = {
     "AddOffsetsToTxn": _NOBODYS,
     "EndTxn": _NOBODYS,
     "DescribeTransactions": _NOBODYS,
+    "TxnOffsetCommit": ErrorCode.coordinator_not_available,  # of transactions
     "DeleteTopics": ErrorCode.unknown_topic_or_partition,
     "CreatePartitions": ErrorCode.invalid_partitions,
     "ElectLeaders": ErrorCode.election_not_needed,

@@ -7,7 +7,7 @@ SERVED = frozenset({
     "DescribeTransactions", "ElectLeaders", "EndTxn", "Fetch", "FindCoordinator", "Heartbeat",
     "IncrementalAlterConfigs", "InitProducerId", "JoinGroup", "LeaveGroup", "ListGroups", "ListOffsets",
     "ListPartitionReassignments", "ListTransactions", "Metadata", "OffsetCommit", "OffsetDelete", "OffsetFetch",
-    "OffsetForLeaderEpoch", "Produce", "SyncGroup", "WriteTxnMarkers",
+    "OffsetForLeaderEpoch", "Produce", "SyncGroup", "TxnOffsetCommit", "WriteTxnMarkers",
 })  # fmt: skip
 
 FEATURES = frozenset({"kraft.version", "metadata.version", "transaction.version"})

@@ -51,7 +51,7 @@ class Verifications:
         producer_id = batch.producer_id
         if not batch.is_transactional or self._log.in_transaction(producer_id, batch.producer_epoch):
             return
-        if given is None or self._by_producer.get(producer_id) is not given:
+        if given is None or not self.holds(given):
             raise InvalidTransactionStateError("Record was not part of an ongoing transaction")
         sequence = batch.base_sequence
         if given.bumps and sequence and self._log.producer(producer_id) is None:
@@ -64,6 +64,10 @@ class Verifications:
                 f"Out of order sequence number for producer {producer_id}: {sequence} (incoming seq. number),"
                 f" {given.first_sequence} (earliest seen sequence)"
             )
+
+    def holds(self, given: Verification) -> bool:
+        """Whether nothing has taken it back meanwhile."""
+        return self._by_producer.get(given.producer_id) is given
 
     def forget(self, producer_id: int) -> None:
         """Its transaction has begun here, or has ended."""

@@ -16,6 +16,9 @@ FILL: dict[str, dict[str, object]] = {
     "OffsetCommitRequestTopic": {"name": None, "topic_id": None},
     "OffsetCommitRequestPartition": {"committed_leader_epoch": -1},
 }
+Errors = list[list[ErrorCode]]
+"""Of each topic of a request, of each of its partitions."""
+
 _IDS_SINCE = 10  # the version
 _NOT_FOUND_SINCE = 9
 
@@ -25,17 +28,17 @@ def handle(call: Call) -> None:
     request = call.request
     names = [_name(call, topic) for topic in request.topics]
     errors = [
-        [_unknown(call, name, asked.partition_index) for asked in topic.partitions]
+        [missing(call, name, asked.partition_index) for asked in topic.partitions]
         for topic, name in zip(request.topics, names, strict=True)
     ]
     if request.topics and all(error is not ErrorCode.none for topic in errors for error in topic):
-        call.answer(_response(request, errors))
+        call.answer(response(request, errors))
         return
     try:
         shard = shard_of(call, request.group_id, nameless=True)
         _require(call, shard)
     except ApiError as error:
-        call.answer(_response(request, _instead(errors, error.code)))
+        call.answer(response(request, instead(errors, error.code)))
         return
     retention = milliseconds(request.retention_time)
     now = call.broker.now_ms()
@@ -54,16 +57,16 @@ def handle(call: Call) -> None:
     if offsets:
         shard.commit(
             offsets,
-            lambda error: call.answer(_response(request, _instead(errors, error))),
+            lambda error: call.answer(response(request, instead(errors, error))),
             client_id=call.client_id,
         )
     else:
-        call.answer(_response(request, errors))
+        call.answer(response(request, errors))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """The same error for everything."""
-    return _response(request, [[error] * len(topic.partitions) for topic in request.topics])
+    return response(request, [[error] * len(topic.partitions) for topic in request.topics])
 
 
 def _require(call: Call, shard: GroupShard) -> None:
@@ -94,7 +97,8 @@ def _name(call: Call, topic: Any) -> str | None:
     return None if found is None else found.name
 
 
-def _unknown(call: Call, name: str | None, index: int) -> ErrorCode:
+def missing(call: Call, name: str | None, index: int) -> ErrorCode:
+    """The error for a partition that there is not, or NONE."""
     if name is None:
         return ErrorCode.unknown_topic_id
     topic = call.broker.cluster.controller.topics.get(name)
@@ -102,12 +106,13 @@ def _unknown(call: Call, name: str | None, index: int) -> ErrorCode:
     return ErrorCode.none if known else ErrorCode.unknown_topic_or_partition
 
 
-def _instead(errors: list[list[ErrorCode]], error: ErrorCode) -> list[list[ErrorCode]]:
+def instead(errors: Errors, error: ErrorCode) -> Errors:
     """With an error for those that have none of their own."""
     return [[error if known is ErrorCode.none else known for known in topic] for topic in errors]
 
 
-def _response(request: Any, errors: list[list[ErrorCode]]) -> Message:
+def response(request: Any, errors: Errors) -> Message:
+    """An error for each partition, as the request names them."""
     return Message(
         throttle_time=NO_TIME,
         topics=[

@@ -68,6 +68,7 @@ APIS = (
     Api(25, "AddOffsetsToTxn", 0, 4, "add_offsets_to_txn"),
     Api(26, "EndTxn", 0, 5, "end_txn"),
     Api(27, "WriteTxnMarkers", 1, 2, "write_txn_markers"),
+    Api(28, "TxnOffsetCommit", 0, 5, "txn_offset_commit"),
     Api(32, "DescribeConfigs", 1, 4, "describe_configs"),
     Api(33, "AlterConfigs", 0, 2, "alter_configs"),
     Api(35, "DescribeLogDirs", 1, 5, "describe_log_dirs"),
