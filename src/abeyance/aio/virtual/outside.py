@@ -6,7 +6,7 @@ Three kinds of it, and what the clock does about each:
 * A *chance* is what may wake the loop or may not: a socket whose other end is elsewhere, a thread. It is given
   `io_grace` of real silence before the clock moves.
 * A socket whose both ends are on this loop wakes it only if the loop does something, and then at once. All it is
-  given is a moment for the kernel to carry over what was written.
+  given is a moment for the kernel to carry over what was written, unless the kernel says that nothing is under way.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Outside:
         sockets = self.sockets.look(registered)
         open_ends = [*sockets.elsewhere, *threads]
         signals = self.signals.look() if target is None else []
-        grace = self._io_grace if open_ends else _MOMENT if sockets.any else 0.0
+        grace = self._io_grace if open_ends else _MOMENT if self.sockets.in_flight() else 0.0
         return Outlook(busy + at_work, [*open_ends, *sockets.listening, *signals], grace)
 
     def watched(self) -> dict[str, Callable[..., Any]]:
