@@ -34,9 +34,11 @@ def document(
     choose_note: str = "",
     filters: str = "",
     style: str = "",
+    by_time: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the page. `figures` are by the id of their place and then by the scope chosen, "0" where there is none.
 
+    `by_time` are counts from which the script makes tables and figures for a part of the time.
     `kicker` and `title` are plain text; `findings`, `sections`, `made`, `options` and `filters` are HTML.
     """
     sections, contents = _with_anchors(sections)
@@ -57,6 +59,7 @@ def document(
         sections=sections,
         made=made,
         figures=_data(drawn),
+        by_time=_data(by_time),
         plotly=library,
         script=script,
     )

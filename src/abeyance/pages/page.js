@@ -39,14 +39,14 @@
 
   // -- what is shown: kept in the address, so that it can be sent --------------------------------------------------
   const kinds = document.getElementById("kind");
-  const asked = new URLSearchParams(location.search);
+  const address = new URLSearchParams(location.search);
   const choose = (select, text) => {
     const found = select && [...select.options].find((option) => option.text === text);
     if (found) select.value = found.value;
   };
-  choose(picker, asked.get("show"));
-  choose(kinds, asked.get("kind"));
-  const second = (name) => (/^\d{1,12}$/.test(asked.get(name) ?? "") ? Number(asked.get(name)) : null);
+  choose(picker, address.get("show"));
+  choose(kinds, address.get("kind"));
+  const second = (name) => (/^\d{1,12}$/.test(address.get(name) ?? "") ? Number(address.get(name)) : null);
   let span = second("from") !== null && second("from") < second("to") ? [second("from"), second("to")] : null;
 
   const remember = () => {
@@ -103,6 +103,170 @@
     layout.uirevision += " logarithmic";
   };
 
+  // -- a part of the time: counts by slices, from which tables and figures are made anew ---------------------------
+  const counts = JSON.parse(document.getElementById("by-time").textContent);
+  const STEPS = 1000;
+  const OUTCOMES = ["completed", "expired", "unknown"];
+
+  // What was counted of each kind, key or API in the part of the time and the scope that are shown.
+  const counted = (sort) => {
+    const { first, width, cells } = counts[sort];
+    const scope = Number(picker.value);
+    const found = new Map();
+    const at = [0, 0, 0];
+    for (let i = 0; i < cells.length; i += 5) {
+      for (let n = 0; n < 3; n += 1) at[n] += cells[i + n];
+      const [instance, what, slice] = at;
+      const begin = first + slice * width;
+      if ((scope && instance !== scope) || begin >= span[1] || begin + width <= span[0]) continue;
+      if (!found.has(what)) found.set(what, new Map());
+      const codes = found.get(what);
+      codes.set(cells[i + 3], (codes.get(cells[i + 3]) ?? 0) + cells[i + 4]);
+    }
+    return found;
+  };
+
+  const edge = (step) => 10 ** (step / 10);
+
+  // Of codes and their counts: [step or null, [completed, expired, unknown]], the shortest waits first.
+  const bins = (codes) => {
+    const found = new Map();
+    for (const [code, count] of codes) {
+      const step = code % STEPS;
+      if (!found.has(step)) found.set(step, [0, 0, 0]);
+      found.get(step)[Math.floor(code / STEPS)] += count;
+    }
+    return [...found].sort(([one], [other]) => one - other).map(([step, ended]) => [step ? step - STEPS / 2 : null, ended]);
+  };
+
+  const sum = (numbers) => numbers.reduce((one, other) => one + other, 0);
+
+  const measures = (codes) => {
+    const waited = bins(codes);
+    const [completed, expired, unknown] = OUTCOMES.map((_, n) => sum(waited.map(([, ended]) => ended[n])));
+    const operations = completed + expired + unknown;
+    const longest = (share) => {
+      let upto = 0;
+      for (const [step, ended] of waited) {
+        upto += sum(ended);
+        if (upto >= share * operations) return step === null ? 0 : edge(step + 0.5);
+      }
+      return 0;
+    };
+    return {
+      operations, completed, expired, unknown,
+      waited: sum(waited.map(([step, ended]) => (step === null ? 0 : sum(ended)))),
+      expired_share: completed + expired ? expired / (completed + expired) : NaN,
+      p50_ms: longest(0.5), p95_ms: longest(0.95), p99_ms: longest(0.99), max_ms: longest(1),
+      total_waited_ms: sum(waited.map(([step, ended]) => (step === null ? 0 : edge(step + 0.5) * sum(ended)))),
+    };
+  };
+
+  const asked = (codes) => {
+    const [requests, waited] = [codes.get(0) ?? 0, codes.get(1) ?? 0];
+    return { requests, waited, share: requests ? waited / requests : NaN };
+  };
+
+  const count = (number) => number.toLocaleString("en-US");
+  const percent = (share) => (Number.isNaN(share) ? "\u2013" : `${Number((100 * share).toPrecision(3))}\u00a0%`);
+  const duration = (ms) => {
+    const three = (number) => Number(number.toPrecision(3));
+    if (ms < 999.5) return `${three(ms)}\u00a0ms`;
+    if (ms < 59_950) return `${three(ms / 1000)}\u00a0s`;
+    return ms < 3_570_000 ? `${three(ms / 60_000)}\u00a0min` : `${three(ms / 3_600_000)}\u00a0h`;
+  };
+  const shown = (name, value) => {
+    if (name.endsWith("share")) return percent(value);
+    return name.endsWith("_ms") ? (value ? `\u2248\u00a0${duration(value)}` : duration(0)) : count(value);
+  };
+
+  // Give a table the numbers of the part that is shown; of the whole log it has its own.
+  const recount = (table) => {
+    const columns = [...table.tHead.rows[0].cells].map((cell) => cell.dataset.column);
+    if (!columns.some(Boolean)) return;
+    const sort = columns.includes("requests") ? "apis" : table.querySelector("td code") ? "keys" : "kinds";
+    const found = span && counted(sort);
+    const most = {};
+    for (const row of table.tBodies[0].rows) {
+      row.whole ??= [...row.cells].map((cell) => [cell.innerHTML, cell.dataset.value, cell.style.getPropertyValue("--bar")]);
+      const codes = found?.get(Number(row.dataset.number));
+      if (span && !codes) row.dataset.out = "yes";
+      const now = codes && (sort === "apis" ? asked(codes) : measures(codes));
+      columns.forEach((name, number) => {
+        if (!name) return;
+        const cell = row.cells[number];
+        const [text, value, bar] = row.whole[number];
+        if (now) {
+          cell.textContent = shown(name, now[name]);
+          cell.dataset.value = now[name];
+          if (row.dataset.out !== "yes") most[number] = Math.max(most[number] ?? 0, now[name] || 0);
+        } else {
+          cell.innerHTML = text;
+          if (value === undefined) delete cell.dataset.value; else cell.dataset.value = value;
+          cell.style.setProperty("--bar", bar);
+        }
+      });
+    }
+    for (const row of span ? table.tBodies[0].rows : []) {
+      for (const [number, top] of Object.entries(most)) {
+        const cell = row.cells[number];
+        if (cell.classList.contains("bar")) cell.style.setProperty("--bar", top ? (cell.dataset.value || 0) / top : 0);
+      }
+    }
+  };
+
+  // Each row's kind, its number among all kinds, and its counts.
+  const rowsAnew = (layout) => {
+    const found = counted("kinds");
+    return layout.meta.rows.map((row, number) => {
+      const codes = found.get(counts.order.indexOf(row.kind)) ?? new Map();
+      const name = /^<b>(.*?)<\/b>/.exec(row.title)[1]; // the kind, as it may stand in a plot
+      return { row, name, axis: number ? `y${number + 1}` : "y", waited: bins(codes), all: measures(codes) };
+    });
+  };
+
+  const faint = (colour) => `${colour}59`;
+  const anew = {
+    "plot-waits": (data, layout) => {
+      const drawn = rowsAnew(layout).flatMap(({ row, name, axis, waited, all }) => {
+        const highest = Math.max(0, ...waited.map(([step, ended]) => (step === null ? 0 : sum(ended))));
+        layout[axis.replace("y", "yaxis")].dtick = highest < 5 ? 1 : undefined;
+        row.title = `<b>${name}</b>  ${count(all.waited)} waited${all.expired ? `, <b>${count(all.expired)} expired</b>` : ""}`;
+        return [["completed", 0, row.colour], ["unknown", 2, faint(row.colour)], ["expired", 1, "#d8433c"]].map(
+          ([outcome, which, colour]) => {
+            const some = waited.filter(([step, ended]) => step !== null && ended[which]);
+            return {
+              type: "bar", name: `${name} ${outcome}`, yaxis: axis, marker: { color: colour, line: { width: 0 } },
+              x: some.map(([step]) => (edge(step) + edge(step + 1)) / 2), width: some.map(([step]) => edge(step + 1) - edge(step)),
+              y: some.map(([, ended]) => ended[which]),
+              customdata: some.map(([step]) => [duration(edge(step)), duration(edge(step + 1))]),
+              hovertemplate: "<b>%{y:,d}</b> after %{customdata[0]} to %{customdata[1]}",
+            };
+          });
+      });
+      return { data: drawn, layout: { ...layout, uirevision: `${layout.uirevision} ${span}` } };
+    },
+    // Kaplan and Meier's estimate, as for the whole log: what expired is censored.
+    "plot-timeout": (data, layout) => {
+      const drawn = rowsAnew(layout).map(({ row, name, axis, waited, all }) => {
+        let [risk, share] = [all.operations, 1];
+        const steps = waited.map(([step, [completed, ...others]]) => {
+          share *= risk ? 1 - completed / risk : 1;
+          const before = risk;
+          risk -= completed + sum(others);
+          return [step === null ? 0.001 : edge(step + 1), share, before];
+        });
+        if (waited.length && waited[0][0] !== null) steps.unshift([0.001, 1, all.operations]);
+        return {
+          type: "scatter", mode: "lines", name, yaxis: axis, x: steps.map(([x]) => x), y: steps.map(([, y]) => y),
+          customdata: steps.map(([, , before]) => before), line: { shape: "hv", width: 2, color: row.colour },
+          hovertemplate: "<b>%{y:.3~p}</b> would expire (%{customdata:,d} waited so long)",
+        };
+      });
+      return { data: drawn, layout: { ...layout, uirevision: `${layout.uirevision} ${span}` } };
+    },
+  };
+
   // Small plots that stand side by side go below one another where the window is narrow.
   const narrow = window.matchMedia("(max-width: 599px)");
   const below = (layout) => {
@@ -127,6 +291,7 @@
 
   const place = (figure, id, look) => {
     let { data, layout } = structuredClone(figure);
+    if (span && counts && anew[id]) ({ data, layout } = anew[id](data, layout));
     if (layout.meta?.rows) {
       const stacked = stack(data, layout, kinds?.value ?? "");
       if (!stacked) return null;
@@ -185,15 +350,19 @@
 
   const filter = () => {
     const kind = kinds?.value ?? "";
-    for (const row of document.querySelectorAll("tr[data-kind]")) {
-      row.dataset.out = (kind && row.dataset.kind !== kind) || !overlaps(row) ? "yes" : "";
+    for (const row of document.querySelectorAll("table.sortable tbody tr")) {
+      row.dataset.out = (kind && row.dataset.kind && row.dataset.kind !== kind) || !overlaps(row) ? "yes" : "";
     }
+    if (counts) document.querySelectorAll("[data-scope] table.sortable").forEach(recount);
     document.querySelectorAll("table.sortable").forEach(fold);
     const whole = document.getElementById("whole");
     if (whole) {
       whole.hidden = !span;
       const clock = (time) => new Date(time * 1000).toISOString().slice(11, 19);
       if (span) whole.textContent = `${clock(span[0])} to ${clock(span[1])}: show the whole log`;
+      const note = document.getElementById("slices");
+      note.hidden = !span || !counts;
+      if (!note.hidden) note.textContent = `counted in slices of ${duration(counts.kinds.width * 1000)}; waits are about right`;
     }
   };
 

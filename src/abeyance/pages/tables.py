@@ -51,18 +51,29 @@ def _words(name: object) -> str:
 
 
 def table(
-    rows: pd.DataFrame, names: Columns, numbers: Columns, *, bars: Collection[str] = (), mark: str | None = None
+    rows: pd.DataFrame,
+    names: Columns,
+    numbers: Columns,
+    *,
+    bars: Collection[str] = (),
+    mark: str | None = None,
+    number: str | None = None,
 ) -> str:
     """Return an HTML table: columns of names to the left, of numbers to the right.
 
     The columns of `bars` have a bar in each cell, its length the share of the column's greatest number. Each row bears
-    what it has in the column `mark`, for the page's filters. The page's script sorts and folds it.
+    what it has in the column `mark`, for the page's filters, and in `number`, by which the script knows it when it
+    counts anew for a part of the time. The page's script sorts and folds it.
     """
     head = "".join(f'<th scope="col">{title}</th>' for title, _ in names.values())
-    head += "".join(f'<th scope="col" class="number">{title}</th>' for title, _ in numbers.values())
+    named = (f' data-column="{escaped(name)}"' if number else "" for name in numbers)
+    head += "".join(
+        f'<th scope="col" class="number"{name}>{title}</th>'
+        for name, (title, _) in zip(named, numbers.values(), strict=True)
+    )
     most = {name: float(pd.to_numeric(rows[name]).max()) for name in bars if not rows.empty}
     body = "".join(
-        f"<tr{_mark(row, mark)}>"
+        f"<tr{_mark(row, 'kind', mark)}{_mark(row, 'number', number)}>"
         + "".join(f"<td>{show(row[name])}</td>" for name, (_, show) in names.items())
         + "".join(_number(row[name], show, most.get(name)) for name, (_, show) in numbers.items())
         + "</tr>"
@@ -73,8 +84,8 @@ def table(
     )
 
 
-def _mark(row: Mapping[Any, Any], mark: str | None) -> str:
-    return "" if mark is None else f' data-kind="{escaped(row[mark])}"'
+def _mark(row: Mapping[Any, Any], name: str, column: str | None) -> str:
+    return "" if column is None else f' data-{name}="{escaped(row[column])}"'
 
 
 def _number(value: Any, show: Cell, most: float | None) -> str:

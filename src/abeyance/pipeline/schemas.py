@@ -127,6 +127,27 @@ WAITS: Final = _table(
     operations=_LONG,
 )
 
+WAITS_BY_TIME: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    at=_TIME,  # when the slice of time begins in which they started
+    outcome=_STRING,
+    step=_LONG,  # waits from 10 ** (step / 10) ms on, to those of the next step; null for those that did not wait
+    operations=_LONG,
+)
+
+KEYS_BY_TIME: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    key=_STRING,  # only those that are among the first in `by_key`
+    at=_TIME,
+    outcome=_STRING,
+    step=_LONG,
+    operations=_LONG,
+)
+
+REQUESTS_BY_TIME: Final = _table(instance=_STRING, api=_STRING, at=_TIME, requests=_LONG, waited=_LONG)
+
 INCIDENTS: Final = _table(
     kind=_STRING,
     first=_TIME,  # the first of its operations' starts
@@ -241,6 +262,9 @@ TABLES: Final[Mapping[str, StructType]] = {
     "timeout_curve": TIMEOUT_CURVE,
     "waits": WAITS,
     "incidents": INCIDENTS,
+    "waits_by_time": WAITS_BY_TIME,
+    "keys_by_time": KEYS_BY_TIME,
+    "requests_by_time": REQUESTS_BY_TIME,
 }
 """The tables of an analysis, by the name of their Parquet directory."""
 

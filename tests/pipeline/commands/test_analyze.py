@@ -99,6 +99,25 @@ def test_operations_agree_with_the_counts(result: Path) -> None:
         assert operations[api] == sum(n for (_, name), n in source.items() if name == api)
 
 
+def test_counts_over_time_add_up_to_the_whole(result: Path) -> None:
+    def sums(table: str, group: tuple[str, ...], counted: str) -> dict[tuple[str, ...], int]:
+        found = pq.read_table(result / table).group_by(list(group)).aggregate([(counted, "sum")]).to_pylist()
+        return {tuple(row[name] for name in group): row[f"{counted}_sum"] for row in found}
+
+    kinds = sums("waits_by_time", ("instance", "kind"), "operations")
+    everything = sums("summary", ("instance", "kind"), "operations")
+    assert kinds == {group: count for group, count in everything.items() if group[0] != ALL_INSTANCES}
+    for counted in ("requests", "waited"):
+        by_time, whole = (sums(f"requests_by_{how}", ("instance", "api"), counted) for how in ("time", "kind"))
+        assert by_time == whole
+    keys, by_key = (sums(table, ("instance", "kind", "key"), "operations") for table in ("keys_by_time", "by_key"))
+    assert keys
+    assert keys.items() <= by_key.items()
+    begins = pq.read_table(result / "waits_by_time")["at"].unique().to_pylist()
+    assert 10 < len(begins) <= 48
+    assert len({round((at - min(begins)).total_seconds() / 48, 3) for at in begins}) == len(begins)
+
+
 def test_every_table_has_its_schema(spark: SparkSession, result: Path, tmp_path: Path) -> None:
     # Spark takes [ and { in a path for a pattern: read from a plain one.
     plain = tmp_path / "plain"

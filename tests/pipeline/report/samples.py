@@ -76,6 +76,9 @@ def tables(done: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "timeout_curve": _over(both, _curve),
         "waits": _over(done, _histogram),
         "incidents": _incidents(done),
+        "waits_by_time": _by_time(done, ["instance", "kind"]),
+        "keys_by_time": _by_time(done, ["instance", "kind", "key"]),
+        "requests_by_time": _requests_by_time(done),
         "rejected": pd.DataFrame(
             [
                 ("1", "broker-1/kafka-request.log", 17, "not JSON", '{"requestHeader": <script>alert(4)</script>'),
@@ -168,6 +171,23 @@ def _incidents(done: pd.DataFrame) -> pd.DataFrame:
             )
     found = pd.DataFrame(rows, columns=list(COLUMNS["incidents"]))
     return found.loc[found["operations"].astype(int) >= 3]
+
+
+def _sliced(done: pd.DataFrame) -> pd.DataFrame:
+    """Add when the tenth of a minute began in which each operation started; and the step of its wait."""
+    step = np.floor(np.log10(done["waited_ms"].where(done["waited_ms"] > 0)) * 10)
+    return done.assign(at=done["start"].dt.floor("6s"), step=step.astype("Int64"))
+
+
+def _by_time(done: pd.DataFrame, group: list[str]) -> pd.DataFrame:
+    counted = _sliced(done).groupby([*group, "at", "outcome", "step"], dropna=False)
+    return counted.size().rename("operations").reset_index()
+
+
+def _requests_by_time(done: pd.DataFrame) -> pd.DataFrame:
+    rows = _sliced(done).assign(api=done["kind"], waited=done["waited_ms"] > 0)
+    counted = rows.groupby(["instance", "api", "at"])
+    return counted.agg(requests=("waited", "size"), waited=("waited", "sum")).reset_index()
 
 
 def _over(done: pd.DataFrame, derive: object) -> pd.DataFrame:

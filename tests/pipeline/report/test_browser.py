@@ -165,6 +165,54 @@ def test_an_incident_is_shown_in_time(opened: Page, report: Path) -> None:
     assert opened.run("location.search") == ""
 
 
+# What the three tables (kinds, keys, APIs) say of a kind, and the figures of their counts, in the part that is shown.
+_SAID = """(() => {
+  const cell = (row, name) => {
+    const heads = [...row.closest('table').tHead.rows[0].cells];
+    return Number(row.cells[heads.findIndex((head) => head.dataset.column === name)]?.dataset.value);
+  };
+  const rows = [...document.querySelectorAll('[data-scope] tr[data-number]')].filter((row) => row.checkVisibility());
+  const all = (name) => rows.map((row) => cell(row, name)).filter((value) => !Number.isNaN(value));
+  const kinds = [...rows].filter((row) => !Number.isNaN(cell(row, 'completed')) && !row.querySelector('code'));
+  return {
+    operations: Object.fromEntries(kinds.map((row) => [row.dataset.kind, cell(row, 'operations')])),
+    expired: Object.fromEntries(kinds.map((row) => [row.dataset.kind, cell(row, 'expired')])),
+    p50: Object.fromEntries(kinds.map((row) => [row.dataset.kind, cell(row, 'p50_ms')])),
+    keys: rows.filter((row) => row.querySelector('code')).length,
+    requests: all('requests').reduce((one, other) => one + other, 0),
+    bars: document.getElementById('plot-waits')._fullData
+      .flatMap((bar) => Array.from(bar.y)).reduce((one, other) => one + other, 0),
+    curve: document.getElementById('plot-timeout').data.map((line) => line.customdata?.[0]),
+  };
+})()"""
+
+
+def test_a_part_of_the_time_reaches_every_table_and_figure(opened: Page, report: Path) -> None:
+    done = samples.operations()
+    first, width = done["start"].min().floor("6s"), 6 * 32
+    whole = opened.run(_SAID)
+    assert sum(whole["operations"].values()) == len(done)
+    begin, end = (int(first.timestamp()) + n * width for n in (1, 2))
+    part = done[done["start"].map(lambda start: begin <= start.timestamp() < end)]
+    opened.run(f"location.assign('{report.as_uri()}?from={begin}&to={end}')")
+    opened.wait_for("document.readyState === 'complete' && document.getElementById('slices')?.checkVisibility()")
+    said = opened.run(_SAID)
+    counted = part.groupby("kind").size()
+    assert said["operations"] == counted.to_dict()
+    assert said["expired"] == (part["outcome"] == "expired").groupby(part["kind"]).sum().to_dict()
+    for kind, rows in part.groupby("kind"):
+        assert said["p50"][kind] == pytest.approx(rows["waited_ms"].quantile(0.5, "higher"), rel=0.26)
+    assert said["requests"] == len(part)
+    assert 0 < said["keys"] <= whole["keys"]
+    assert said["bars"] == (part["waited_ms"] > 0).sum()
+    assert said["curve"] == [counted[kind] for kind in samples.KINDS]
+    assert faults(opened) == []
+    opened.run("document.getElementById('whole').click()")
+    assert opened.run(_SAID) == whole
+    opened.forget()
+    opened.open(report)
+
+
 def test_tables_are_sorted_by_a_click_and_long_ones_folded(opened: Page) -> None:
     tables = "[...document.querySelectorAll('table.sortable')].filter(table => table.checkVisibility())"
     table = f"{tables}.find(table => table.textContent.includes('waited in all'))"

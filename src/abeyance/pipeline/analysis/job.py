@@ -28,10 +28,12 @@ from abeyance.pipeline.analysis import (
     timeout_curve,
     waits,
 )
+from abeyance.pipeline.analysis.by_time import keys_by_time, requests_by_time, waits_by_time
 from abeyance.pipeline.analysis.timeout_curve import CURVE_POINTS
 from abeyance.pipeline.request_log.tables import KafkaRequestLog
 from abeyance.pipeline.results.directory import check_target, new_result, write_marker
 from abeyance.pipeline.schemas import TABLES
+from abeyance.pipeline.sources.files import location
 from abeyance.pipeline.spark.errors import explained
 from abeyance.pipeline.spark.progress import Steps
 
@@ -142,8 +144,18 @@ class _Run:
                     lambda: self._write("pending_plot", pending_plot(pending), "instance", "kind", "at"),
                     lambda: self._write("waits", waits(ranked), "instance", "kind", "outcome", "low_ms"),
                     lambda: self._write("incidents", incidents(operations, ranked), "first", "kind"),
+                    lambda: self._write(
+                        "waits_by_time", waits_by_time(operations), "instance", "kind", "at", "outcome", "step"
+                    ),
+                    lambda: self._write(
+                        "requests_by_time", requests_by_time(cut["requests"], operations), "instance", "api", "at"
+                    ),
                     lambda: self._write("operations", operations),
                     lambda: self._write("rejected", cut["rejected"]),
+                )
+                ranks = self._spark.read.parquet(location(str(self._aside / "by_key")))
+                self._write(
+                    "keys_by_time", keys_by_time(operations, ranks), "instance", "kind", "key", "at", "outcome", "step"
                 )
             pending.unpersist()
             ranked.rows.unpersist()

@@ -36,6 +36,9 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "incidents": (
         *("kind", "first", "last", "operations", "expired", "longest_ms", "instances", "keys_struck", "keys"),
     ),
+    "waits_by_time": ("instance", "kind", "at", "outcome", "step", "operations"),
+    "keys_by_time": ("instance", "kind", "key", "at", "outcome", "step", "operations"),
+    "requests_by_time": ("instance", "api", "at", "requests", "waited"),
     "rejected": ("instance", "file", "line_number", "reason", "excerpt"),
 }
 
@@ -82,6 +85,11 @@ class Analysis:
         found = totals.keys() | {str(kind) for kind in self.tables["summary"]["kind"].unique()}
         others = sorted(found.difference(_KINDS), key=lambda kind: (-totals.get(kind, 0.0), kind))
         return [kind for kind in _KINDS if kind in found] + others
+
+    @cached_property
+    def apis(self) -> list[str]:
+        """Every API that was asked for, in order."""
+        return sorted(str(api) for api in self.tables["requests_by_kind"]["api"].unique())
 
     @property
     def drawn(self) -> list[str]:

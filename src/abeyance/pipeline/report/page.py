@@ -7,6 +7,7 @@ from abeyance.pages.places import without_places
 from abeyance.pages.tables import facts
 from abeyance.pipeline.report import tables
 from abeyance.pipeline.report.analysis import Analysis
+from abeyance.pipeline.report.by_time import by_time
 from abeyance.pipeline.report.headline import findings, headline
 from abeyance.pipeline.report.sections import SECTIONS, Section
 
@@ -29,6 +30,7 @@ def page(analysis: Analysis) -> str:
         options=tables.options(scopes),
         choose=len(scopes) > 1,
         filters=tables.kind_filter(analysis.drawn) if len(analysis.drawn) > 1 else "",
+        by_time=by_time(analysis),
         choose_note=f"the busiest; {hidden:,} more are only in the sum" if len(scopes) > 1 and hidden > 0 else "",
     )
 

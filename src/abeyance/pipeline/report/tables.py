@@ -37,16 +37,18 @@ def by_kind(analysis: Analysis, scope: str) -> str:
     columns |= {name: (title, duration) for name, title in _WAITS.items()}
     order = {kind: i for i, kind in enumerate(analysis.kinds)}
     rows = rows.sort_values("kind", key=lambda kinds: kinds.map(order), kind="stable")
+    rows = rows.assign(number=rows["kind"].map(order))
     names: Columns = {"kind": ("kind", _kind(analysis))}
     drawn = rows["kind"].isin(analysis.drawn)
     others = rows[~drawn]
     bars = ("waited", "expired", "p95_ms")
     if others.empty:
-        return table(rows, names, columns, bars=bars, mark="kind")
+        return table(rows, names, columns, bars=bars, mark="kind", number="number")
     more = f"{len(others):,} other kinds of request that waited, of less weight: the figures leave them out"
-    return table(rows[drawn], names, columns, bars=bars, mark="kind") + folded(
-        more, table(others, names, columns, bars=bars, mark="kind")
+    shown, rest = (
+        table(some, names, columns, bars=bars, mark="kind", number="number") for some in (rows[drawn], others)
     )
+    return shown + folded(more, rest)
 
 
 def incidents(analysis: Analysis, scope: str) -> str:
@@ -99,27 +101,42 @@ def requests(analysis: Analysis, scope: str) -> str:
     rows = rows.groupby("api", as_index=False)[["requests", "waited"]].sum()
     rows = rows.sort_values(["requests", "api"], ascending=[False, True])
     rows["share"] = rows["waited"] / rows["requests"]
+    rows["number"] = rows["api"].map({api: number for number, api in enumerate(analysis.apis)})
     columns: dict[str, Column] = {
         "requests": ("requests", count),
         "waited": ("waited", count),
         "share": ("share that waited", percent),
     }
-    return table(rows, {"api": ("API", escaped)}, columns, bars=("requests", "share"))
+    return table(rows, {"api": ("API", escaped)}, columns, bars=("requests", "share"), number="number")
 
 
 def keys_longest(analysis: Analysis, scope: str) -> str:
     """Return the keys of each kind on which operations waited longest, by the 95th percentile and by the sum."""
-    rows = analysis.keys(scope)
-    rows = rows[rows["total_waited_ms"] > 0]
-    top = pd.concat([analysis.top(rows, _most_keys(analysis), [name]) for name in ("p95_ms", "total_waited_ms")])
+    top = _longest(analysis, scope)
     return _keys(analysis, scope, top, "p95_ms", "Nothing waited on a key.")
 
 
 def keys_expired(analysis: Analysis, scope: str) -> str:
     """Return the keys of each kind on which most operations expired."""
-    rows = analysis.keys(scope)
-    top = analysis.top(rows[rows["expired"] > 0], _most_keys(analysis), ["expired", "expired_share"])
+    top = _expiring(analysis, scope)
     return _keys(analysis, scope, top, "expired", "Nothing expired.")
+
+
+def _longest(analysis: Analysis, scope: str) -> pd.DataFrame:
+    rows = analysis.keys(scope)
+    rows = rows[rows["total_waited_ms"] > 0]
+    return pd.concat([analysis.top(rows, _most_keys(analysis), [name]) for name in ("p95_ms", "total_waited_ms")])
+
+
+def _expiring(analysis: Analysis, scope: str) -> pd.DataFrame:
+    rows = analysis.keys(scope)
+    return analysis.top(rows[rows["expired"] > 0], _most_keys(analysis), ["expired", "expired_share"])
+
+
+def shown_keys(analysis: Analysis) -> pd.DataFrame:
+    """Return the (instance, kind, key) of every key that the page names, its number the row's own."""
+    parts = [some(analysis, scope) for scope in analysis.scopes for some in (_longest, _expiring)]
+    return pd.concat(parts)[["instance", "kind", "key"]].drop_duplicates().reset_index(drop=True)
 
 
 def _most_keys(analysis: Analysis) -> int:
@@ -131,6 +148,8 @@ def _keys(analysis: Analysis, scope: str, rows: pd.DataFrame, by: str, otherwise
     if rows.empty:
         return nothing(otherwise)
     rows = rows[~rows.index.duplicated()]
+    numbers = shown_keys(analysis).reset_index(names="number")
+    rows = rows.merge(numbers, on=["instance", "kind", "key"], how="left")
     order = {kind: number for number, kind in enumerate(analysis.kinds)}
     rows = rows.assign(_order=rows["kind"].map(order)).sort_values(["_order", by], ascending=[True, False])
     names: dict[str, Column] = {"key": ("key", key_cell), "kind": ("kind", _kind(analysis))}
@@ -145,7 +164,7 @@ def _keys(analysis: Analysis, scope: str, rows: pd.DataFrame, by: str, otherwise
     total: dict[str, Column] = {"total_waited_ms": ("waited in all", duration)}
     columns = ends if by == "expired" else waits | total | ends
     bars = ("expired", "expired_share") if by == "expired" else ("p95_ms", "max_ms", "total_waited_ms")
-    return table(rows, names, columns, bars=bars, mark="kind")
+    return table(rows, names, columns, bars=bars, mark="kind", number="number")
 
 
 def rejected(analysis: Analysis) -> str:
@@ -202,4 +221,5 @@ def kind_filter(kinds: Sequence[str]) -> str:
     return (
         '<label>Kind <select id="kind" autocomplete="off"><option value="">all kinds</option>'
         f'{entries}</select></label> <button type="button" id="whole" hidden>show the whole log</button>'
+        ' <span class="small" id="slices" hidden></span>'
     )

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["KafkaRequestLog", "read_kafka_request_log"]
 
 _BATCH_ROWS: Final = 8192
+_COUNTED_US: Final = 1_000_000  # requests are counted by the second
 # Below this much text, starting Spark's workers for the survey costs more than the survey.
 _DRIVER_SURVEY_BYTES: Final = 256 << 20
 
@@ -191,14 +192,14 @@ class KafkaRequestLog:
 
     @staticmethod
     def of(parsed: DataFrame) -> dict[str, DataFrame]:
-        """Cut `parsed`, or a copy of it, into operations, rejected and requests_by_kind."""
-        counted = parsed.where(F.col("record") == "requests").groupBy("instance", "api")
+        """Cut `parsed`, or a copy of it, into operations, rejected, requests_by_kind, and `requests` by the second."""
+        requests = parsed.where(F.col("record") == "requests")
+        counts = [F.sum(name).alias(name) for name in ("requests", "waited")]
         return {
             "operations": parsed.where(F.col("record") == "operation").select(*OBSERVED.fieldNames()),
             "rejected": parsed.where(F.col("record") == "rejected").select(*REJECTED.fieldNames()),
-            "requests_by_kind": counted.agg(
-                F.sum("requests").alias("requests"), F.sum("waited").alias("waited")
-            ).select(*REQUESTS_BY_KIND.fieldNames()),
+            "requests_by_kind": requests.groupBy("instance", "api").agg(*counts).select(*REQUESTS_BY_KIND.fieldNames()),
+            "requests": requests.select("instance", "api", F.col("start").alias("at"), "requests", "waited"),
         }
 
     def _map(
@@ -269,8 +270,8 @@ def _parse_batches(survey: Survey, zone: ZoneInfo) -> Work:
 
 def _parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
     file, rows = chunk.file, _Rows(chunk.file.instance)
-    asked: Counter[str] = Counter()
-    waited: Counter[str] = Counter()
+    asked: Counter[tuple[str, int]] = Counter()
+    waited: Counter[tuple[str, int]] = Counter()
     for number, line, request in requests(chunk, zone):
         if isinstance(request, Exception):
             rows.reject(file.path, number, str(request), excerpt(line))
@@ -281,12 +282,13 @@ def _parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Ite
         except BadLineError as error:
             rows.reject(file.path, number, str(error), excerpt(line))
             continue
-        asked[request.api] += 1
-        waited[request.api] += request.remote_ms > 0
+        when = request.api, request.start_us // _COUNTED_US * _COUNTED_US
+        asked[when] += 1
+        waited[when] += request.remote_ms > 0
         if len(rows) >= _BATCH_ROWS:
             yield rows.take()
-    for api, count in asked.items():
-        rows.count(api, count, waited[api])
+    for (api, start_us), count in asked.items():
+        rows.count(api, start_us, count, waited[api, start_us])
     if len(rows):
         yield rows.take()
 
@@ -318,8 +320,9 @@ class _Rows:
         about = file, line_number, reason, text
         self._rows.append(("rejected", self._instance, *_NO_OPERATION, *about, *_NOT_COUNTED))
 
-    def count(self, api: str, requests: int, waited: int) -> None:
-        operation = [api if name == "api" else None for name in _OPERATION_COLUMNS]
+    def count(self, api: str, start_us: int, requests: int, waited: int) -> None:
+        known = {"api": api, "start": start_us}
+        operation = [known.get(name) for name in _OPERATION_COLUMNS]
         self._rows.append(("requests", self._instance, *operation, *_NOT_REJECTED, requests, waited))
 
     def take(self) -> pa.RecordBatch:
