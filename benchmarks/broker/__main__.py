@@ -117,9 +117,9 @@ def _measurements(name: str, peer: Serving, scale: int, *, first_round: bool) ->
     yield lambda: _started(name, peer)
     yield lambda: [("memory", peer.memory())]
     if first_round and name != "mock":  # it has no followers, and makes topics of four partitions
-        yield lambda: [("idle", waiting.idle(peer, seconds=60 / scale))]
+        yield lambda: [("idle", waiting.idle(peer, seconds=(60 if name == "abeyance" else 20) / scale))]
     yield lambda: client.produce_latency(peer, 5_000 // scale).rows("produce")
-    yield lambda: client.wake_latency(peer, 500 // scale).rows("wake")
+    yield lambda: client.wake_latency(peer, 400 // scale).rows("wake")
     yield lambda: [("produce-all", client.produce_rate(peer, LARGEST // scale, "all", replicas=3))]
     yield lambda: [("produce-one", client.produce_rate(peer, LARGEST // scale, "1", replicas=1))]
     if name != "mock":  # it keeps the last 5 MB only, and looks at it when a fetch has waited its time
