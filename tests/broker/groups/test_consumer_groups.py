@@ -230,6 +230,24 @@ def test_a_group_changes_its_protocol_while_it_is_empty() -> None:
         assert client.fetch() == 17
 
 
+def test_offsets_stay_when_the_protocol_changes_and_the_coordinator_moves() -> None:
+    with held(3) as kafka:
+        first = coordinator(kafka, "group")
+        with GroupClient(kafka) as client:
+            client.commit(17)
+            one = Consumer(client, "one")
+            one.beat()
+            one.leave()
+            client.join()  # it is given an id, joins, and is not written down before it syncs
+        kafka.stop(first)
+        with GroupClient(kafka) as client:
+            assert client.fetch() == 17
+            (group,) = client.ask("ListGroups").groups
+            assert (group.group_type, group.group_state) == ("classic", "Empty")
+            assert client.ask("DeleteGroups", groups_names=["group"]).results[0].error_code.name == "none"
+            assert client.fetch() == -1
+
+
 def test_members_commit_in_their_epoch() -> None:
     with held() as kafka, GroupClient(kafka) as client:
         one = Consumer(client, "one")

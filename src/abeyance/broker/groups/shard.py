@@ -84,6 +84,8 @@ class GroupShard(Shard):
             group = self.consumers[group_id] = ConsumerGroup(group_id)
         if kind == consumer_records.GROUP and value is None:
             del self.consumers[group_id]
+            if self.offsets.keys(group_id):  # it is to speak the classic protocol from now on
+                self.groups[group_id] = ClassicGroup(group_id, None)
         elif kind == consumer_records.GROUP and value is not None:
             group.epoch = consumer_records.read_epoch(value)
         elif kind == consumer_records.TARGET and value is not None:
@@ -161,6 +163,7 @@ class GroupShard(Shard):
             if consumers.members:
                 raise ApiError(ErrorCode.inconsistent_group_protocol)
             self.write(self._tombstones(group_id, offsets=False), _nothing, timeout=self._timeout)
+            self.consumers.pop(group_id, None)
         if group is None:
             group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
         return group
@@ -178,6 +181,7 @@ class GroupShard(Shard):
                     raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group.")
                 self.protocol.end(classic)
                 self.write([(records.group_key(group_id), None)], _nothing, timeout=self._timeout)
+                self.groups.pop(group_id, None)
             group = self.consumers[group_id] = ConsumerGroup(group_id)
         return group
 
