@@ -10,4 +10,4 @@ SERVED = frozenset({
     "OffsetForLeaderEpoch", "Produce", "SyncGroup", "TxnOffsetCommit", "WriteTxnMarkers",
 })  # fmt: skip
 
-FEATURES = frozenset({"kraft.version", "metadata.version", "transaction.version"})
+FEATURES = frozenset({"group.version", "kraft.version", "metadata.version", "transaction.version"})

@@ -20,7 +20,10 @@ _KEYS = tuple(
 _THIS = tuple(key for key in _KEYS if key.api_key == BY_NAME["ApiVersions"].key)
 
 # What brokers can do together, by Kafka's names: the least and the greatest level, and the one that holds, if any does.
-_FEATURES = (("kraft.version", 0, 1, None), ("metadata.version", 7, 30, 30), ("transaction.version", 0, 2, 2))
+_FEATURES = (
+    ("group.version", 0, 1, 1), ("kraft.version", 0, 1, None), ("metadata.version", 7, 30, 30),
+    ("transaction.version", 0, 2, 2),
+)  # fmt: skip
 _FROM_ZERO_SINCE = 4  # older clients fail over a feature whose least level is 0, so it is not told (KIP-1022)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
