@@ -16,6 +16,8 @@ from abeyance.command_line import did_you_mean
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline import spark_session
 
+LOG = Path(__file__).parent / "data" / "kafka-request-debug.log.gz"
+
 
 @pytest.mark.parametrize(
     "words",
@@ -147,6 +149,40 @@ def test_an_output_that_is_not_ours_is_refused_before_spark_starts(
     inputs = [str(tmp_path)] * (2 if command == "resolve" else 1)
     assert cli.main([command, *inputs, "--out", str(tmp_path)]) == 2
     assert "exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["analyze", "replay", "model"])
+def test_a_report_that_cannot_be_drawn_is_refused_before_spark_starts(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("pyspark", "plotly.graph_objects"):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert cli.main([command, str(LOG), "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.endswith("plotly, which is not installed: pip install 'abeyance[report]'\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("resolve {csv} {csv} --out {out} --operation id=1", "operations: there is no column 'id' to be mapped"),
+        ("replay {csv} --events {csv} --out {out} --event id=1", "events: there is no column 'id' to be mapped"),
+        ("stream {csv} {csv} --out {out} --event id=1", "events: there is no column 'id' to be mapped"),
+        ("stream {csv} {csv} --out {taken}", "taken exists and is not a result of abeyance stream: it is left alone"),
+    ],
+)
+def test_a_mistake_is_refused_before_spark_starts(
+    words: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("abeyance.pipeline.spark.session.spark_session", start)
+    (tmp_path / "a.csv").write_text("key,at\n")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.txt").write_text("years")
+    places = {"csv": tmp_path / "a.csv", "out": tmp_path / "out", "taken": tmp_path / "taken"}
+    assert cli.main(words.format(**places).split()) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_session_without_the_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import sys
 from typing import Any, Final
 
 from abeyance.ending import add_ending, end
-from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone
+from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import chunks, find_logs
 from abeyance.pipeline.request_log.time_zone import time_zone
@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     time_zone(args.timezone)
     files = find_logs(args.logs, instance=args.instance)
     brief = sum(piece.cost for piece in chunks(files)) <= _BRIEF_BYTES
+    check_report()
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import analyze
 

@@ -16,7 +16,9 @@ __all__ = [
     "add_result",
     "add_tables",
     "add_timezone",
+    "check_columns",
     "check_path",
+    "check_report",
     "is_small",
 ]
 
@@ -97,6 +99,21 @@ def is_small(*paths: str) -> bool:
             if left < 0:
                 return False
     return True
+
+
+def check_report() -> None:
+    """Raise `AbeyanceError` where what draws the reports is not installed, before anything takes its time."""
+    from abeyance.pages.style import plotly
+
+    plotly("graph_objects")
+
+
+def check_columns(args: argparse.Namespace) -> None:
+    """Raise `AbeyanceError` for a column of --operation or --event that the tables do not have."""
+    from abeyance.pipeline.sources.tables import check_mapped
+
+    check_mapped("operations", dict(args.operation))
+    check_mapped("events", dict(args.event))
 
 
 class _assignment:  # noqa: N801 - argparse shows the name of a type

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.ending import add_ending, end
-from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone
+from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs
 from abeyance.pipeline.request_log.time_zone import time_zone
@@ -81,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
     check_target(args.out.absolute(), overwrite=args.overwrite)
     time_zone(args.timezone)
     find_logs(args.logs)
+    check_report()
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import compare_with_kafka  # noqa: F401
     from abeyance.pipeline.spark.errors import explained

@@ -18,7 +18,9 @@ from abeyance.pipeline.commands.arguments import (
     add_result,
     add_tables,
     add_timezone,
+    check_columns,
     check_path,
+    check_report,
 )
 from abeyance.pipeline.commands.durations import duration, duration_or
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
@@ -157,10 +159,12 @@ def run(args: argparse.Namespace) -> int:
     table = _table(args)
     if table is None:
         find_logs(args.logs, instance=args.instance)
+    check_report()
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import replay  # noqa: F401
     from abeyance.pipeline.spark.errors import explained
 
+    check_columns(args)
     settings = _settings(args)
     try:
         with terminate_as_interrupt(), spark_for(args, "abeyance replay", brief=table is None) as spark, explained():

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.ending import add_ending, end
-from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_result, add_tables, check_path, is_small
+from abeyance.pipeline.commands.arguments import (
+    add_deadline,
+    add_master,
+    add_result,
+    add_tables,
+    check_columns,
+    check_path,
+    is_small,
+)
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.results.directory import check_target, new_result, read_marker
 
@@ -88,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
     from abeyance.pipeline import resolve  # noqa: F401
     from abeyance.pipeline.spark.errors import explained
 
+    check_columns(args)
     try:
         with terminate_as_interrupt(), spark_for(args, "abeyance resolve", brief=brief) as spark, explained():
             reported = _resolve(spark, args)

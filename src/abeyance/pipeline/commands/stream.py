@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from abeyance.ending import add_ending, end
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.commands.arguments import add_deadline, add_master, add_tables, check_path, is_small
+from abeyance.pipeline.commands.arguments import (
+    add_deadline,
+    add_master,
+    add_tables,
+    check_columns,
+    check_path,
+    is_small,
+)
 from abeyance.pipeline.commands.durations import duration, duration_or
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 
@@ -197,7 +204,9 @@ def run(args: argparse.Namespace) -> int:
     from abeyance.pipeline.results.tables import REPORT
     from abeyance.pipeline.spark.errors import explained
 
+    check_columns(args)
     plan, lines = _plan(args), Lines(quiet=args.quiet)
+    plan.check()
     try:
         with terminate_as_interrupt(), _spark(args) as spark, explained(), stop_when_asked() as asked:
             run_stream(spark, plan, lines, asked)

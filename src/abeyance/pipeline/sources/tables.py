@@ -6,8 +6,8 @@ is refused for the whole table: a number is never taken for a time, since nobody
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
@@ -18,7 +18,7 @@ from abeyance.errors import AbeyanceError
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
 from abeyance.pipeline.sources.expressions import forgiving
 
-__all__ = ["READABLE", "events_from", "operations_from"]
+__all__ = ["READABLE", "check_mapped", "events_from", "operations_from"]
 
 READABLE: Final = {
     "timestamp": ("string", "date", "timestamp_ntz"),
@@ -46,20 +46,25 @@ def events_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, s
     return _mapped(table, EVENTS, "events", dict(columns or {}), defaults, survive).select(*EVENTS.fieldNames())
 
 
+def check_mapped(table: Literal["operations", "events"], columns: Iterable[str]) -> None:
+    """Raise `AbeyanceError` for a column that is none of the table's."""
+    known = {*OPERATIONS.fieldNames(), "key", "required"} if table == "operations" else set(EVENTS.fieldNames())
+    for column in columns:
+        if column not in known:
+            raise AbeyanceError(
+                f"{table}: there is no column {column!r} to be mapped; there are {', '.join(sorted(known))}"
+            )
+
+
 def _mapped(
     table: DataFrame,
     schema: StructType,
-    name: str,
+    name: Literal["operations", "events"],
     columns: dict[str, str],
     defaults: Mapping[str, Column],
     survive: bool,
 ) -> DataFrame:
-    known = set(schema.fieldNames()) | ({"key", "required"} if name == "operations" else set())
-    for column in columns:
-        if column not in known:
-            raise AbeyanceError(
-                f"{name}: there is no column {column!r} to be mapped; there are {', '.join(sorted(known))}"
-            )
+    check_mapped(name, columns)
     try:
         # All at once: an expression means the table's own columns, not what was made of them.
         values = {column: F.expr(sql) for column, sql in columns.items()}

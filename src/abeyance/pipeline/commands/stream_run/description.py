@@ -10,27 +10,32 @@ from typing import Any, Final
 
 from abeyance.errors import AbeyanceError
 
-__all__ = ["DESCRIPTION", "claim"]
+__all__ = ["DESCRIPTION", "check", "claim"]
 
 DESCRIPTION: Final = "abeyance-stream.json"
 _TOOL: Final = {"tool": "abeyance stream"}
 
 
 def claim(out: Path, checkpoint: str, query: Mapping[str, Any]) -> None:
-    """Make `out` this query's, or find that it is already.
+    """Make `out` this query's, or find that it is already; raises what `check` does."""
+    check(out, checkpoint, query)
+    if not (out / DESCRIPTION).exists():
+        _write(out / DESCRIPTION, _described(checkpoint, query))
+
+
+def check(out: Path, checkpoint: str, query: Mapping[str, Any]) -> None:
+    """Find whether `out` is this query's, or may become so; nothing is written.
 
     `query` is what has to stay the same. Raises `AbeyanceError` for a directory of something else, for another query's
     (naming what differs), and for a checkpoint whose result is not here.
     """
-    described = _TOOL | {"checkpoint": checkpoint} | dict(query)
-    file = out / DESCRIPTION
-    before = _read(file)
+    described = _described(checkpoint, query)
+    before = _read(out / DESCRIPTION)
     if before is None:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise AbeyanceError(f"{out} exists and is not a result of abeyance stream: it is left alone")
         if "://" not in checkpoint and (Path(checkpoint) / "metadata").exists():
             raise AbeyanceError(f"{checkpoint} is the checkpoint of another stream: its result is not in {out}")
-        _write(file, described)
         return
     for name in sorted({*before, *described}):
         was, now = before.get(name), described.get(name)
@@ -39,6 +44,10 @@ def claim(out: Path, checkpoint: str, query: Mapping[str, Any]) -> None:
                 f"{out} is of another stream: {name} was {_shown(was)}, is {_shown(now)}; "
                 "go on as it was, or name another --out"
             )
+
+
+def _described(checkpoint: str, query: Mapping[str, Any]) -> dict[str, Any]:
+    return _TOOL | {"checkpoint": checkpoint} | dict(query)
 
 
 def _read(file: Path) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.commands.stream_run.description import claim
+from abeyance.pipeline.commands.stream_run.description import check, claim
 from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka, open_input
 from abeyance.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyance.pipeline.commands.stream_run.watch import follow
@@ -57,6 +57,17 @@ class Plan:
         read = [given.name for given in (self.operations, self.events) if given.is_topic(self.kafka)]
         return list(dict.fromkeys([*read, *(topic for topic in (self.to_topic, self.aside_topic) if topic)]))
 
+    @property
+    def drained(self) -> bool:
+        """Whether the end of the input was told in an earlier run."""
+        return self.ending.exists() and any(self.ending.iterdir())
+
+    def check(self) -> None:
+        """Raise `AbeyanceError` for a result that this stream may not go on with. Needs no Spark."""
+        check(self.out, self.checkpoint, self.identity())
+        if self.drained and not self.drain:
+            raise AbeyanceError(f"{self.out} was drained: its input has ended; begin anew with another --out")
+
     def identity(self) -> dict[str, Any]:
         """What has to stay the same for as long as a checkpoint is used."""
         return {
@@ -73,18 +84,18 @@ class Plan:
 
 
 def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -> None:
-    """Run until the input ends, or until asked to stop. Raises `AbeyanceError` for what the user can mend."""
+    """Run a plan that was checked, until the input ends or it is asked to stop.
+
+    Raises `AbeyanceError` for what the user can mend.
+    """
     if plan.kafka is not None and plan.topics:
         check_topics(spark, plan.kafka.servers, plan.topics, plan.kafka.properties)
     # Inputs first, so that one that is refused leaves nothing behind.
     operations, events = (open_input(spark, given, plan.kafka) for given in (plan.operations, plan.events))
     claim(plan.out, plan.checkpoint, plan.identity())
-    ended = plan.ending.exists() and any(plan.ending.iterdir())
-    if ended and not plan.drain:
-        raise AbeyanceError(f"{plan.out} was drained: its input has ended; begin anew with another --out")
     _no_empty_partitions(spark)
     answers = _answers(operations, events, plan)
-    if not ended:
+    if not plan.drained:
         _run_once(answers, plan, lines, asked)
     if plan.drain and not asked.is_set():
         end_of_input(plan.ending)
