@@ -274,7 +274,7 @@ def _summary(out: Path) -> str:
     from abeyance.pipeline.report.replay_words import band, conclusions
 
     replayed = read_table(out, "replay")
-    head = f"{'instance':<16}{'tick ms':>8}{'wheel':>7}{'time-out ms':>12}{'expired':>14}"
+    head = f"{'instance':<16}{'tick ms':>8}{'wheel':>7}{'time-out ms':>12}{'expired':>18}"
     lines = [f"{head}{'most pending':>14}{'cascades':>10}{'wake-ups':>10}"]
     order = ["instance", "timeout_ms", "tick_ms", "wheel_size"]
     rows = replayed[replayed["purge_interval"].isna()].sort_values(order, na_position="first").to_dict("records")
@@ -282,7 +282,7 @@ def _summary(out: Path) -> str:
         timeout = OWN if row["timeout_ms"] != row["timeout_ms"] else f"{row['timeout_ms']:,.0f}"
         expired = band(row["expired"] - row["unknown"], row["expired"])
         lines.append(
-            f"{row['instance'][:15]:<16}{row['tick_ms']:>8g}{row['wheel_size']:>7}{timeout:>12}{expired:>14}"
+            f"{row['instance'][:15]:<16}{row['tick_ms']:>8g}{row['wheel_size']:>7}{timeout:>12}{expired:>18}"
             f"{row['pending_most']:>14,}{row['cascades']:>10,}{row['wakeups']:>10,}"
         )
     if len(rows) > _MOST_LINES:
