@@ -21,7 +21,7 @@ NPM_PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
 _NPM_FOLDER = "deps/librdkafka"
 _BROKERS = {"num.partitions": 4, "default.replication.factor": 3}  # as its own clusters for tests have them
 _COLOURS = re.compile(r"\x1b\[[\d;]*m")
-_LEFT_OUT = ("LOCAL", "MANUAL")  # flags of tests without a broker, and of tests for people
+_LEFT_OUT = ("TEST_F_LOCAL", "TEST_F_MANUAL")  # flags of tests without a broker, and of tests for people
 
 
 def prepare(source: str | None, folder: Path) -> str:
@@ -38,9 +38,10 @@ def tests(folder: Path) -> dict[str, str]:
     source = (folder / "tests" / "test.c").read_text()
     table = source[source.index("struct test tests[]") :]
     found = {}
-    for name, rest in re.findall(r"_TEST\((\w+),(.*?)\),\n", table[: table.index("{NULL}")], re.DOTALL):
-        scenario = re.search(r'\.scenario = "(\w+)', rest)
-        if not any(flag in rest for flag in _LEFT_OUT) and "share" not in name:
+    for entry in table[: table.index("{NULL}")].split(" _TEST(")[1:]:
+        name = entry.partition(",")[0]
+        scenario = re.search(r'\.scenario = "(\w+)', entry)
+        if not any(flag in entry for flag in _LEFT_OUT) and "share" not in name:
             found[name] = scenario[1] if scenario else "default"
     return found
 

@@ -128,3 +128,11 @@ def test_the_request_log_has_a_line_for_each_request_with_kafkas_names(tmp_path:
         for partition in topic["partitions"]
     ]
     assert fetched[-1] == 1
+
+
+def test_the_extra_that_is_not_installed_is_named() -> None:
+    without = "import sys; sys.modules['kio'] = None; from abeyance.cli import main; sys.exit(main(['broker']))"
+    done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = "kio is not installed; the broker needs it: pip install 'abeyance[broker]'"
+    assert done.stderr.splitlines() == [f"abeyance: error: {said}"]

@@ -26,9 +26,9 @@ def __getattr__(name: str) -> Any:
     try:
         from abeyance.broker.cluster import Cluster
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("kio", "google_crc32c", "crc32c"):
+        package = (error.name or "").partition(".")[0]
+        if package not in ("kio", "crc32c"):
             raise
-        raise AbeyanceError(
-            f"{error.name} is not installed; the broker needs it: pip install 'abeyance[broker]'"
-        ) from error
+        said = f"{package} is not installed; the broker needs it: pip install 'abeyance[broker]'"
+        raise AbeyanceError(said) from error
     return Cluster
