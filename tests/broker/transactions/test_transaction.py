@@ -159,3 +159,36 @@ TestLife = Life.TestCase
 @given(st.text(max_size=20))
 def test_a_key_is_read_as_it_was_written(name: str) -> None:
     assert id_of(key_bytes(name)) == name
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (
+            "0001000000000000000100000000ea600000000001a205546c90ffffffffffffffff0100080000000000000001",
+            Standing(1, 0, 60_000, State.EMPTY, updated_ms=1795385748624, previous_id=1),
+        ),
+        (
+            "0001000000000000000200010000ea600202107832343032317830782d746f706963020000000000000001a20554776b"
+            "000001a205547693020008000000000000000202020002",
+            Standing(
+                2, 1, 60_000, State.PREPARE_COMMIT, frozenset({("x24021x0x-topic", 0)}), 1795385751403, 1795385751187,
+                version=2, previous_id=2,
+            ),
+        ),
+        (
+            "0001000000000000000300000000ea600102107832343032317830782d746f70696303000000000000000200000001a2"
+            "05547957000001a2055479570100080000000000000003",
+            Standing(
+                3, 0, 60_000, State.ONGOING, frozenset({("x24021x0x-topic", 0), ("x24021x0x-topic", 2)}),
+                1795385751895, 1795385751895, previous_id=3,
+            ),
+        ),
+    ],
+    ids=["empty", "being committed", "open"],
+)  # fmt: skip
+def test_what_kafka_wrote_down_is_read_and_written_the_same(value: str, expected: Standing) -> None:
+    """Bytes of `__transaction_state` of Apache Kafka 4.3.1."""
+    data = bytes.fromhex(value)
+    assert standing_of(data) == expected
+    assert value_bytes(expected) == data
