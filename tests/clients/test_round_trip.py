@@ -114,13 +114,13 @@ def test_javas_console_producer_and_consumer(kafka: Cluster, jars: Kafka) -> Non
     sent = "a:1,b:2\tone\tvalue one\na:3\ttwo\t~\n~\t~\tvalue three\n"
     java_tool(jars, "ConsoleProducer", *common, *properties, *idempotent, text=sent)
     shown = [f"--formatter-property=print.{one}=true" for one in ("key", "headers", "offset", "partition")]
-    counted = ["--partition", "0", "--offset", "earliest", "--max-messages", "3"]
-    said = java_tool(jars, "consumer.ConsoleConsumer", *common, *shown, *counted)
-    assert said.splitlines() == [
-        "Partition:0\tOffset:0\ta:1,b:2\tone\tvalue one",
-        "Partition:0\tOffset:1\ta:3\ttwo\tnull",
-        "Partition:0\tOffset:2\tNO_HEADERS\tnull\tvalue three",
-    ]
+    for way in (["--partition", "0", "--offset", "earliest"], ["--group", "readers", "--from-beginning"]):
+        said = java_tool(jars, "consumer.ConsoleConsumer", *common, *shown, *way, "--max-messages", "3")
+        assert said.splitlines() == [
+            "Partition:0\tOffset:0\ta:1,b:2\tone\tvalue one",
+            "Partition:0\tOffset:1\ta:3\ttwo\tnull",
+            "Partition:0\tOffset:2\tNO_HEADERS\tnull\tvalue three",
+        ]
     assert codec_of(kafka, "orders") == "zstd"
 
 
