@@ -26,7 +26,6 @@ from abeyance.broker.delayed.peer import DelayedPeerAnswer
 from abeyance.broker.delayed.produce import DelayedProduce
 from abeyance.broker.delayed.revoke import DelayedRevoke
 from abeyance.broker.delayed.sync import DelayedSync
-from abeyance.broker.groups.shard import GroupShard
 from abeyance.broker.housekeeping import Housekeeping
 from abeyance.broker.log import Log, LogError
 from abeyance.broker.replica.fetcher import Fetchers
@@ -45,6 +44,7 @@ from abeyance.reporting import logger
 
 if TYPE_CHECKING:
     from abeyance.broker.cluster import Cluster
+    from abeyance.broker.groups.shard import GroupShard
     from abeyance.broker.partition_state import PartitionState, Topic
     from abeyance.purgatory.ports import Stoppable
 
@@ -97,7 +97,7 @@ class Broker:
         self.elect_leader_purgatory: Purgatory[DelayedElectLeader] = self._purgatory("ElectLeader")
         self.rebalance_purgatory: Purgatory[DelayedJoin | DelayedSync | DelayedRevoke] = self._purgatory("Rebalance")
         self.heartbeat_purgatory: Purgatory[DelayedHeartbeat] = self._purgatory("Heartbeat")
-        self.group_coordinator = Coordinator(self, OFFSETS, GroupShard)
+        self.group_coordinator = Coordinator(self, OFFSETS, _group_shard)
         self.transaction_coordinator = Coordinator(self, TRANSACTIONS, TransactionShard)
         # By the topic in which each keeps its state
         self.coordinators: dict[str, Coordinator[Any]] = {
@@ -366,3 +366,10 @@ class Broker:
 
     def _close_idle(self, connection: Connection) -> None:
         connection.close()
+
+
+def _group_shard(broker: Broker, partition: Partition) -> GroupShard:
+    """Imported with the first of them, for nobody has a group before a cluster has started."""
+    from abeyance.broker.groups.shard import GroupShard
+
+    return GroupShard(broker, partition)

@@ -13,6 +13,8 @@ SETTINGS = {
     # Nor does its leader, for a moment; the follower asks again after this.
     "replica.fetch.backoff.ms": "50",
     "offsets.topic.num.partitions": "1",
+    # A target of a consumer group is made at once.
+    "group.consumer.assignment.interval.ms": "0",
     # Genuine Kafka has 3,000 ms.
     "group.initial.rebalance.delay.ms": "0",
     "transaction.state.log.num.partitions": "1",

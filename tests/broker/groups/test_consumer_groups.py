@@ -82,20 +82,20 @@ def test_what_one_gives_back_another_gets() -> None:
         one, two = Consumer(client, "one"), Consumer(client, "two")
         assert one.beat() == two.beat() == "none"
         assert (one.indexes, two.indexes) == ([0, 1, 2, 3], [])
-        assert (one.epoch, two.epoch) == (1, 2)
+        assert (one.epoch, two.epoch) == (2, 3)
         assert described(client).group_state == "Reconciling"
         one.beat()  # it is told what to give back, and has to say that it has
         assert one.indexes == [0, 1]
         (waiting,) = kafka.waiting("Rebalance")
         assert waiting.keys == (("group", "one"),)
         two.beat()
-        assert (one.epoch, two.indexes) == (1, [])
+        assert (one.epoch, two.indexes) == (2, [])
         one.beat()
         two.beat()
-        assert (one.epoch, two.indexes) == (2, [2, 3])
+        assert (one.epoch, two.indexes) == (3, [2, 3])
         found = described(client)
         assert (found.group_state, found.group_epoch, found.assignment_epoch, found.assignor_name) == (
-            "Stable", 2, 2, "uniform",
+            "Stable", 3, 3, "uniform",
         )  # fmt: skip
         assert not kafka.waiting("Rebalance")
         assert two.leave() == "none"
@@ -168,7 +168,7 @@ def test_a_static_member_that_leaves_for_a_while_finds_what_it_had() -> None:
         assert len(other.has) == 2
         assert again.beat() == "none"
         assert again.has == had
-        static.epoch = 2
+        static.epoch = 3
         assert static.beat(instance_id="pod") == "fenced_instance_id"
 
 
@@ -261,10 +261,10 @@ def test_members_commit_in_their_epoch() -> None:
             )  # fmt: skip
             return str(said.topics[0].partitions[0].error_code.name)
 
-        assert commit("one", 1) == "none"
-        assert commit("one", 0) == "stale_member_epoch"
+        assert commit("one", 2) == "none"
+        assert commit("one", 1) == "stale_member_epoch"
         assert commit("two", 1) == commit("", -1) == "unknown_member_id"
-        assert commit("one", 1, version=8) == "unsupported_version"
+        assert commit("one", 2, version=8) == "unsupported_version"
         (group,) = client.ask(
             "OffsetFetch", 9, groups=[{"group_id": "group", "member_id": "one", "member_epoch": 3, "topics": None}]
         ).groups

@@ -75,7 +75,7 @@ class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         """Empty."""
         self.id = group_id
-        self.epoch = 0
+        self.epoch = 1  # as in Kafka: the first member brings it to 2
         self.target_epoch = 0
         self.members: dict[str, ConsumerMember] = {}
         self.static: dict[str, str] = {}  # the member ids of instance ids

@@ -94,7 +94,7 @@ class Consuming:
         topics = self._subscribed(members)
         epoch, target_epoch = group.epoch, group.target_epoch
         changed = _differs(member, before) or (member.id not in group.members and target is None)
-        if changed or topics != group.topics or epoch == 0:
+        if changed or topics != group.topics:
             epoch += 1
             entries.append((records.key(records.GROUP, group.id), records.epoch_value(epoch)))
         if epoch > target_epoch:

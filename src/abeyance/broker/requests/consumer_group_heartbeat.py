@@ -68,9 +68,7 @@ def _check(call: Call, beat: Beat) -> None:
     elif beat.epoch == LEAVES_FOR_A_WHILE and beat.instance_id is None:
         raise ApiError(ErrorCode.invalid_request, "InstanceId can't be null.")
     elif beat.epoch < LEAVES_FOR_A_WHILE:
-        raise ApiError(
-            ErrorCode.invalid_request, f"MemberEpoch is {beat.epoch}, but must be greater than or equal to -2."
-        )
+        raise ApiError(ErrorCode.invalid_request, "MemberEpoch is invalid.")
     if beat.assignor is not None and beat.assignor not in ASSIGNORS:
         raise ApiError(
             ErrorCode.unsupported_assignor,
@@ -101,7 +99,7 @@ def _beat(call: Call) -> Beat:
 
 def _response(call: Call, beaten: Beaten) -> Message:
     interval = call.broker.cluster.settings["group.consumer.heartbeat.interval.ms"]
-    return _message(beaten, timedelta(milliseconds=interval) if beaten.error is ErrorCode.none else NO_TIME)
+    return _message(beaten, timedelta(milliseconds=interval) if beaten.epoch > 0 else NO_TIME)
 
 
 def _message(beaten: Beaten, interval: Any) -> Message:

@@ -76,6 +76,7 @@ def _require(call: Call, shard: GroupShard) -> None:
     consumers = shard.consumers.get(request.group_id)
     if consumers is not None:
         if generation >= 0 and call.version < _NOT_FOUND_SINCE:
+            consumers.require(request.member_id)
             raise ApiError(ErrorCode.unsupported_version)  # it would not understand what it is told
         consumers.require_may_commit(request.member_id, generation)
         return
