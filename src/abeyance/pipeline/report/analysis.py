@@ -18,6 +18,7 @@ ALL: Final = "*"
 """The scope of every instance together; the tables that sum over instances say so with this name."""
 
 MOST_SCOPES: Final = 24
+MOST_KEYS: Final = 8
 MARKER: Final = "abeyance-analysis.json"
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -125,6 +126,28 @@ class Analysis:
         """Return the keys of one scope; a key lives in its instance, so all of them is no sum but a list."""
         rows = self.tables["by_key"]
         return rows[rows["instance"] != ALL] if scope == ALL else rows[rows["instance"] == scope]
+
+    def longest_keys(self, scope: str) -> pd.DataFrame:
+        """Return the keys of each kind on which operations waited longest, by the 95th percentile and by the sum."""
+        rows = self.keys(scope)
+        rows = rows[rows["total_waited_ms"] > 0]
+        return pd.concat([self.top(rows, self._most_keys, [name]) for name in ("p95_ms", "total_waited_ms")])
+
+    def expiring_keys(self, scope: str) -> pd.DataFrame:
+        """Return the keys of each kind on which most operations expired."""
+        rows = self.keys(scope)
+        return self.top(rows[rows["expired"] > 0], self._most_keys, ["expired", "expired_share"])
+
+    @cached_property
+    def shown_keys(self) -> pd.DataFrame:
+        """Every (instance, kind, key) that the page names; a key's number is its row's."""
+        parts = [some(scope) for scope in self.scopes for some in (self.longest_keys, self.expiring_keys)]
+        return pd.concat(parts)[["instance", "kind", "key"]].drop_duplicates().reset_index(drop=True)
+
+    @property
+    def _most_keys(self) -> int:
+        """Of many instances fewer keys each, so that the page stays small."""
+        return max(min(MOST_KEYS, 4 * MOST_KEYS // len(self.scopes)), 2)
 
     def top(self, keys: pd.DataFrame, most: int, by: Sequence[str]) -> pd.DataFrame:
         """Return the first keys of each drawn kind: of all kinds together, the slowest would hide the rest."""

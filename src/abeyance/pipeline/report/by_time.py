@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from abeyance.pipeline.report.analysis import Analysis
-from abeyance.pipeline.report.tables import shown_keys
 
 __all__ = ["CELLS", "by_time"]
 
@@ -34,7 +33,7 @@ def by_time(analysis: Analysis) -> dict[str, Any] | None:
     waits, keys, apis = (analysis.tables[f"{name}_by_time"] for name in ("waits", "keys", "requests"))
     kinds = {kind: number for number, kind in enumerate(analysis.kinds)}
     names = {api: number for number, api in enumerate(analysis.apis)}
-    shown = shown_keys(analysis).reset_index(names="what")
+    shown = analysis.shown_keys.reset_index(names="what")
     asked = apis.assign(what=apis["api"].map(names)).melt(
         id_vars=["instance", "at", "what"], value_vars=["requests", "waited"], var_name="counted", value_name="count"
     )

@@ -12,7 +12,6 @@ from abeyance.pages.words import count, duration, escaped, percent, shortened, v
 from abeyance.pipeline.report.analysis import ALL, Analysis
 from abeyance.pipeline.report.kinds import colours
 
-MOST_KEYS: Final = 8
 MOST_REJECTED: Final = 100
 _LONGEST_EXCERPT: Final = 240
 
@@ -112,43 +111,21 @@ def requests(analysis: Analysis, scope: str) -> str:
 
 def keys_longest(analysis: Analysis, scope: str) -> str:
     """Return the keys of each kind on which operations waited longest, by the 95th percentile and by the sum."""
-    top = _longest(analysis, scope)
+    top = analysis.longest_keys(scope)
     return _keys(analysis, scope, top, "p95_ms", "Nothing waited on a key.")
 
 
 def keys_expired(analysis: Analysis, scope: str) -> str:
     """Return the keys of each kind on which most operations expired."""
-    top = _expiring(analysis, scope)
+    top = analysis.expiring_keys(scope)
     return _keys(analysis, scope, top, "expired", "Nothing expired.")
-
-
-def _longest(analysis: Analysis, scope: str) -> pd.DataFrame:
-    rows = analysis.keys(scope)
-    rows = rows[rows["total_waited_ms"] > 0]
-    return pd.concat([analysis.top(rows, _most_keys(analysis), [name]) for name in ("p95_ms", "total_waited_ms")])
-
-
-def _expiring(analysis: Analysis, scope: str) -> pd.DataFrame:
-    rows = analysis.keys(scope)
-    return analysis.top(rows[rows["expired"] > 0], _most_keys(analysis), ["expired", "expired_share"])
-
-
-def shown_keys(analysis: Analysis) -> pd.DataFrame:
-    """Return the (instance, kind, key) of every key that the page names, its number the row's own."""
-    parts = [some(analysis, scope) for scope in analysis.scopes for some in (_longest, _expiring)]
-    return pd.concat(parts)[["instance", "kind", "key"]].drop_duplicates().reset_index(drop=True)
-
-
-def _most_keys(analysis: Analysis) -> int:
-    """Of many instances fewer keys each, so that the page stays small."""
-    return max(min(MOST_KEYS, 4 * MOST_KEYS // len(analysis.scopes)), 2)
 
 
 def _keys(analysis: Analysis, scope: str, rows: pd.DataFrame, by: str, otherwise: str) -> str:
     if rows.empty:
         return nothing(otherwise)
     rows = rows[~rows.index.duplicated()]
-    numbers = shown_keys(analysis).reset_index(names="number")
+    numbers = analysis.shown_keys.reset_index(names="number")
     rows = rows.merge(numbers, on=["instance", "kind", "key"], how="left")
     order = {kind: number for number, kind in enumerate(analysis.kinds)}
     rows = rows.assign(_order=rows["kind"].map(order)).sort_values(["_order", by], ascending=[True, False])
