@@ -5,6 +5,7 @@ A process has one JVM, so whatever ends it, or needs one of its own, is a progra
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyance.pipeline.spark import session
-from abeyance.pipeline.spark.jvm import how_it_ended
+from abeyance.pipeline.spark.jvm import how_it_ended, step_aside
 
 START = """
 import os, signal, time
@@ -48,6 +49,23 @@ def test_compiled_code_has_the_space_that_spark_needs(spark: SparkSession) -> No
     pools = java.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
     code = [pool.getUsage().getMax() for pool in pools if pool.getName().startswith("Code")]
     assert sum(code) >= 200 << 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux a thread has a priority of its own")
+def test_a_jvm_that_is_ending_steps_aside_with_all_its_threads() -> None:
+    rest = "threading.Thread(target=time.sleep, args=(60,)).start(); print(flush=True); time.sleep(60)"
+    code = f"import threading, time; {rest}"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            step_aside(process.pid)
+            threads = [int(thread) for thread in os.listdir(f"/proc/{process.pid}/task")]
+            assert len(threads) == 2
+            assert {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads} == {19}
+        finally:
+            process.kill()
+    step_aside(process.pid)  # it has ended: nothing to do
 
 
 def test_a_jvm_that_runs_has_not_ended(spark: SparkSession) -> None:

@@ -5,19 +5,21 @@ PySpark keeps its JVM for as long as the process lives: stop a session, and the 
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
 
-__all__ = ["OUT_OF_MEMORY", "gateway_to_jvm", "how_it_ended", "last_words", "without_tracebacks"]
+__all__ = ["OUT_OF_MEMORY", "gateway_to_jvm", "how_it_ended", "last_words", "step_aside", "without_tracebacks"]
 
 OUT_OF_MEMORY: Final = (
     "a JVM ran out of memory: give it more, as by --conf spark.driver.memory=8g, or spark.executor.memory on a cluster"
@@ -26,6 +28,7 @@ OUT_OF_MEMORY: Final = (
 # The JVM's error stream, a file without a name; set by whoever starts the JVM, before anybody can ask.
 _said: int | None = None
 
+_LOWEST: Final = 19  # of priorities: the most nice
 _LOOKED_AT_BYTES: Final = 1 << 16
 _NOTHING: Final = ("at ", "... ", "Picked up ", "WARNING: Using incubator")
 _LOG_RECORD: Final = re.compile(r"^\d\d:\d\d:\d\d [A-Z]+ ", re.MULTILINE)
@@ -36,7 +39,8 @@ _FATAL: Final = "SparkUncaughtExceptionHandler: "
 def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
     """Return the gateway to this process's JVM, started with `conf` if there is none yet.
 
-    A `silent` one has no standard output: whoever reads this process's waits for no JVM that is still ending.
+    A `silent` one is to be in nobody's way as it ends: it has no standard output, for whose end a reader of this
+    process's would wait, and when this process has ended it takes only the time that nobody else wants.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -49,7 +53,17 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
     with tempfile.TemporaryFile() as said:
         _said = os.dup(said.fileno())
         streams = {"stderr": said, "stdout": said} if silent else {"stderr": said}
-        return launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
+        gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
+    if silent:
+        atexit.register(step_aside, gateway.proc.pid)
+    return gateway
+
+
+def step_aside(process: int) -> None:
+    """Give a process the lowest priority, all threads of it; on Linux, where a thread has its own."""
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{process}/task"):
+            os.setpriority(os.PRIO_PROCESS, int(thread), _LOWEST)
 
 
 def how_it_ended(seconds: float = 2.0) -> str | None:
