@@ -21,6 +21,7 @@ from abeyance.broker.log.errors import (
     RecordTooLargeError,
     UndecodableError,
 )
+from abeyance.broker.log.markers import Marker, marker_batch, marker_of
 from abeyance.broker.log.records import Record, decode
 from abeyance.broker.log.validation import records_of
 from broker.log.batches import NOW, batch, batch_of, marker
@@ -289,6 +290,30 @@ def test_aborted_transactions_survive_truncation_behind_them() -> None:
 
     assert [aborted[:3] for aborted in log.aborted_transactions(0, 9)] == [(9, 0, 1)]
     assert log.last_stable_offset(3) == 2
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_marker_is_written_as_kafka_writes_it(commits: bool) -> None:
+    written = marker_batch(9, 3, Marker(commits, 4), NOW)
+
+    assert written.data == marker(9, 3, commits=commits, coordinator_epoch=4)
+    assert marker_of(written) == Marker(commits, 4)
+
+
+@pytest.mark.parametrize("segment_bytes", [150, 1 << 20])
+def test_a_reader_is_told_of_no_aborted_transaction_behind_what_it_reads(segment_bytes: int) -> None:
+    log = make_log(segment_bytes=segment_bytes)
+    for sequence in range(4):
+        log.append(sequenced(sequence, attributes=0x10), 0, NOW)
+        log.append(marker(9, 0, commits=False), 0, NOW, from_client=False)
+    for offset in range(8):
+        for max_bytes in (1, 150, 400, 1 << 20):
+            read = log.read(offset, max_bytes, 8, min_one=True)
+            end = split(read)[-1].next_offset
+            assert log.end_of_read(offset, len(read)) == end
+            assert [one.first_offset for one in log.aborted_transactions(offset, end)] == [
+                first for first in range(0, 8, 2) if first + 1 >= offset and first < end
+            ]
 
 
 def test_follower_has_the_leaders_bytes() -> None:

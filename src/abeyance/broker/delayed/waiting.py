@@ -13,7 +13,8 @@ class Waiting(NamedTuple):
 
     broker: int
     kind: str
-    """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat"."""
+    """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat",
+    "InterBroker" (what one broker asks of another)."""
     keys: tuple[tuple[str, int | str], ...]
     """What it waits for: topics and partitions; in a rebalance or a session, groups and members."""
     client: str
