@@ -2,8 +2,8 @@
 # make demo-flights  resolve a public table of 336,776 flights: which had not left 15 minutes after schedule?
 # make test    the tests, in parallel, with the engine compiled and interpreted; but for the slow ones
 # make test-all   the slow ones as well: they kill processes, sleep, or search for long
-# make test-pythons   the rooms below Spark, interpreted, on each other Python that is declared and on this machine;
-#              PYTHONS=3.13 for that one
+# make test-pythons   the rooms below Spark, interpreted and compiled, and CPython's asyncio tests on every Python that is
+#              declared, on this machine or from Debian (root, debootstrap); PYTHONS=3.13 for that one
 # make test-kafka   the stream over genuine Apache Kafka, three brokers (Maven, Java; skipped, and says so, without), and
 #              whether it answers as the broker's conformance set has recorded; make record-kafka records it anew
 # make test-clients   Java's clients and tools, Go's, Node's and kcat through three brokers of ours; each is skipped, and
@@ -129,6 +129,7 @@ $(VENV)/.docs: requirements/docs.txt
 # Not --quiet: it would keep warnings from --strict.
 docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	@$(BIN)/python -m scripts.browser_files build/site/browser
 	@echo "docs: build/site/index.html (with search: $(BIN)/python -m mkdocs serve)"
 
 clean:

@@ -59,7 +59,7 @@ def readme(text: str, repository: str = REPOSITORY) -> str:
 
 def lab() -> list[str]:
     """The lab's rivals, in a checkout only: an installed lab compiles them when it is run (lab/compiled.py)."""
-    if not os.environ.get("ABEYANCE_COMPILE_LAB") and "--inplace" not in sys.argv:
+    if os.environ.get("ABEYANCE_COMPILE_LAB", "1" if "--inplace" in sys.argv else "0") in ("", "0"):
         return []
     found = [*Path("src/abeyance/lab/rivals").glob("*.pxd"), *Path("src/abeyance/lab/purgatories").glob("*.pxd")]
     return sorted(".".join(path.relative_to("src").with_suffix("").parts) for path in found)

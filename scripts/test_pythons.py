@@ -1,11 +1,14 @@
-"""Run the tests of the rooms below Spark, interpreted, on every other Python that the package declares.
+"""Run the tests of the rooms below Spark, and CPython's asyncio tests on our loop, on every Python that is declared.
 
-    python3 -m scripts.test_pythons                 all that this machine has
-    python3 -m scripts.test_pythons 3.13            that one
+    python3 -m scripts.test_pythons                 all that this machine has, or Debian
+    python3 -m scripts.test_pythons 3.13 3.14t      those
+    python3 -m scripts.test_pythons --quick         few tests, on the oldest and the newest but the running one
     python3 -m scripts.test_pythons -- tests/timer  these tests only; what follows `--` goes to pytest
 
-Looks for `python3.X` on the PATH and among pyenv's, makes an environment for each, `.venv-3.X`, with the tests' pinned
-requirements, and ends with a line each: what passed, or why it was left out. Exit status 1 where a test failed.
+Looks for `python3.X` (and `python3.Xt`, free-threaded) on the PATH, among pyenv's, and in a Debian root that is made
+for it (debian_pythons.py). Each but the running one gets an environment, `.venv-3.X`, with the tests' pinned
+requirements. Each runs the tests twice: interpreted, and compiled (the others without optimisation). Ends with a table,
+a line for each, or why it was left out. Exit status 1 where anything failed.
 """
 
 from __future__ import annotations
@@ -18,94 +21,204 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
-from scripts.set_up import ROOT, make_environment, requirements
+from scripts.set_up import ROOT, requirements
 
-BELOW_SPARK = ("tests/engine", "tests/timer", "tests/idle", "tests/purgatory", "tests/aio")
-# What those tests import; of each the version that is pinned.
-NEEDED = (
-    "aiohttp", "anyio", "httpx", "hypothesis", "nest-asyncio", "nest-asyncio2", "numpy", "pytest", "pytest-asyncio",
-    "pytest-xdist", "starlette", "uvicorn", "uvloop",
+from scripts import debian_pythons
+
+BELOW_SPARK = (
+    "tests/engine", "tests/timer", "tests/idle", "tests/purgatory", "tests/aio", "tests/test_never_made.py",
 )  # fmt: skip
+QUICK = (
+    "tests/timer",
+    "tests/idle",
+    "tests/purgatory/test_laws.py",
+    "tests/aio/test_loop.py",
+    "tests/aio/test_timer.py",
+)
+# What those tests import, and what compiles us; of each the version that is pinned.
+NEEDED = (
+    "aiohttp", "anyio", "cython", "httpx", "hypothesis", "nest-asyncio", "nest-asyncio2", "pytest", "pytest-asyncio",
+    "pytest-xdist", "setuptools", "starlette", "uvicorn", "uvloop",
+)  # fmt: skip
+ASK = "import sys, sysconfig; t = sysconfig.get_config_var('Py_GIL_DISABLED'); print(sys.executable, end='|'); " + (
+    "print(*sys.version_info[:2], sep='.', end='t|' if t else '|'); print(sys.version.split()[0])"
+)
+RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"  # in the environment that `make test` has set up
+COUNTS = r"([\d,]+) tests, .* ours ([\d,]+) pass, .* (\d+) differ.*, (\d+) without a reason"  # aio/conformance's
+COLUMNS = ("Python", "interpreted", "compiled", "CPython's asyncio tests on our loop")
+
+
+class Interpreter(NamedTuple):
+    """A Python to test on."""
+
+    path: str  # where its command can be run
+    release: str  # as 3.14.10
+    inside: tuple[str, ...] = ()  # what to put before its commands
+
+    def run(self, *command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of it in the checkout, its output kept."""
+        return subprocess.run(
+            [*self.inside, *map(str, command)], cwd=ROOT, env={**os.environ, **environment},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        )  # fmt: skip
 
 
 def declared() -> list[str]:
-    """The versions that pyproject.toml declares, as "3.11"."""
+    """The versions that pyproject.toml declares, oldest first, as "3.11" and "3.14t"."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    return re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
+    versions = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
+    free_threaded = [f"{version}t" for version in versions if int(version[2:]) >= 14]
+    return versions + (free_threaded if "Free Threading" in text else [])
 
 
-def find(version: str) -> Path | None:
-    """An interpreter of this version that starts."""
+def ends(versions: list[str], running: str) -> list[str]:
+    """The oldest and the newest of them that is not the running one; without the free-threaded."""
+    others = [version for version in versions if version != running and not version.endswith("t")]
+    return list(dict.fromkeys([others[0], others[-1]])) if others else []
+
+
+def ask(path: str, version: str, inside: tuple[str, ...] = ()) -> Interpreter | None:
+    """The interpreter, if it starts and is of that version."""
+    ran = subprocess.run([*inside, path, "-c", ASK], capture_output=True, text=True, check=False)
+    if ran.returncode or ran.stdout.split("|")[1:2] != [version]:
+        return None
+    executable, _, release = ran.stdout.strip().split("|")
+    return Interpreter(executable, release, inside)
+
+
+def find(version: str) -> Interpreter | None:
+    """One on the PATH, or of pyenv's."""
     on_path = shutil.which(f"python{version}")
     pyenvs = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    candidates = [Path(on_path)] if on_path else []
-    candidates += sorted(pyenvs.glob(f"{version}.*/bin/python"), reverse=True)
+    pattern = f"{version[:-1]}.*t" if version.endswith("t") else f"{version}.*"
+    candidates = [on_path] if on_path else []
+    candidates += sorted((str(path) for path in pyenvs.glob(f"{pattern}/bin/python")), reverse=True)
     for candidate in candidates:
-        asked = subprocess.run(
-            [candidate, "-c", "import sys; print(sys.executable, *sys.version_info[:2])"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if asked.returncode == 0 and asked.stdout.split()[1:] == version.split("."):
-            return Path(asked.stdout.split()[0])
+        found = ask(candidate, version)
+        if found is not None:
+            return found
     return None
 
 
-def prepare(version: str, interpreter: Path) -> Path:
-    """Its environment, with what the tests need; returns the Python of it."""
-    folder = ROOT / f".venv-{version}"
-    if not (folder / "bin" / "python").exists():
-        subprocess.run([interpreter, "-m", "venv", folder], check=True)
-    python = make_environment(folder)
+def find_all(versions: list[str]) -> dict[str, Interpreter | str]:
+    """Each of them, or why it is left out. What this machine lacks is looked for in Debian."""
+    found: dict[str, Interpreter | str] = {}
+    for version in versions:
+        here = Interpreter(sys.executable, sys.version.split()[0]) if version == RUNNING else find(version)
+        found[version] = here if here is not None else f"no python{version} on the PATH, nor among pyenv's"
+    debians = [version for version in versions if isinstance(found[version], str) and not version.endswith("t")]
+    if debians:
+        try:
+            debian_pythons.make(debians)
+        except debian_pythons.NotHadError as error:
+            return found | {version: f"{found[version]}; {error}" for version in debians}
+        for version in debians:
+            there = ask(f"/usr/bin/python{version}", version, tuple(debian_pythons.inside()))
+            found[version] = there if there is not None else f"{found[version]}; nor does Debian's start"
+    return found
+
+
+def prepare(version: str, interpreter: Interpreter) -> Interpreter:
+    """Its environment, with what the tests need. Raises RuntimeError with pip's last word."""
+    python = f"{ROOT}/.venv-{version}/bin/python"
+    if interpreter.run(python, "-m", "pip", "--version").returncode:
+        made = interpreter.run(interpreter.path, "-m", "venv", "--clear", f"{ROOT}/.venv-{version}")
+        if made.returncode:
+            raise RuntimeError(f"no environment: {last(made.stdout)}")
     pinned = dict(line.split("==") for line in requirements("test"))
-    wanted = [f"{name}=={pinned[name]}" for name in NEEDED]
-    subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *wanted], check=True)
-    return python
+    pip = (python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary=:all:")
+    done = interpreter.run(*pip, *[f"{name}=={pinned[name]}" for name in NEEDED if name in pinned])
+    # Wheels of numpy are for few Pythons each: where the pinned one has none, the newest.
+    if not done.returncode and interpreter.run(*pip, f"numpy=={pinned['numpy']}").returncode:
+        done = interpreter.run(*pip, "numpy")
+    if done.returncode:
+        raise RuntimeError(f"pip: {last(done.stdout)}")
+    return interpreter._replace(path=python)
 
 
-def test(python: Path, options: list[str]) -> tuple[bool, str]:
-    """Run the tests; whether they passed, and pytest's last line."""
-    chosen = options or ["-m", "not slow", *BELOW_SPARK]
-    command: list[str | Path] = [
-        python,
-        "-m",
-        "pytest",
-        "-q",
-        "--numprocesses=auto",
-        "--maxprocesses=4",
-        "--dist=loadfile",
-        *chosen,
-    ]
-    environment = os.environ | {"ABEYANCE_PURE": "1", "PYTHONPATH": str(ROOT / "src")}
-    ran = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+def last(output: str) -> str:
+    """The last line that is not empty."""
+    return ([line.strip("= ") for line in output.splitlines() if line.strip("= ")] or ["no output"])[-1]
+
+
+def test(python: Interpreter, tests: list[str], *, pure: bool) -> tuple[bool, str]:
+    """Run the tests; whether they passed, and pytest's counts."""
+    path = str(ROOT / "src")
+    if not pure and python.path != sys.executable:
+        built = python.run(
+            python.path, "setup.py", "-q", "build_ext", "--inplace", ABEYANCE_CFLAGS="-O0 -g0", ABEYANCE_COMPILE_LAB="0"
+        )
+        check = "from abeyance.engine import is_compiled; raise SystemExit(not is_compiled())"
+        if built.returncode or python.run(python.path, "-c", check, PYTHONPATH=path, ABEYANCE_PURE="").returncode:
+            print(built.stdout)
+            return False, f"not compiled: {last(built.stdout)}"
+    options = ("-q", "-p", "no:cacheprovider", "--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile")
+    ran = python.run(python.path, "-m", "pytest", *options, *tests, ABEYANCE_PURE="1" if pure else "", PYTHONPATH=path)
     if ran.returncode:
         print(ran.stdout)
-    return ran.returncode == 0, (ran.stdout.strip().splitlines() or ["no output"])[-1]
+    return ran.returncode == 0, re.sub(r" in [\d.]+s.*", "", last(ran.stdout))
+
+
+def compare(python: Interpreter) -> tuple[bool, str]:
+    """Run CPython's asyncio tests on asyncio's loop and on ours; whether they agree, and the counts."""
+    paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src")])
+    ran = python.run(python.path, "-m", "aio.conformance", PYTHONPATH=paths, ABEYANCE_PURE="")
+    if ran.returncode:
+        print(ran.stdout)
+    counts = re.search(COUNTS, ran.stdout)
+    if counts is None:
+        return ran.returncode == 0, "it comes without them" if "are skipped" in ran.stdout else last(ran.stdout)
+    every, passed, differ, unexplained = counts.groups()
+    return ran.returncode == 0, f"{passed} of {every} pass, {differ} differ, {unexplained} without a reason"
+
+
+def line(version: str, interpreter: Interpreter | str, tests: list[str], *, suite: bool) -> tuple[bool, list[str]]:
+    """All that is tried on one Python: whether it passed, and its line of the table."""
+    if isinstance(interpreter, str):
+        return True, [version, f"left out: {interpreter}"]
+    began = time.monotonic()
+    print(f"test-pythons: {version}: {interpreter.path}", flush=True)
+    try:
+        python = interpreter if version == RUNNING else prepare(version, interpreter)
+    except RuntimeError as error:
+        return True, [version, f"left out: {error}"]
+    ran = [test(python, tests, pure=True), test(python, tests, pure=False)]
+    if suite:
+        ran.append(compare(python))
+    print(f"test-pythons: {version}: {time.monotonic() - began:.0f} s", flush=True)
+    origin = ", Debian" if interpreter.inside else ""
+    cells = [told if fine else f"FAILED: {told}" for fine, told in ran]
+    return all(fine for fine, _ in ran), [f"{interpreter.release}{'t' * version.endswith('t')}{origin}", *cells]
+
+
+def table(rows: list[list[str]]) -> str:
+    """The rows in columns, a heading above; a row of two cells has a remark and no columns."""
+    every = [list(COLUMNS), *rows]
+    widths = [
+        max([len(row[at]) for row in every if len(row) > at and len(row) != 2] or [0]) for at in range(len(COLUMNS))
+    ]
+    widths[0] = max(len(row[0]) for row in every)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in every
+    )
 
 
 def main() -> None:
     """Do what the module's docstring says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("versions", nargs="*", help="as 3.13; by default all that are declared but the running one")
+    parser.add_argument("versions", nargs="*", help="as 3.13; by default all that are declared")
+    parser.add_argument("--quick", action="store_true", help="few tests, on the oldest and the newest")
     own = sys.argv[1:]
     rest = own[own.index("--") + 1 :] if "--" in own else []
     options = parser.parse_args(own[: own.index("--")] if "--" in own else own)
-    running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    lines, passed = [], True
-    for version in options.versions or [version for version in declared() if version != running]:
-        interpreter = find(version)
-        if interpreter is None:
-            lines.append(f"{version:<6} left out: no python{version} on the PATH, nor among pyenv's")
-            continue
-        began = time.monotonic()
-        print(f"test-pythons: {interpreter}", flush=True)
-        fine, told = test(prepare(version, interpreter), rest)
-        passed = passed and fine
-        lines.append(
-            f"{version:<6} {'passed' if fine else 'FAILED'}: {told.strip('= ')}; {time.monotonic() - began:.0f} s"
-        )
-    print("\n".join(lines))
-    raise SystemExit(0 if passed else 1)
+    versions = options.versions or (ends(declared(), RUNNING) if options.quick else declared())
+    tests = rest or ["-m", "not slow", *(QUICK if options.quick else BELOW_SPARK)]
+    suite = not options.quick and not rest
+    done = [line(version, found, tests, suite=suite) for version, found in find_all(versions).items()]
+    print(table([row for _, row in done]))
+    raise SystemExit(0 if all(fine for fine, _ in done) else 1)
 
 
 if __name__ == "__main__":

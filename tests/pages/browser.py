@@ -34,7 +34,7 @@ _SWITCHES = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-extensions",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # a server that the test has started
     "--proxy-server=127.0.0.1:9",
     "--remote-debugging-pipe",
 )
@@ -79,8 +79,12 @@ class Page:
 
     def open(self, path: Path) -> None:
         """Load a file and wait until its scripts have run."""
+        self.visit(path.absolute().as_uri())
+
+    def visit(self, address: str) -> None:
+        """Load what is at an address and wait until its scripts have run."""
         before = len(self._events("Page.loadEventFired"))
-        self.call("Page.navigate", url=path.absolute().as_uri())
+        self.call("Page.navigate", url=address)
         self._pipe.until(lambda: len(self._events("Page.loadEventFired")) > before)
 
     def run(self, expression: str) -> Any:

@@ -1,0 +1,90 @@
+// Draws what wheel.py says, and hands it what the reader does. Loads nothing from elsewhere.
+const find = (id) => document.getElementById(id);
+
+function make(kind, text, className = "") {
+  const made = document.createElement(kind);
+  made.textContent = text;
+  made.className = className;
+  return made;
+}
+
+async function load() {
+  if (location.protocol === "file:") throw new Error("a browser runs it from a server only: python3 -m http.server");
+  const wheel = await fetch("abeyance.whl");
+  if (!wheel.ok) throw new Error("this copy of the site was built without npm, so it has no Pyodide");
+  const { loadPyodide } = await import("./pyodide/pyodide.mjs");
+  const pyodide = await loadPyodide();
+  pyodide.unpackArchive(await wheel.arrayBuffer(), "wheel");
+  const source = await fetch("wheel.py");
+  pyodide.runPython(await source.text());
+  return pyodide;
+}
+
+let python;
+
+function draw() {
+  const view = JSON.parse(python.globals.get("view")());
+  find("clock").textContent = view.clock;
+  const { started, expired, cancelled, cascaded } = view.stats;
+  find("counts").textContent = `${started} started, ${expired} due, ${cancelled} cancelled, ${cascaded} cascades`;
+  find("wheels").replaceChildren(
+    ...view.wheels.flatMap((buckets, level) => {
+      const row = make("div", "", "wheel");
+      row.append(
+        ...buckets.map((bucket) => {
+          const cell = make("div", "", bucket.here ? "bucket here" : "bucket");
+          cell.append(make("b", bucket.expiration === undefined ? "" : `from ${bucket.expiration} s`));
+          cell.append(bucket.holds.map((deadline) => `${deadline} s`).join(", "));
+          return cell;
+        }),
+      );
+      return [make("p", `Wheel ${level + 1}: eight buckets of ${buckets[0].span} s`), row];
+    }),
+  );
+  find("pending").replaceChildren(
+    ...Object.entries(view.pending).map(([number, deadline]) => {
+      const item = make("li", "");
+      const button = make("button", `Cancel ${number}, due at ${deadline} s`);
+      button.dataset.cancel = number;
+      button.onclick = () => {
+        python.globals.get("cancel")(Number(number));
+        tell(`${number} cancelled`);
+        draw();
+      };
+      item.append(button);
+      return item;
+    }),
+  );
+}
+
+function tell(text, className = "") {
+  find("log").prepend(make("li", text, className));
+}
+
+function start(delay) {
+  const number = python.globals.get("start")(delay);
+  tell(`${number} started, for ${delay} s`);
+}
+
+function turn(seconds) {
+  for (const { at, due, cascaded } of JSON.parse(python.globals.get("turn")(seconds))) {
+    if (cascaded) tell(`at ${at} s: ${cascaded} cascaded, to a lower wheel or its due tick`);
+    if (due.length) tell(`at ${at} s: ${due.join(", ")} due`, "due");
+  }
+}
+
+find("start").onclick = () => { start(Math.max(0, Math.round(Number(find("delay").value)))); draw(); };
+find("some").onclick = () => { for (let i = 0; i < 10; i++) start(1 + Math.floor(Math.random() * 500)); draw(); };
+for (const button of document.querySelectorAll("[data-turn]")) {
+  button.onclick = () => { turn(Number(button.dataset.turn)); draw(); };
+}
+
+try {
+  python = await load();
+  const version = python.runPython("import sys, abeyance; f'abeyance {abeyance.__version__}, Python {sys.version.split()[0]}'");
+  find("state").textContent = `Ready: ${version}`;
+  find("controls").disabled = false;
+  draw();
+} catch (error) {
+  find("state").textContent = `It cannot run here: ${error.message}`;
+}
