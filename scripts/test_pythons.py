@@ -31,11 +31,13 @@ BELOW_SPARK = (
     "tests/engine", "tests/timer", "tests/idle", "tests/purgatory", "tests/aio", "tests/test_never_made.py",
 )  # fmt: skip
 QUICK = (
-    "tests/timer",
-    "tests/idle",
+    "tests/timer/test_manual.py",
+    "tests/timer/test_system.py",
+    "tests/timer/test_subinterpreters.py",
+    "tests/idle/test_idle.py",
     "tests/purgatory/test_laws.py",
     "tests/aio/test_loop.py",
-    "tests/aio/test_timer.py",
+    "tests/aio/test_newer_asyncio.py",
 )
 # What those tests import, and what compiles us; of each the version that is pinned.
 NEEDED = (
@@ -123,7 +125,8 @@ def find_all(versions: list[str]) -> dict[str, Interpreter | str]:
 def prepare(version: str, interpreter: Interpreter) -> Interpreter:
     """Its environment, with what the tests need. Raises RuntimeError with pip's last word."""
     python = f"{ROOT}/.venv-{version}/bin/python"
-    if interpreter.run(python, "-m", "pip", "--version").returncode:
+    # lexists: the Python of one in the root is a link to what is not there outside.
+    if not os.path.lexists(python) or interpreter.run(python, "-m", "pip", "--version").returncode:
         made = interpreter.run(interpreter.path, "-m", "venv", "--clear", f"{ROOT}/.venv-{version}")
         if made.returncode:
             raise RuntimeError(f"no environment: {last(made.stdout)}")
