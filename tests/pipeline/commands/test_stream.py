@@ -21,6 +21,10 @@ from pyspark.sql import SparkSession
 from abeyance.cli import main
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.commands.stream_run.description import DESCRIPTION, claim
+from abeyance.pipeline.commands.stream_run.inputs import Input
+from abeyance.pipeline.commands.stream_run.lines import Lines
+from abeyance.pipeline.commands.stream_run.run import Plan
+from abeyance.pipeline.commands.stream_run.summary import sum_up
 from pages.page_checks import check_page
 from pipeline.jvm import kill_jvm
 from pipeline.orders import MAPPING, write_orders
@@ -209,6 +213,21 @@ def test_what_is_refused_is_one_line(
     with pytest.raises(SystemExit):
         main(["stream", *files, *out, "--lateness", "soon"])
     assert "'soon' is not a duration such as 500ms, 10s, 5m, 2h or 1d" in capsys.readouterr().err
+
+
+def test_a_summary_does_without_operations_that_were_taken_away(spark: SparkSession, tmp_path: Path) -> None:
+    batch = tmp_path / "outcomes" / "batch=0"
+    batch.mkdir(parents=True)
+    ended = {"instance": ["i"], "op_id": ["a"], "kind": ["k"], "outcome": ["expired"], "waited_ms": [5.0]}
+    pq.write_table(pa.table(ended), batch / "part.parquet")
+    gone = Input(table="operations", name=str(tmp_path / "gone.csv"), columns={})
+    plan = Plan(gone, gone, tmp_path, str(tmp_path / "c"), "inclusive", "event", 0.0, None, None, None, drain=True)
+    lines = Lines(quiet=True)
+    lines.first = 0
+    assert sum_up(spark, plan, lines)
+    text = (tmp_path / "summary" / "report.html").read_text(encoding="utf-8")
+    assert "1 operation: 0 completed, 1 expired" in text
+    assert "could not be read again for their keys" in text
 
 
 def test_a_checkpoint_belongs_to_one_result(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
+from abeyance.errors import AbeyanceError
 from abeyance.pipeline.commands.outcome_result import write_summary
 from abeyance.pipeline.commands.stream_run.inputs import read_again
 from abeyance.pipeline.results.directory import new_result
@@ -21,6 +23,7 @@ SUMMARY: Final = "summary"
 """The directory in the stream's --out. Of several runs it tells of the last."""
 
 _TOPIC: Final = "Operations of a topic are not read again for their keys."
+_GONE: Final = "The files of operations could not be read again for their keys."
 _CONTINUED: Final = "This run went on with an earlier one: operations are not read again for their keys."
 
 
@@ -29,12 +32,23 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines) -> bool:
 
     It reads what this run wrote, once; and the operations' files, once, where this run has read all of them.
     """
-    topic, continued = plan.operations.is_topic(plan.kafka), bool(lines.first)
+    if plan.operations.is_topic(plan.kafka):
+        return _sum_up(plan, lines, None, _TOPIC)
+    if lines.first:
+        return _sum_up(plan, lines, None, _CONTINUED)
+    try:
+        return _sum_up(plan, lines, read_again(spark, plan.operations))
+    except (AbeyanceError, PySparkException):
+        # The stream has read them; that somebody has taken them away since is no failure of it.
+        return _sum_up(plan, lines, None, _GONE)
+
+
+def _sum_up(plan: Plan, lines: Lines, operations: DataFrame | None, no_keys: str = "") -> bool:
     with new_result(plan.out / SUMMARY, overwrite=True) as aside:
         return write_summary(
             aside,
             _written(plan.out / "outcomes", lines.first),
-            None if topic or continued else read_again(spark, plan.operations),
+            operations,
             kicker="a stream: what completed in time, and what expired",
             set_aside={name: lines.totals[name] for name in ("late", "duplicates", "invalid") if lines.totals[name]},
             about={
@@ -44,7 +58,7 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines) -> bool:
                 "first_batch": lines.first,
                 "pending": lines.pending,
             },
-            no_keys=_TOPIC if topic else _CONTINUED,
+            no_keys=no_keys,
         )
 
 
