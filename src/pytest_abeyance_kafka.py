@@ -25,6 +25,7 @@ _MARKER = (
     "kafka(brokers=1, clock='real', **settings): the cluster of the fixture `kafka`; settings are Kafka's own, "
     "with dots or with underscores (min_insync_replicas=2)"
 )
+_OPTIONS = ("brokers", "clock", "security", "users")  # the others are settings
 _CHOICES = ("abeyance", "genuine")
 
 
@@ -83,6 +84,8 @@ def _genuine_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine
 def _genuine(request: pytest.FixtureRequest, options: dict[str, Any]) -> Iterator[Any]:
     if options.get("clock", "real") != "real":
         pytest.skip('--kafka=genuine: only abeyance.broker has clock="held"')
+    if "security" in options:
+        pytest.skip("--kafka=genuine: its brokers speak PLAINTEXT; only abeyance.broker has TLS and SASL")
     if options.get("settings"):
         pytest.skip("--kafka=genuine: the brokers' settings are fixed; only abeyance.broker takes those of a test")
     brokers = options.get("brokers", 1)
@@ -102,8 +105,6 @@ def _options(item: pytest.Item) -> dict[str, Any]:
         return {}
     if marker.args:
         pytest.fail(f"@pytest.mark.kafka takes named options only, not {marker.args}", pytrace=False)
-    options = {name: value for name, value in marker.kwargs.items() if name in ("brokers", "clock")}
-    settings = {
-        name.replace("_", "."): value for name, value in marker.kwargs.items() if name not in ("brokers", "clock")
-    }
+    options = {name: value for name, value in marker.kwargs.items() if name in _OPTIONS}
+    settings = {name.replace("_", "."): value for name, value in marker.kwargs.items() if name not in _OPTIONS}
     return {**options, "settings": settings} if settings else options

@@ -136,3 +136,37 @@ def test_the_extra_that_is_not_installed_is_named() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     said = "kio is not installed; the broker needs it: pip install 'abeyance[broker]'"
     assert done.stderr.splitlines() == [f"abeyance: error: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--user", "alice:word"], "--user NAME:PASSWORD and --security SASL_PLAINTEXT or SASL_SSL go together"),
+        (["--security", "SASL_SSL"], "--user NAME:PASSWORD and --security SASL_PLAINTEXT or SASL_SSL go together"),
+        (["--security", "SASL_SSL", "--user", "alice"], "--user takes NAME:PASSWORD, for instance alice:a-password"),
+    ],
+)
+def test_users_and_sasl_go_together(arguments: list[str], message: str) -> None:
+    run = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode != 0
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_it_says_whom_clients_have_to_trust() -> None:
+    with running("--security", "SASL_SSL", "--user", "alice:open sesame") as (process, bootstrap):
+        assert process.stdout is not None
+        name, _, path = process.stdout.readline().strip().partition("=")
+        assert name == "ssl.ca.location"
+        producer = Producer(
+            {
+                "bootstrap.servers": bootstrap, "security.protocol": "SASL_SSL", name: path, "sasl.mechanism": "PLAIN",
+                "sasl.username": "alice", "sasl.password": "open sesame",
+            }
+        )  # fmt: skip
+        producer.produce("orders", b"one")
+        assert producer.flush(20) == 0
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert not Path(path).exists()

@@ -40,6 +40,8 @@ EXPECTED: dict[str | tuple[str, int], ErrorCode] = {
     "EndTxn": _NOBODYS,
     "DescribeTransactions": _NOBODYS,
     "TxnOffsetCommit": ErrorCode.coordinator_not_available,  # of transactions
+    "SaslHandshake": ErrorCode.illegal_sasl_state,  # there is nothing to show
+    "SaslAuthenticate": ErrorCode.illegal_sasl_state,
     "DeleteTopics": ErrorCode.unknown_topic_or_partition,
     "CreatePartitions": ErrorCode.invalid_partitions,
     "ElectLeaders": ErrorCode.election_not_needed,

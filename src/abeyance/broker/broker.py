@@ -35,6 +35,7 @@ from abeyance.broker.replica.passage import ReplicaPassage
 from abeyance.broker.replica.session import Session
 from abeyance.broker.requests.call import Call
 from abeyance.broker.requests.fetch_sessions import FetchSessions
+from abeyance.broker.security.login import AuthenticationError, Login
 from abeyance.broker.transactions.shard import TransactionShard
 from abeyance.broker.wire.apis import BY_KEY
 from abeyance.broker.wire.connection import Connection
@@ -141,7 +142,9 @@ class Broker:
         def connection() -> Connection:
             return Connection(loop, self, self.cluster.staging, self._max_request)
 
-        self._listener = Listener(self.host, port, connection, self.timer)
+        certificates = self.cluster.security.certificates
+        tls = certificates.context if certificates else None
+        self._listener = Listener(self.host, port, connection, self.timer, tls)
         self.port = self._listener.port
 
     def stop(self) -> None:
@@ -304,6 +307,7 @@ class Broker:
         if self.stopped:
             connection.abort()
             return
+        connection.login = self.cluster.security.login()
         self.connections.add(connection)
         self._idle.seen(connection)
 
@@ -321,6 +325,9 @@ class Broker:
         if connection.closed:
             return
         self._idle.seen(connection)
+        if connection.login is not None and connection.login.bare:
+            self._take_token(connection, connection.login, bytes(frame))
+            return
         try:
             call = self._call(connection, frame)
         except Exception as error:  # noqa: BLE001  whatever bytes can cause (K9)
@@ -329,6 +336,16 @@ class Broker:
         gate = self.cluster.gate
         if gate is None or not gate(call):
             self.handle(call)
+
+    def _take_token(self, connection: Connection, login: Login, token: bytes) -> None:
+        try:
+            answer, is_in = login.answer(token)
+        except AuthenticationError as error:
+            connection.close(f"not let in: {error}")
+            return
+        if is_in:
+            connection.login = None
+        connection.answer([answer])
 
     def handle(self, call: Call) -> None:
         """Do what a call asks for."""
@@ -352,6 +369,8 @@ class Broker:
         api = BY_KEY.get(key)
         if api is None:
             raise ValueError(f"it asked for API key {key}, which is not supported")
+        if connection.login is not None:
+            connection.login.admit(api)
         asked = version
         if not api.lowest <= version <= api.highest:
             if key != _API_VERSIONS:

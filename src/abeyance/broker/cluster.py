@@ -25,6 +25,7 @@ from abeyance.broker.controller import Controller
 from abeyance.broker.face import Face
 from abeyance.broker.faults import Faults
 from abeyance.broker.network import Network
+from abeyance.broker.security.protocol import Security
 from abeyance.broker.settings import Settings
 from abeyance.broker.wire.connection import Staging
 from abeyance.engine import is_compiled
@@ -57,6 +58,8 @@ class Cluster(Face):
         settings: Mapping[str, object] | None = None,
         data: str | Path | None = None,
         request_log: str | Path | None = None,
+        security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT",
+        users: Mapping[str, str] | None = None,
     ) -> None:
         """`port` is that of the first broker, the others have the next ones; 0 for free ones.
 
@@ -64,6 +67,9 @@ class Cluster(Face):
         on with them, however this one ended; without, they are in memory. `settings` have Kafka's own names and
         defaults. With `clock="held"` time stands still until `clock.advance`.
         With `request_log`, a directory, each broker writes Kafka's request log there: `broker-N/kafka-request.log`.
+        `security` is Kafka's name for how clients have to come. With TLS the setting `ssl.keystore.location` names a
+        PEM file of a key and its certificates; without it both are made, and `ca_file` is for clients. With SASL
+        `users` have a password each, and PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are open to them.
         Raises AbeyanceError for an unknown setting, and ValueError for other nonsense.
         """
         if not 1 <= brokers <= 1000:
@@ -71,6 +77,7 @@ class Cluster(Face):
         if clock not in ("real", "held"):
             raise ValueError(f'clock must be "real" or "held", not {clock!r}')
         self.settings = Settings(settings or {})
+        self.security = Security(security, users, host, self.settings)
         self.host = host
         self.brokers: dict[int, Broker] = {}
         self.staging = Staging()
@@ -147,6 +154,15 @@ class Cluster(Face):
     # -- for users
 
     @property
+    def ca_file(self) -> Path | None:
+        """The certificate, PEM, of the authority that clients have to trust, where one was made; removed at the end.
+
+        librdkafka: `ssl.ca.location`. Java: `ssl.truststore.location`, with `ssl.truststore.type=PEM`.
+        """
+        certificates = self.security.certificates
+        return certificates.authority if certificates else None
+
+    @property
     def bootstrap(self) -> str:
         """Where clients find the cluster: `bootstrap.servers`."""
         return ",".join(f"{self.host}:{port}" for port in self._ports.values())
@@ -203,6 +219,7 @@ class Cluster(Face):
             self.directory.close()
         if self.observer is not None:
             self.observer.close()
+        self.security.close()
 
     async def _end_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         try:

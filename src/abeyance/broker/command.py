@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from abeyance.broker.security.protocol import PROTOCOLS
 from abeyance.ending import add_json, print_json
 from abeyance.errors import AbeyanceError
 
@@ -38,6 +39,7 @@ examples:
 """
 _DEFAULTS: Final = ("1", "0")  # partitions; and replicas, 0 for what `create_topic` chooses
 _SETTING: Final = "NAME=VALUE"
+_USER: Final = "NAME:PASSWORD"
 _TOPIC: Final = "NAME[:PARTITIONS[:REPLICAS]]"
 
 
@@ -65,6 +67,16 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--request-log", type=Path, metavar="DIR", help="write Kafka's request log to DIR/broker-N/kafka-request.log"
     )
+    parser.add_argument(
+        "--security",
+        choices=PROTOCOLS,
+        default="PLAINTEXT",
+        metavar="PROTOCOL",
+        help="how clients have to come: PLAINTEXT (default), SSL, SASL_PLAINTEXT or SASL_SSL",
+    )
+    parser.add_argument(
+        "--user", action="append", default=[], metavar=_USER, help="who may come in, with SASL; repeatable"
+    )
     add_json(parser)
     parser.set_defaults(run=_run)
     return parser
@@ -81,6 +93,8 @@ def _run(args: argparse.Namespace) -> int:
         settings=dict(_setting(text) for text in args.set),
         data=args.data,
         request_log=args.request_log,
+        security=args.security,
+        users=_users(args),
     )
     asked_to_end = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -96,11 +110,15 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _tell(cluster: Cluster, args: argparse.Namespace) -> None:
+    trusted = cluster.ca_file
     places = {name: getattr(args, name) and str(getattr(args, name).absolute()) for name in ("data", "request_log")}
     if args.json:
-        print_json({"bootstrap.servers": cluster.bootstrap, "brokers": args.brokers, **places})
+        ca = {"ssl.ca.location": str(trusted)} if trusted else {}
+        print_json({"bootstrap.servers": cluster.bootstrap, "brokers": args.brokers, **places, **ca})
     else:
         print(f"bootstrap.servers={cluster.bootstrap}", flush=True)
+        if trusted:
+            print(f"ssl.ca.location={trusted}", flush=True)
     kept = f"in {args.data}" if args.data else "in memory"
     brokers = "1 broker" if args.brokers == 1 else f"{args.brokers} brokers"
     print(f"abeyance: {brokers}, records are kept {kept}; Ctrl-C ends it", file=sys.stderr, flush=True)
@@ -117,6 +135,18 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise AbeyanceError(f"--set takes {_SETTING}, for instance min.insync.replicas=2, not {text!r}")
     return name.strip(), value.strip()
+
+
+def _users(args: argparse.Namespace) -> dict[str, str]:
+    if bool(args.user) != args.security.startswith("SASL"):
+        raise AbeyanceError(f"--user {_USER} and --security SASL_PLAINTEXT or SASL_SSL go together")
+    users = {}
+    for text in args.user:
+        name, colon, password = text.partition(":")
+        if not (colon and name and password):
+            raise AbeyanceError(f"--user takes {_USER}, for instance alice:a-password")
+        users[name] = password
+    return users
 
 
 def _topic(text: str) -> tuple[str, int, int | None]:

@@ -78,6 +78,11 @@ class Settings:
         self._brokers: dict[int, dict[str, str]] = {}
         self._values: dict[tuple[str, int | None], Any] = {}
 
+    @property
+    def given(self) -> Mapping[str, str]:
+        """What the cluster was started with."""
+        return self._static
+
     def __getitem__(self, name: str) -> Any:
         """The typed value for all brokers. Raises ConfigError for a name that Kafka does not know."""
         return self.value(name)

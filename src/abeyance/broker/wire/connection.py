@@ -17,9 +17,12 @@ from __future__ import annotations
 
 import asyncio
 from struct import Struct
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from abeyance.reporting import logger
+
+if TYPE_CHECKING:
+    from abeyance.broker.security.login import Login
 
 _LENGTH = Struct(">i")
 _STAGING = 256 * 1024
@@ -69,6 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         "_staging",
         "_transport",
         "client_id",
+        "login",
         "peer",
         "software",
     )
@@ -89,6 +93,7 @@ class Connection(asyncio.BufferedProtocol):
         self._paused = False  # whether the transport has been told not to read
         self.peer = "?"
         self.client_id = ""  # as its last request had it
+        self.login: Login | None = None  # what it has to go through before anything else
         self.software = ("unknown", "unknown")  # the client's name and version, where it has told
 
     # -- for the broker

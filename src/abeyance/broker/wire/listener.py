@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,10 +29,13 @@ class _Timer(Protocol):
 class Listener:
     """One socket that listens. Use from the loop's thread only."""
 
-    __slots__ = ("_coming", "_connection", "_loop", "_socket", "_timer", "port")
+    __slots__ = ("_coming", "_connection", "_loop", "_socket", "_timer", "_tls", "port")
 
-    def __init__(self, host: str, port: int, connection: Callable[[], Connection], timer: _Timer) -> None:
+    def __init__(
+        self, host: str, port: int, connection: Callable[[], Connection], timer: _Timer, tls: ssl.SSLContext | None
+    ) -> None:
         """Listen at `port`, 0 for a free one; `connection` makes a client's protocol. Raises OSError."""
+        self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._connection = connection
         self._timer = timer
@@ -63,9 +67,15 @@ class Listener:
                 self._timer.call_later(_PAUSE, self._go_on)
                 return
             client.setblocking(False)
-            task = self._loop.create_task(self._loop.connect_accepted_socket(self._connection, client))
+            task = self._loop.create_task(self._let_in(client))
             self._coming.add(task)
             task.add_done_callback(self._coming.discard)
+
+    async def _let_in(self, client: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._connection, client, ssl=self._tls)
+        except OSError as error:  # with TLS: no such client, or one that does not trust the certificate
+            logger("broker").warning("a client is not let in at port %d: %s", self.port, error or type(error).__name__)
 
     def _go_on(self) -> None:
         if not self._closed:

@@ -1,0 +1,164 @@
+"""SASL: what a client has to go through before it may ask for anything else.
+
+A client names a mechanism (SaslHandshake), then sends tokens until it is in (SaslAuthenticate; after version 0 of the
+handshake bare tokens in place of requests, as in Kafka's `SaslServerAuthenticator`). PLAIN is a name and a password
+(RFC 4616); in SCRAM the password never travels (RFC 5802): scramp does that.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from abeyance.errors import AbeyanceError
+
+if TYPE_CHECKING:
+    from abeyance.broker.wire.apis import Api
+
+__all__ = ["MECHANISMS", "AuthenticationError", "Login", "Users"]
+
+_SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = ("PLAIN", *_SCRAM)
+_ITERATIONS: Final = 4096  # as Kafka's own
+_BEFORE: Final = ("ApiVersions", "SaslHandshake", "SaslAuthenticate")  # what a client may ask for that is not in yet
+
+
+class AuthenticationError(Exception):
+    """A client is not let in; the message is for it."""
+
+
+class Users:
+    """Names and passwords, and the mechanisms by which they may be shown."""
+
+    def __init__(self, passwords: Mapping[str, str], mechanisms: tuple[str, ...]) -> None:
+        """Raises AbeyanceError where a mechanism's library is not installed, ValueError for what is no text."""
+        for name, password in passwords.items():
+            if not (isinstance(name, str) and isinstance(password, str) and name and password):
+                raise ValueError(f"users: a name and a password are texts that are not empty, not {name!r}: ...")
+        self.passwords = dict(passwords)
+        self.mechanisms = mechanisms
+        self._scram: dict[str, tuple[Any, dict[str, Any]]] = {}
+        for mechanism in mechanisms:
+            if mechanism in _SCRAM:
+                scram = _scramp().ScramMechanism(mechanism)
+                known = {name: scram.make_auth_info(word, _ITERATIONS) for name, word in passwords.items()}
+                self._scram[mechanism] = scram, known
+
+    def conversation(self, mechanism: str) -> Conversation:
+        """One client's with the broker, by one of the mechanisms."""
+        if mechanism == "PLAIN":
+            return _Plain(self.passwords)
+        scram, known = self._scram[mechanism]
+        return _Scram(mechanism, scram.make_server(known.__getitem__))
+
+
+class Conversation(Protocol):
+    """Tokens there and back."""
+
+    ended: bool
+
+    def answer(self, token: bytes) -> bytes:
+        """The token that answers the client's. `ended` once it is in. Raises AuthenticationError."""
+
+
+class Login:
+    """How far one connection has come. Use from the loop's thread only."""
+
+    __slots__ = ("_conversation", "_users", "bare")
+
+    def __init__(self, users: Users) -> None:
+        self._users = users
+        self._conversation: Conversation | None = None
+        self.bare = False
+        """Whether tokens come without a request around them."""
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """Those there are."""
+        return self._users.mechanisms
+
+    @property
+    def waits_for_token(self) -> bool:
+        """Whether a mechanism has been agreed on."""
+        return self._conversation is not None
+
+    def admit(self, api: Api) -> None:
+        """Raise ValueError for a request that has to wait until the client is in."""
+        if api.name not in _BEFORE:
+            raise ValueError(f"it asked for {api.name} before it had authenticated")
+
+    def begin(self, mechanism: str, *, bare: bool) -> bool:
+        """Agree on a mechanism; False where it is not there."""
+        if mechanism not in self.mechanisms:
+            return False
+        self._conversation = self._users.conversation(mechanism)
+        self.bare = bare
+        return True
+
+    def answer(self, token: bytes) -> tuple[bytes, bool]:
+        """The answer to a token, and whether the client is in now. Raises AuthenticationError."""
+        assert self._conversation is not None
+        answer = self._conversation.answer(token)
+        return answer, self._conversation.ended
+
+
+class _Plain:
+    """RFC 4616: an identity to act as, a name, a password, each ended by a zero."""
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self.ended = False
+        self._passwords = passwords
+
+    def answer(self, token: bytes) -> bytes:
+        wrong = "Authentication failed: Invalid username or password"
+        try:
+            acts_as, name, password = token.decode().split("\0")
+        except ValueError:
+            raise AuthenticationError("Invalid SASL/PLAIN response: expected 3 tokens, each of them UTF-8") from None
+        known = self._passwords.get(name, "")
+        if not (known and hmac.compare_digest(known.encode(), password.encode())):
+            raise AuthenticationError(wrong)
+        if acts_as not in ("", name):
+            raise AuthenticationError(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        self.ended = True
+        return b""
+
+
+class _Scram:
+    """RFC 5802: the client's first, ours, the client's final, ours."""
+
+    def __init__(self, mechanism: str, server: Any) -> None:
+        self.ended = False
+        self._mechanism = mechanism
+        self._server = server
+        self._begun = False
+
+    def answer(self, token: bytes) -> bytes:
+        try:
+            text = token.decode()
+            if not self._begun:
+                self._begun = True
+                self._server.set_client_first(text)
+                return bytes(self._server.get_server_first(), "utf-8")
+            self._server.set_client_final(text)
+            final = bytes(self._server.get_server_final(), "utf-8")
+        except Exception:  # noqa: BLE001  whatever bytes can cause; an unknown name is a KeyError
+            raise AuthenticationError(
+                f"Authentication failed during authentication due to invalid credentials with SASL mechanism "
+                f"{self._mechanism}"
+            ) from None
+        self.ended = True
+        return final
+
+
+def _scramp() -> Any:
+    try:
+        import scramp
+    except ModuleNotFoundError as error:
+        raise AbeyanceError(
+            f"{error.name} is not installed; SCRAM needs it: pip install 'abeyance[broker-security]'"
+        ) from error
+    return scramp

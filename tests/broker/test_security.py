@@ -1,0 +1,232 @@
+"""Clients that come by TLS, by SASL, by both, or that are not let in."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer
+
+from abeyance import aio
+from abeyance.broker import Cluster
+from abeyance.errors import AbeyanceError
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # of its own reading of its own files
+    from kafka import KafkaProducer
+
+USERS = {"alice": "open sesame", "böb": "schlüssel, =2C"}
+WAYS = [
+    ("SSL", None),
+    ("SASL_PLAINTEXT", "PLAIN"),
+    ("SASL_PLAINTEXT", "SCRAM-SHA-256"),
+    ("SASL_PLAINTEXT", "SCRAM-SHA-512"),
+    ("SASL_SSL", "SCRAM-SHA-512"),
+]
+
+
+def settings(kafka: Cluster, mechanism: str | None, user: str = "alice", password: str | None = None) -> dict[str, Any]:
+    """As librdkafka has them."""
+    found: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap, "security.protocol": kafka.security.protocol}
+    if kafka.ca_file:
+        found["ssl.ca.location"] = str(kafka.ca_file)
+    if mechanism:
+        found |= {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password or USERS[user]}
+    return found
+
+
+@pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
+def test_librdkafka_writes_and_reads(protocol: Any, mechanism: str | None) -> None:
+    with Cluster(brokers=2, security=protocol, users=USERS if mechanism else None) as kafka:
+        kafka.create_topic("orders", partitions=2, replicas=2)
+        for user in USERS if mechanism else ["alice"]:
+            producer = Producer(settings(kafka, mechanism, user))
+            producer.produce("orders", b"one")
+            assert producer.flush(20) == 0
+        assert len(kafka.records("orders")) == (2 if mechanism else 1)
+        consumer = Consumer({**settings(kafka, mechanism), "group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["orders"])
+        message = consumer.poll(20)
+        consumer.close()
+        assert message is not None
+        assert message.value() == b"one"
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_kafka_python_writes_by_name_and_by_address(mechanism: str) -> None:
+    with Cluster(security="SASL_SSL", users=USERS) as kafka:
+        port = kafka.bootstrap.rpartition(":")[2]
+        for host in ("localhost", "127.0.0.1"):
+            producer = KafkaProducer(
+                bootstrap_servers=f"{host}:{port}", security_protocol="SASL_SSL", ssl_cafile=str(kafka.ca_file),
+                sasl_mechanism=mechanism, sasl_plain_username="alice", sasl_plain_password=USERS["alice"],
+            )  # fmt: skip
+            producer.send("orders", b"one").get(timeout=20)
+            producer.close()
+        assert [record.value for record in kafka.records("orders")] == [b"one", b"one"]
+
+
+def test_aiokafka_writes_on_the_same_loop() -> None:
+    aio.run(_write_with_aiokafka())
+
+
+async def _write_with_aiokafka() -> None:
+    from aiokafka import AIOKafkaProducer
+
+    async with Cluster(security="SASL_SSL", users=USERS) as kafka:
+        trust = ssl.create_default_context(cafile=str(kafka.ca_file))
+        producer = AIOKafkaProducer(
+            bootstrap_servers=kafka.bootstrap, security_protocol="SASL_SSL", ssl_context=trust,
+            sasl_mechanism="SCRAM-SHA-512", sasl_plain_username="alice", sasl_plain_password=USERS["alice"],
+        )  # fmt: skip
+        await producer.start()
+        await producer.send_and_wait("orders", b"one")
+        await producer.stop()
+        assert [record.value for record in kafka.records("orders")] == [b"one"]
+
+
+# -- who is not let in ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def guarded() -> Iterator[Cluster]:
+    with Cluster(security="SASL_PLAINTEXT", users=USERS) as kafka:
+        yield kafka
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("nobody", "open sesame")])
+def test_a_wrong_name_or_password_is_told(guarded: Cluster, mechanism: str, user: str, password: str) -> None:
+    errors: list[KafkaError] = []
+    producer = Producer({**settings(guarded, mechanism, user, password), "error_cb": errors.append})
+    producer.poll(10)
+    assert errors
+    assert errors[0].code() == KafkaError._AUTHENTICATION
+    assert "Authentication failed" in errors[0].str()
+
+
+def asked(kafka: Cluster, frames: list[bytes]) -> list[bytes]:
+    """The answers to frames, b"" where the connection was closed in place of one."""
+    host, _, port = kafka.bootstrap.partition(":")
+    answers = []
+    with socket.create_connection((host, int(port)), timeout=10) as client:
+        stream = client.makefile("rb")
+        for frame in frames:
+            client.sendall(struct.pack(">i", len(frame)) + frame)
+            head = stream.read(4)
+            answers.append(stream.read(*struct.unpack(">i", head)) if head else b"")
+            if not head:
+                break
+    return answers
+
+
+def request(key: int, version: int, body: bytes) -> bytes:
+    return struct.pack(">hhih", key, version, 7, -1) + body
+
+
+def text(value: str) -> bytes:
+    return struct.pack(">h", len(value)) + value.encode()
+
+
+HANDSHAKE, AUTHENTICATE, METADATA = 17, 36, 3
+PLAIN = b"\0alice\0open sesame"
+UNSUPPORTED_MECHANISM, ILLEGAL_STATE = 33, 34
+
+
+def test_nothing_else_is_answered_before(guarded: Cluster) -> None:
+    assert asked(guarded, [request(METADATA, 1, struct.pack(">i", 0))]) == [b""]
+
+
+def test_a_token_before_the_handshake_is_out_of_order(guarded: Cluster) -> None:
+    (answer,) = asked(guarded, [request(AUTHENTICATE, 0, struct.pack(">i", len(PLAIN)) + PLAIN)])
+    assert struct.unpack(">ih", answer[:6]) == (7, ILLEGAL_STATE)
+
+
+def test_a_mechanism_that_is_not_there_is_told_with_those_that_are(guarded: Cluster) -> None:
+    (answer,) = asked(guarded, [request(HANDSHAKE, 1, text("GSSAPI"))])
+    assert answer == struct.pack(">ihi", 7, UNSUPPORTED_MECHANISM, 3) + b"".join(
+        map(text, ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"))
+    )
+
+
+def test_after_handshake_0_tokens_come_bare(guarded: Cluster) -> None:
+    metadata = request(METADATA, 1, struct.pack(">i", 0))
+    first, token, answer = asked(guarded, [request(HANDSHAKE, 0, text("PLAIN")), PLAIN, metadata])
+    assert struct.unpack(">ih", first[:6]) == (7, 0)
+    assert token == b""
+    assert struct.unpack(">i", answer[:4]) == (7,)
+    assert asked(guarded, [request(HANDSHAKE, 0, text("PLAIN")), b"\0alice\0wrong"])[1:] == [b""]
+    assert asked(guarded, [request(HANDSHAKE, 0, text("SCRAM-SHA-256")), b"\xff" * 9])[1:] == [b""]
+
+
+def test_a_handshake_of_who_is_in_is_out_of_order() -> None:
+    with Cluster() as kafka:
+        (answer,) = asked(kafka, [request(HANDSHAKE, 1, text("PLAIN"))])
+        assert struct.unpack(">ih", answer[:6]) == (7, ILLEGAL_STATE)
+
+
+def test_a_client_without_tls_does_not_harm_those_with() -> None:
+    with Cluster(security="SSL") as kafka:
+        host, _, port = kafka.bootstrap.partition(":")
+        with socket.create_connection((host, int(port)), timeout=10) as client:
+            frame = request(METADATA, 1, struct.pack(">i", 0))
+            client.sendall(struct.pack(">i", len(frame)) + frame)
+            assert client.recv(1000)[:1] in (b"", b"\x15")  # nothing, or an alert of TLS
+        producer = Producer(settings(kafka, None))
+        producer.produce("orders", b"one")
+        assert producer.flush(20) == 0
+        assert len(kafka.records("orders")) == 1
+
+
+# -- nonsense ---------------------------------------------------------------------------------------------------------
+
+
+def test_nonsense_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="security must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, not 'TLS'"):
+        Cluster(security="TLS")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="SASL_SSL needs users"):
+        Cluster(security="SASL_SSL")
+    with pytest.raises(ValueError, match="users come with SASL_PLAINTEXT and SASL_SSL, not with SSL"):
+        Cluster(security="SSL", users=USERS)
+    with pytest.raises(ValueError, match="a name and a password are texts that are not empty"):
+        Cluster(security="SASL_PLAINTEXT", users={"alice": ""})
+    with pytest.raises(AbeyanceError, match="'GSSAPI' is not there, only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
+        Cluster(security="SASL_PLAINTEXT", users=USERS, settings={"sasl.enabled.mechanisms": "PLAIN,GSSAPI"})
+    (tmp_path / "store.pem").write_text("no certificate")
+    with pytest.raises(AbeyanceError, match=r"ssl.keystore.location: cannot use .*store.pem"):
+        Cluster(security="SSL", settings={"ssl.keystore.location": str(tmp_path / "store.pem")})
+
+
+def test_only_the_mechanisms_that_are_set_are_there() -> None:
+    with Cluster(security="SASL_PLAINTEXT", users=USERS, settings={"sasl.enabled.mechanisms": "PLAIN"}) as kafka:
+        (answer,) = asked(kafka, [request(HANDSHAKE, 1, text("SCRAM-SHA-256"))])
+        assert answer == struct.pack(">ihi", 7, UNSUPPORTED_MECHANISM, 1) + text("PLAIN")
+
+
+def test_a_certificate_of_the_users_own_is_shown(tmp_path: Path) -> None:
+    import trustme
+
+    authority = trustme.CA()
+    store, trusted = tmp_path / "store.pem", tmp_path / "ca.pem"
+    certificate = authority.issue_cert("127.0.0.1")
+    certificate.private_key_and_cert_chain_pem.write_to_path(store)
+    authority.cert_pem.write_to_path(trusted)
+    with Cluster(security="SSL", settings={"ssl.keystore.location": str(store)}) as kafka:
+        assert kafka.ca_file is None
+        producer = Producer({**settings(kafka, None), "ssl.ca.location": str(trusted)})
+        producer.produce("orders", b"one")
+        assert producer.flush(20) == 0
+
+
+def test_the_authoritys_file_goes_with_the_cluster() -> None:
+    with Cluster(security="SSL") as kafka:
+        path = kafka.ca_file
+        assert path is not None
+        assert path.exists()
+    assert not path.exists()
