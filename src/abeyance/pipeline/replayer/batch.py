@@ -13,13 +13,13 @@ from typing import Final, Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from abeyance.pipeline.replayer.configurations import Configuration, chosen, grid
 from abeyance.pipeline.replayer.kernel import pending_series, replayed
 from abeyance.pipeline.replayer.packing import PACKED, pack
 from abeyance.pipeline.replayer.traces import traces
 from abeyance.pipeline.schemas import REPLAYED, REPLAYED_PENDING
+from abeyance.pipeline.spark.arrow import arrow_schema
 from abeyance.pipeline.spark.session import shuffle_partitions
 
 __all__ = ["replay", "replay_pending"]
@@ -58,7 +58,7 @@ def replay(
     """
     settings = chosen(configurations)
     packed, shares = _shared(operations, ends, settings, len(settings), deadline)
-    schema = to_arrow_schema(REPLAYED, timezone="UTC")
+    schema = arrow_schema(REPLAYED)
     return packed.mapInArrow(
         partial(
             replayed,

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from abeyance.pipeline.request_log.files import Chunk, Paths
 from abeyance.pipeline.request_log.line import ApiRequest, BadLineError
@@ -18,6 +17,7 @@ from abeyance.pipeline.request_log.replication import facts
 from abeyance.pipeline.request_log.requests import requests
 from abeyance.pipeline.request_log.tables import KafkaRequestLog, Survey
 from abeyance.pipeline.schemas import REPLICATION
+from abeyance.pipeline.spark.arrow import arrow_schema
 
 __all__ = ["read_kafka_replication"]
 
@@ -67,6 +67,6 @@ class _Facts:
 
 
 def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    schema = to_arrow_schema(REPLICATION, timezone="UTC")
+    schema = arrow_schema(REPLICATION)
     columns = zip(zip(*rows, strict=True), schema, strict=True)
     return pa.record_batch([pa.array(column, field.type) for column, field in columns], schema=schema)

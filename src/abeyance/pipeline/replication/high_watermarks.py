@@ -11,11 +11,11 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from abeyance.pipeline.replication.partition import Moved, Partition
 from abeyance.pipeline.replication.produces import appended
 from abeyance.pipeline.schemas import HIGH_WATERMARKS, REPLICATION, check_table
+from abeyance.pipeline.spark.arrow import arrow_schema
 
 __all__ = ["high_watermarks"]
 
@@ -68,7 +68,7 @@ def _least_in_sync(replication: DataFrame) -> DataFrame:
 
 def _watermarks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Facts sorted by key and time -> high watermarks."""
-    schema = to_arrow_schema(HIGH_WATERMARKS, timezone="UTC")
+    schema = arrow_schema(HIGH_WATERMARKS)
     now: str | None = None
     partition = Partition((), 1)
     for batch in batches:
