@@ -8,6 +8,7 @@
 #              whether it answers as the broker's conformance set has recorded; make record-kafka records it anew
 # make test-clients   Java's clients and tools, Go's, Node's and kcat through three brokers of ours; each is skipped, and
 #              says so, where its language or the network is missing
+# make test-peers   anyio's own tests on our event loop, beside asyncio's own
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
 # make sanitize   the compiled core's tests under AddressSanitizer and PYTHONMALLOC=debug (gcc)
@@ -30,7 +31,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-kafka record-kafka test-clients test-asyncio check sanitize bench bench-broker bench-spark bench-stream lab docs clean
+.PHONY: help demo demo-flights test test-all test-pythons test-kafka record-kafka test-clients test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream lab docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -92,6 +93,9 @@ test-clients: $(VENV)/.test
 
 test-asyncio: $(VENV)/.test
 	@PYTHONPATH=tests $(BIN)/python -m aio.conformance
+
+test-peers: $(VENV)/.test
+	@$(BIN)/python -m scripts.test_peers $(PEERS)
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .

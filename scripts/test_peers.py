@@ -1,0 +1,141 @@
+"""Run the suite of anyio on asyncio's loop and on ours, and compare test by test.
+
+    python3 -m scripts.test_peers                      all of it
+    python3 -m scripts.test_peers -- -k timeout        these tests; what follows `--` goes to pytest
+
+The tests come with the source distribution, of the version that we pin; they run in `.venv-peers`, with what
+requirements/peers.txt names. A test that passes on asyncio's loop and not on ours is run again, alone, on both. One
+that differs every time is named, and the exit status is 1. What fails on asyncio's own loop may fail on ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+from scripts.set_up import ROOT, make_environment, requirements
+
+PEERS = ("anyio",)
+FOLDER = ROOT / "build" / "peers"
+ATTEMPTS = 3
+OURS = ("-p", "aio.conformance.as_plugin")
+# Not our loop's business: other loops and schedulers.
+OPTIONS = {"anyio": ("-k", "not trio and not uvloop")}
+
+
+def prepare() -> Path:
+    """The environment; the Python of it."""
+    python = make_environment(ROOT / ".venv-peers")
+    pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "-r", ROOT / "requirements" / "peers.txt"], check=True)
+    return python
+
+
+def fetch(python: Path, peer: str) -> Path:
+    """The tests of a peer, without its package beside them, for that is installed."""
+    pinned = dict(line.split("==") for line in requirements("peers"))
+    folder = FOLDER / f"{peer}-{pinned[peer]}"
+    if (folder / "tests").exists():
+        return folder
+    with tempfile.TemporaryDirectory() as place:
+        pip: list[str | Path] = [
+            python,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--no-binary",
+            peer,
+            "--dest",
+            place,
+        ]
+        subprocess.run([*pip, f"{peer}=={pinned[peer]}"], check=True)
+        [archive] = Path(place).glob("*.tar.gz")
+        with tarfile.open(archive) as source:
+            source.extractall(place, filter="data")
+        [unpacked] = [path for path in Path(place).iterdir() if path.is_dir()]
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("pyproject.toml", "setup.cfg"):
+            if (unpacked / name).exists():
+                shutil.copy(unpacked / name, folder)
+        shutil.copytree(unpacked / "tests", folder / "tests")
+    return folder
+
+
+def run(python: Path, folder: Path, options: tuple[str, ...]) -> dict[str, str]:
+    """Run the tests there; how each ended, by its name."""
+    results = folder / "results.xml"
+    results.unlink(missing_ok=True)
+    paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src")])
+    command: list[str | Path] = [
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "2",
+        "--no-header",
+        "--tb=short",
+    ]
+    ran = subprocess.run(
+        [*command, "-o", "addopts=", f"--junitxml={results}", *options], cwd=folder,
+        env={**os.environ, "PYTHONPATH": paths}, check=False, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    if not results.exists():
+        raise SystemExit(f"test-peers: error: the tests in {folder} did not run:\n{ran.stdout[-3000:]}")
+    outcomes = {}
+    for case in ElementTree.parse(results).iter("testcase"):
+        kinds = {child.tag for child in case}
+        ended = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+        outcomes[f"{case.get('classname')}::{case.get('name')}"] = ended
+    return outcomes
+
+
+def worse(stock: dict[str, str], ours: dict[str, str]) -> list[str]:
+    """Those that pass on asyncio's loop and not on ours."""
+    return sorted(name for name, ended in stock.items() if ended == "passed" and ours.get(name) != "passed")
+
+
+def compare(python: Path, peer: str, chosen: tuple[str, ...]) -> bool:
+    """Print how a peer's suite ends on both loops; whether none is worse on ours."""
+    folder = fetch(python, peer)
+    options = (*OPTIONS[peer], *chosen)
+    stock, ours = run(python, folder, options), run(python, folder, (*OURS, *options))
+    suspects = worse(stock, ours)
+    for _ in range(ATTEMPTS - 1):
+        if suspects:
+            names = " or ".join(dict.fromkeys(name.rpartition("::")[2].partition("[")[0] for name in suspects))
+            again = ("-k", names)
+            suspects = sorted(
+                set(suspects) & set(worse(run(python, folder, again), run(python, folder, (*OURS, *again))))
+            )
+    counts = [f"{sum(ended == 'passed' for ended in one.values()):,} of {len(one):,} pass" for one in (stock, ours)]
+    print(f"{folder.name}: on asyncio's loop {counts[0]}, on ours {counts[1]}; {len(suspects)} are worse", flush=True)
+    print("".join(f"  {name}\n" for name in suspects), end="")
+    return not suspects
+
+
+def main() -> None:
+    """Do what the module's docstring says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    own = sys.argv[1:]
+    rest = tuple(own[own.index("--") + 1 :]) if "--" in own else ()
+    parser.parse_args(own[: own.index("--")] if "--" in own else own)
+    python = prepare()
+    fine = [compare(python, peer, rest) for peer in PEERS]
+    raise SystemExit(0 if all(fine) else 1)
+
+
+if __name__ == "__main__":
+    main()
