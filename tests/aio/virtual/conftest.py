@@ -1,11 +1,21 @@
 """Each of the loops in turn."""
 
 import asyncio
+import signal
+from collections.abc import Iterator
 
 import pytest
 
 from abeyance import aio
 from aio.virtual.loops import LOOPS, Main, RunReal, RunVirtual, T
+
+
+@pytest.fixture(autouse=True)
+def pythons_own_ctrl_c() -> Iterator[None]:
+    """Spark, which may have run before in this process, leaves a handler of its own, and virtual time would name it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(params=LOOPS)
