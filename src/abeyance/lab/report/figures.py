@@ -235,6 +235,7 @@ def _panels(
             "title": {"text": panel.unit}, **panel.upright,
         }  # fmt: skip
         draw(figure, panel, {"xaxis": f"x{index}", "yaxis": f"y{index}"}, number == 0)
+        _widen(figure, index)
         titles.append(_title(panel.title, left, top))
     figure.update_layout(
         height=inner + 70,
@@ -247,6 +248,18 @@ def _panels(
     for words in titles:
         figure.add_annotation(**words)
     return figure
+
+
+def _widen(figure: Figure, index: str) -> None:
+    """Where all values of a logarithmic panel are close together, show enough around them for a tick at 1, 2 or 5."""
+    axis = figure.layout[f"yaxis{index}"]
+    if axis.type != "log" or axis.range is not None:
+        return
+    traces = [trace for trace in figure.data if trace.yaxis == f"y{index}"]
+    values = [value for trace in traces for value in trace.y if value is not None and value > 0]
+    if values and max(values) < 3 * min(values):
+        middle = log10(min(values) * max(values)) / 2
+        axis.range = [middle - log10(2), middle + log10(2)]
 
 
 def _durations(low: float, high: float) -> dict[str, Any]:
