@@ -65,11 +65,13 @@ def in_one_line(error: BaseException) -> str:
     How the JVM ended, where it did, or that it ran out of memory; an error of ours, in a worker or the driver; the end
     of another's traceback; the first cause that Java names; or the first line.
     """
-    if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
+    text = str(error)
+    # A Java error whose trace cannot be asked for any more is one line: the JVM was ending as it was told.
+    answered = isinstance(error, Py4JJavaError) and "\n" in text.strip()
+    if isinstance(error, Py4JError | ConnectionError) and not answered:
         ended = how_it_ended()
         if ended is not None:
             return ended
-    text = str(error)
     if "java.lang.OutOfMemoryError" in text:
         return OUT_OF_MEMORY
     lines = [line.strip() for line in text.split("\n") if line.strip()]
