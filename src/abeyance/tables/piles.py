@@ -29,7 +29,7 @@ class _Pile:
         self.staircases: Staircases | None = None
 
     def add(self, rows: Integers) -> None:
-        """Take rows. They are reduced once they are as many as the steps were: O(log n) times each."""
+        """Take rows. They are reduced once they are four times as many as the steps: O(log n) times each."""
         with self._lock:
             self._rows.append(rows)
             self._since += len(rows)
@@ -37,11 +37,13 @@ class _Pile:
                 self._reduce()
 
     def finish(self) -> None:
+        """Reduce what came since, if anything did."""
         with self._lock:
-            self._reduce()
+            if self._since:
+                self._reduce()
 
     def _reduce(self) -> None:
-        rows = np.concatenate(self._rows) if self._rows else np.empty((0, 4), np.int64)
+        rows = np.concatenate(self._rows)
         self._rows = []
         self.staircases = Staircases(rows.ravel().data)
         self._steps, self._since = len(self.staircases), 0
