@@ -14,9 +14,9 @@ from abeyance.tables.schemas import check
 
 __all__ = ["batches_of", "chunks", "table_of"]
 
-_ROWS: Final = 1 << 20  # to a chunk, at least where there are so many
+_ROWS: Final = 1 << 18  # to a chunk, at least half as many where there are so many; columns of one stay in the cache
 T = TypeVar("T", pa.RecordBatch, pa.Table)
-_DICTIONARIES: Final = ("instance", "key")  # few values of these stand many times: read once each, from Parquet
+_PLAIN_BYTES: Final = 4  # that Parquet takes for the length of a text where it is not in a dictionary
 
 
 def batches_of(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
@@ -55,14 +55,14 @@ def table_of(source: Any, wanted: Mapping[str, str], name: str) -> pa.Table:
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join batches to tables of a million rows or so, and cut those that are larger; none is empty."""
+    """Join batches to tables of a quarter of a million rows or so, and cut those that are larger; none is empty."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         for begin in range(0, batch.num_rows, _ROWS):
             waiting.append(batch.slice(begin, _ROWS))
             rows += waiting[-1].num_rows
-            if rows >= _ROWS:
+            if rows >= _ROWS // 2:
                 yield pa.Table.from_batches(waiting)
                 waiting, rows = [], 0
     if rows:
@@ -83,12 +83,27 @@ def _speaks_arrow(source: Any, wanted: Mapping[str, str], name: str) -> Any:
 
 
 def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Dataset:
-    text = [column for column in _DICTIONARIES if column in wanted]
-    form = ds.ParquetFileFormat(dictionary_columns=text)
+    text = [column for column, kind in wanted.items() if kind == "text"]
     try:
+        found = ds.dataset(path, format="parquet")
+        form = ds.ParquetFileFormat(dictionary_columns=[column for column in text if _in_dictionary(found, column)])
         return ds.dataset(path, format=form)
     except (OSError, pa.ArrowInvalid) as error:
         raise AbeyanceError(f"{name}: cannot read {path} as Parquet: {' '.join(str(error).split())}") from None
+
+
+def _in_dictionary(found: ds.Dataset, column: str) -> bool:
+    """Whether Parquet keeps each value of the column once, in the first rows of the first file.
+
+    Read as a dictionary, such a column costs next to nothing; any other has to be hashed to make one.
+    """
+    fragment = next(found.get_fragments(), None)
+    if fragment is None or not fragment.metadata.num_row_groups:
+        return False
+    group = fragment.metadata.row_group(0)
+    there = (group.column(number) for number in range(group.num_columns))
+    sizes = {chunk.path_in_schema: chunk.total_uncompressed_size for chunk in there}
+    return bool(sizes.get(column, group.num_rows * _PLAIN_BYTES) < group.num_rows * _PLAIN_BYTES)
 
 
 def _plain(table: T) -> T:
