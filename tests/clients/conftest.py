@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clients import toolchains
-from clients.java import Driver, driving
+from clients.java import Driver, Programs, compiled, driving
 
 if TYPE_CHECKING:
     from abeyance.broker.genuine import Kafka
@@ -24,6 +24,11 @@ def jars() -> Kafka:
 def java(jars: Kafka) -> Iterator[Driver]:
     with driving(jars) as driver:
         yield driver
+
+
+@pytest.fixture(scope="session")
+def programs(jars: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    return compiled(jars, tmp_path_factory.mktemp("classes"), "Member")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Kafka's own client, in one JVM for all tests: `java/Driver.java` does what it is told."""
+"""Kafka's own client: `java/Driver.java` in one JVM for all tests does what it is told; others have their own."""
 
 from __future__ import annotations
 
@@ -8,13 +8,35 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from abeyance.broker.genuine import Kafka, die_with_parent
 from clients.toolchains import HERE
 
 SMALL = ("-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_SILENT = (*SMALL, "-Dlog4j2.level=OFF")  # what is logged would come between what our programs say
 _DRIVER = str(HERE / "java" / "Driver.java")
+
+
+class Programs(NamedTuple):
+    """Our programs, compiled."""
+
+    kafka: Kafka
+    classes: Path
+
+    def command(self, name: str, *arguments: str) -> list[str]:
+        """The command line that runs one."""
+        return self.kafka.command(name, *arguments, options=_SILENT, also=(self.classes,))
+
+
+def compiled(kafka: Kafka, folder: Path, *names: str) -> Programs:
+    """Compile them into a folder."""
+    sources = [str(HERE / "java" / f"{name}.java") for name in names]
+    line = ["javac", "-cp", f"{kafka.jars}/*", "-d", str(folder), *sources]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return Programs(kafka, folder)
 
 
 class Driver:
@@ -46,7 +68,7 @@ class Driver:
 def driving(kafka: Kafka) -> Iterator[Driver]:
     """Start it and, at the end, end it."""
     process = subprocess.Popen(
-        kafka.command(_DRIVER, options=SMALL), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        kafka.command(_DRIVER, options=_SILENT), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         stderr=subprocess.DEVNULL, preexec_fn=die_with_parent,
     )  # fmt: skip
     with process:

@@ -14,6 +14,11 @@ from typing import Any, Self
 
 from confluent_kafka import Consumer
 
+from abeyance.broker import Cluster
+from broker.clients import producing, send, settle
+
+TOPIC = "orders"
+ALL = frozenset(range(6))  # its partitions
 SOON = 100  # ms: between heartbeats, so that a member soon hears of a rebalance
 Record = tuple[int, int]
 """A partition and an offset."""
@@ -126,6 +131,22 @@ class Aiokafka(Member):
                 self.partitions = frozenset(one.partition for one in consumer.assignment())
         finally:
             await consumer.stop()
+
+
+def fill(kafka: Cluster, count: int) -> set[tuple[int, int]]:
+    """So many records in each partition; returns all that there are now."""
+    with producing(kafka) as producer:
+        found = settle(producer, *[send(producer, TOPIC, b"x", part) for part in ALL for _ in range(count)])
+    assert set(found) == {None}
+    return {(record.partition, record.offset) for record in kafka.records(TOPIC)}
+
+
+def share(*members: Member) -> bool:
+    """Whether they have all partitions between them, evenly, and none twice."""
+    sizes = [len(member.partitions) for member in members]
+    return sum(sizes) == len(ALL) == len(frozenset().union(*(member.partitions for member in members))) and (
+        max(sizes) - min(sizes) <= 1
+    )
 
 
 if __name__ == "__main__":

@@ -13,12 +13,10 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from abeyance.broker import Cluster
-from broker.clients import PATIENCE, producing, send, settle, take, wait_for
-from broker.groups.members import Aiokafka, Confluent, KafkaPython, Member
+from broker.clients import PATIENCE, take, wait_for
+from broker.groups.members import ALL, TOPIC, Aiokafka, Confluent, KafkaPython, fill, share
 
 TESTS = Path(__file__).parents[2]
-TOPIC = "orders"
-ALL = frozenset(range(6))
 
 
 @pytest.fixture
@@ -26,22 +24,6 @@ def kafka() -> Iterator[Cluster]:
     with Cluster(3) as cluster:
         cluster.create_topic(TOPIC, partitions=len(ALL))
         yield cluster
-
-
-def fill(kafka: Cluster, count: int) -> set[tuple[int, int]]:
-    """So many records in each partition; returns all that there are now."""
-    with producing(kafka) as producer:
-        found = settle(producer, *[send(producer, TOPIC, b"x", part) for part in ALL for _ in range(count)])
-    assert set(found) == {None}
-    return {(record.partition, record.offset) for record in kafka.records(TOPIC)}
-
-
-def share(*members: Member) -> bool:
-    """Whether they have all partitions between them, evenly, and none twice."""
-    sizes = [len(member.partitions) for member in members]
-    return sum(sizes) == len(ALL) == len(frozenset().union(*(member.partitions for member in members))) and (
-        max(sizes) - min(sizes) <= 1
-    )
 
 
 def test_three_kinds_of_clients_in_one_group(kafka: Cluster) -> None:

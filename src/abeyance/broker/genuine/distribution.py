@@ -40,11 +40,14 @@ class Kafka:
     jars: Path
     version: str
 
-    def command(self, main_class: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:
-        """Return the command line that runs one of Kafka's main classes."""
+    def command(
+        self, main_class: str, *arguments: str, options: tuple[str, ...] = (), also: tuple[Path, ...] = ()
+    ) -> list[str]:
+        """Return the command line that runs a main class: one of Kafka's, or of folders that are `also` searched."""
         # Times in its logs are in UTC whatever the zone of this machine.
         common = ("-Duser.timezone=UTC", "-Djava.net.preferIPv4Stack=true")
-        return [self.java, *common, *options, "-cp", f"{self.jars}{os.sep}*", main_class, *arguments]
+        searched = os.pathsep.join([*map(str, also), f"{self.jars}{os.sep}*"])
+        return [self.java, *common, *options, "-cp", searched, main_class, *arguments]
 
 
 def fetch(folder: Path = CACHE) -> Kafka:

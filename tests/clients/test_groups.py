@@ -1,0 +1,198 @@
+"""Java's consumers in groups, of their own and with other clients, by both protocols; and Kafka's group tools."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from abeyance.broker import Cluster
+from broker.clients import wait_for
+from broker.groups.members import ALL, TOPIC, Aiokafka, Confluent, KafkaPython, fill, share
+from clients.java import Programs
+from clients.java_member import JavaMember
+
+PROTOCOLS = ("classic", "consumer")
+QUICK = {
+    "group.min.session.timeout.ms": 500,
+    "group.consumer.min.session.timeout.ms": 500,
+    "group.consumer.session.timeout.ms": 1_500,
+    "group.consumer.min.heartbeat.interval.ms": 20,
+    "group.consumer.heartbeat.interval.ms": 20,
+}
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    return {}
+
+
+@pytest.fixture
+def kafka(settings: dict[str, Any]) -> Iterator[Cluster]:
+    with Cluster(3, settings=QUICK | settings) as cluster:
+        cluster.create_topic(TOPIC, partitions=len(ALL))
+        yield cluster
+
+
+def test_four_kinds_of_clients_in_one_group(kafka: Cluster, programs: Programs) -> None:
+    written = fill(kafka, 5)
+    java = JavaMember(programs, kafka.bootstrap, TOPIC)
+    others = [
+        Confluent(kafka.bootstrap, TOPIC, partition_assignment_strategy="range"),
+        KafkaPython(kafka.bootstrap, TOPIC),
+        Aiokafka(kafka.bootstrap, TOPIC),
+    ]
+    with java:
+        wait_for(lambda: share(java))
+        with others[0], others[1], others[2]:
+            wait_for(lambda: share(java, *others))
+            written = fill(kafka, 5)
+            wait_for(lambda: {record for one in (java, *others) for record in one.read} == written)
+        wait_for(lambda: share(java))
+
+
+def test_java_and_confluent_in_one_group_of_the_new_protocol(kafka: Cluster, programs: Programs) -> None:
+    java = JavaMember(programs, kafka.bootstrap, TOPIC, group_protocol="consumer")
+    other = Confluent(kafka.bootstrap, TOPIC, session=None, group_protocol="consumer")
+    written = fill(kafka, 5)
+    with java:
+        wait_for(lambda: share(java))
+        with other:
+            wait_for(lambda: share(java, other))
+            written = fill(kafka, 5)
+            wait_for(lambda: {*java.read, *other.read} == written)
+        wait_for(lambda: share(java))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_java_members_come_and_leave(kafka: Cluster, programs: Programs, protocol: str) -> None:
+    members = [JavaMember(programs, kafka.bootstrap, TOPIC, group_protocol=protocol) for _ in range(3)]
+    with members[0]:
+        wait_for(lambda: share(members[0]))
+        with members[1], members[2]:
+            wait_for(lambda: share(*members))
+            written = fill(kafka, 5)
+            wait_for(lambda: {record for one in members for record in one.read} == written)
+        wait_for(lambda: share(members[0]))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_k5_a_java_member_that_is_killed_stays_until_its_session_ends(
+    kafka: Cluster, programs: Programs, protocol: str
+) -> None:
+    common: dict[str, Any] = {"group_protocol": protocol, "session": 1_500, "heartbeat": 20}
+    stays = JavaMember(programs, kafka.bootstrap, TOPIC, client_id="stays", **common)
+    killed = JavaMember(programs, kafka.bootstrap, TOPIC, client_id="killed", **common)
+    with stays, killed:
+        wait_for(lambda: share(stays, killed))
+        killed.kill()
+        time.sleep(0.1)  # a heartbeat may be on its way
+        [session] = kafka.waiting("Heartbeat", client="killed")
+        while kafka.waiting("Heartbeat", client="killed"):
+            assert stays.partitions != ALL
+            time.sleep(0.002)
+        gone = kafka.clock.now()
+        assert gone >= session.deadline, "not before the end of its session"
+        wait_for(lambda: stays.partitions == ALL)
+        late = [round(1000 * (at - session.deadline)) for at in (gone, kafka.clock.now())]
+        print(f"\nafter its session: out at {late[0]} ms, the other has its partitions at {late[1]} ms")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_session_of_45_s_ends_with_the_clock(programs: Programs, protocol: str) -> None:
+    with Cluster(clock="held", settings=QUICK | {"group.consumer.session.timeout.ms": 45_000}) as kafka:
+        kafka.create_topic(TOPIC, partitions=len(ALL))
+        common: dict[str, Any] = {"group_protocol": protocol, "session": 45_000}
+        stays, killed = (
+            JavaMember(programs, kafka.bootstrap, TOPIC, client_id=name, **common) for name in ("stays", "killed")
+        )
+        with stays, killed:
+            wait_for(lambda: share(stays, killed))
+            killed.kill()
+            time.sleep(0.1)  # a heartbeat may be on its way
+            kafka.clock.advance(44.9)
+            wait_for(lambda: kafka.waiting("Heartbeat", client="stays")[0].deadline > kafka.clock.now() + 44)
+            assert kafka.waiting("Heartbeat", client="killed")
+            kafka.clock.advance(0.2)
+            assert not kafka.waiting("Heartbeat", client="killed")
+            wait_for(lambda: stays.partitions == ALL)
+            stays.kill()  # to part politely, it would wait for a fetch, which waits for the clock
+
+
+@pytest.mark.parametrize("settings", [{"group.consumer.session.timeout.ms": 30_000}])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_static_java_member_that_comes_back_causes_no_rebalance(
+    kafka: Cluster, programs: Programs, protocol: str
+) -> None:
+    """By the classic protocol one that was killed too; the new one waits for its session to end: see below."""
+    one = JavaMember(programs, kafka.bootstrap, TOPIC, group_protocol=protocol)
+    static = [
+        JavaMember(programs, kafka.bootstrap, TOPIC, group_protocol=protocol, group_instance_id="pod-1")
+        for _ in range(2)
+    ]
+    with one:
+        wait_for(lambda: share(one))
+        with static[0]:
+            wait_for(lambda: share(one, static[0]))
+            had, told = static[0].partitions, len(one.told)
+            if protocol == "classic":
+                static[0].kill()
+        with static[1]:
+            wait_for(lambda: static[1].partitions == had)
+            assert len(one.told) == told
+            assert share(one, static[1])
+
+
+def test_a_static_java_member_of_the_new_protocol_that_was_killed_is_refused(programs: Programs) -> None:
+    """As by Kafka (KIP-848): until its session ends, its instance id is not released."""
+    common: dict[str, Any] = {"group_protocol": "consumer", "group_instance_id": "pod-1"}
+    with Cluster(clock="held") as kafka:
+        kafka.create_topic(TOPIC, partitions=len(ALL))
+        killed, early, back = (JavaMember(programs, kafka.bootstrap, TOPIC, **common) for _ in range(3))
+        with killed:
+            wait_for(lambda: share(killed))
+            killed.kill()
+        with pytest.raises(AssertionError, match="UnreleasedInstanceIdException"), early:
+            wait_for(lambda: early.error is not None)
+        kafka.clock.advance(45.0)
+        with back:
+            wait_for(lambda: share(back))
+            back.kill()
+
+
+def test_cooperative_members_of_two_clients(kafka: Cluster, programs: Programs) -> None:
+    """They give away only what the other gets."""
+    java = JavaMember(
+        programs, kafka.bootstrap, TOPIC,
+        partition_assignment_strategy="org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+    )  # fmt: skip
+    other = Confluent(kafka.bootstrap, TOPIC, partition_assignment_strategy="cooperative-sticky")
+    with java:
+        wait_for(lambda: share(java))
+        with other:
+            wait_for(lambda: share(java, other))
+            taken = other.partitions
+            assert [one.partitions for one in java.told if one.what == "revoked"] == [taken]
+        wait_for(lambda: share(java))
+    given = [one.partitions for one in java.told if one.what == "assigned" and one.partitions]
+    assert given == [ALL, taken]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_who_comes_next_goes_on_where_the_killed_one_had_committed(
+    kafka: Cluster, programs: Programs, protocol: str
+) -> None:
+    common: dict[str, Any] = {"group_protocol": protocol, "session": 1_500, "max_poll_records": 1}
+    written = fill(kafka, 200)
+    first, second = (JavaMember(programs, kafka.bootstrap, TOPIC, **common) for _ in range(2))
+    with first:
+        wait_for(lambda: first.committed > 20)
+        first.kill()
+    with second:
+        wait_for(lambda: {*first.read, *second.read} == written)
+        wait_for(lambda: second.committed == len(second.read))
+    again = set(first.read) & set(second.read)
+    assert len(again) <= len(first.read) - first.committed, "of what was committed nothing comes again"
+    assert len(second.read) == len(set(second.read))

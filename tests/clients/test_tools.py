@@ -1,0 +1,131 @@
+"""Kafka's own command-line tools, unmodified: kafka-topics, -configs, -consumer-groups and -transactions."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from abeyance.broker import Cluster
+from abeyance.broker.genuine import Kafka
+from broker.clients import producing, send, settle, wait_for
+from broker.groups.members import Confluent
+from clients.java import SMALL
+
+TOPIC = "orders"
+HEADINGS = ("GROUP", "TOPIC", "TransactionalId", "CoordinatorId", "ProducerId")
+
+
+class Tools:
+    """Each call starts a JVM."""
+
+    def __init__(self, jars: Kafka, kafka: Cluster) -> None:
+        self._jars, self._kafka = jars, kafka
+
+    def groups(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", *arguments)
+
+    def topics(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.TopicCommand", *arguments)
+
+    def configs(self, *arguments: str) -> str:
+        return self._run("kafka.admin.ConfigCommand", *arguments)
+
+    def transactions(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.TransactionsCommand", *arguments)
+
+    def _run(self, name: str, *arguments: str) -> str:
+        line = self._jars.command(name, "--bootstrap-server", self._kafka.bootstrap, *arguments, options=SMALL)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+
+@pytest.fixture
+def kafka() -> Iterator[Cluster]:
+    with Cluster(3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def tools(jars: Kafka, kafka: Cluster) -> Tools:
+    return Tools(jars, kafka)
+
+
+def table(said: str) -> list[list[str]]:
+    """Its rows, without the heading and what else is said."""
+    lines = [line.split() for line in said.splitlines() if line.strip()]
+    heading = next(number for number, line in enumerate(lines) if line[0] in HEADINGS)
+    return lines[heading + 1 :]
+
+
+def test_kafka_consumer_groups(kafka: Cluster, tools: Tools) -> None:
+    kafka.create_topic(TOPIC, partitions=3)
+    with producing(kafka) as producer:
+        sent = [send(producer, TOPIC, b"x", part) for part in range(3) for _ in range(4)]
+        assert set(settle(producer, *sent)) == {None}
+    group = ("--group", "shop")
+    with Confluent(kafka.bootstrap, TOPIC, "shop", client_id="till", auto_commit_interval_ms=50) as one:
+        wait_for(lambda: len(one.read) == 12)
+        assert table(tools.groups("--list", "--state")) == [["shop", "Stable"]]
+        rows = table(tools.groups("--describe", *group))
+        member = rows[0][6]
+        assert member.startswith("till-")
+        places = [["shop", TOPIC, str(part), "4", "4", "0", member, "/127.0.0.1", "till"] for part in range(3)]
+        assert sorted(rows) == places
+        [row] = table(tools.groups("--describe", "--members", "--verbose", *group))
+        assert row == ["shop", member, "/127.0.0.1", "till", "3", "-", "orders:0,1,2", "-", "-"]
+        [row] = table(tools.groups("--describe", "--state", *group))
+        assert row[-3:] == ["range", "Stable", "1"]
+        reset = ("--reset-offsets", *group, "--topic", TOPIC, "--to-earliest", "--execute")
+        assert "can only be reset if the group 'shop' is inactive" in tools.groups(*reset)
+        assert "GroupNotEmptyException: The group is not empty." in tools.groups("--delete", *group)
+    assert table(tools.groups("--list", "--state")) == [["shop", "Empty"]]
+    moved = tools.groups("--reset-offsets", *group, "--topic", "orders:0,1", "--shift-by", "-1", "--execute")
+    assert sorted(table(moved)) == [["shop", TOPIC, "0", "3"], ["shop", TOPIC, "1", "3"]]
+    deleted = tools.groups("--delete-offsets", *group, "--topic", "orders:2")
+    assert table(deleted) == [[TOPIC, "2", "Successful"]]
+    rows = sorted(table(tools.groups("--describe", *group)))
+    assert rows == [["shop", TOPIC, str(part), "3", "4", "1", "-", "-", "-"] for part in (0, 1)]
+    assert "Deletion of requested consumer groups ('shop') was successful." in tools.groups("--delete", *group)
+    assert tools.groups("--list") == ""
+
+
+def test_kafka_topics_and_configs(kafka: Cluster, tools: Tools) -> None:
+    made = ("--partitions", "3", "--replication-factor", "3", "--config", "min.insync.replicas=2")
+    assert tools.topics("--create", "--topic", TOPIC, *made) == "Created topic orders.\n"
+    assert tools.topics("--list") == "orders\n"
+    told = tools.topics("--describe", "--topic", TOPIC).splitlines()
+    assert told[0].endswith("PartitionCount: 3\tReplicationFactor: 3\tConfigs: min.insync.replicas=2")
+    assert told[1].split("\t")[1:6] == [f"Topic: {TOPIC}", "Partition: 0", "Leader: 1", "Replicas: 1,2,3", "Isr: 1,2,3"]
+    tools.topics("--alter", "--topic", TOPIC, "--partitions", "4")
+    topic = ("--entity-type", "topics", "--entity-name", TOPIC)
+    given = "retention.ms=60000,cleanup.policy=[compact,delete]"
+    assert tools.configs("--alter", *topic, "--add-config", given) == "Completed updating config for topic orders.\n"
+    tools.configs("--alter", *topic, "--delete-config", "min.insync.replicas")
+    told = tools.configs("--describe", *topic).splitlines()
+    assert [line.split()[0] for line in told[1:]] == ["cleanup.policy=compact,delete", "retention.ms=60000"]
+    tools.configs("--alter", "--entity-type", "brokers", "--entity-default", "--add-config", "log.retention.ms=70000")
+    assert "log.retention.ms=70000" in tools.configs("--describe", "--entity-type", "brokers", "--entity-default")
+    tools.topics("--delete", "--topic", TOPIC)
+    assert kafka.topics() == []
+
+
+def test_kafka_transactions(kafka: Cluster, tools: Tools) -> None:
+    kafka.create_topic(TOPIC)
+    place = ("--topic", TOPIC, "--partition", "0")
+    with producing(kafka, transactional_id="till", retries=3) as producer:
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        assert settle(producer, send(producer, TOPIC, b"an apple")) == [None]
+        [row] = table(tools.transactions("list"))
+        assert (row[0], row[3]) == ("till", "Ongoing")
+        [row] = table(tools.transactions("describe", "--transactional-id", "till"))
+        assert (row[1], row[4:6], row[-1]) == ("till", ["Ongoing", "60000"], "orders-0")
+        [row] = table(tools.transactions("describe-producers", *place))
+        assert row[-1] == "0", "where its transaction begins"
+        tools.transactions("abort", *place, "--start-offset", "0")
+        [row] = table(tools.transactions("describe-producers", *place))
+        assert row[-1] == "None"
+        assert kafka.records(TOPIC, isolation="read_committed") == []
