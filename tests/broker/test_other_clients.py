@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from functools import partial
 from typing import Any
 
 import pytest
@@ -72,7 +73,11 @@ async def through_aiokafka(kafka: Cluster, codec: str | None) -> None:
 
 
 @pytest.mark.parametrize("codec", [None, "gzip"])
-@pytest.mark.parametrize("run", [aio.run, asyncio.run], ids=["our loop", "asyncio's"])
+@pytest.mark.parametrize(
+    "run",
+    [aio.run, asyncio.run, partial(aio.run, loop_factory=aio.uvloop_factory)],
+    ids=["our loop", "asyncio's", "uvloop's"],
+)
 def test_aiokafka(run: Any, codec: str | None) -> None:
     async def main() -> None:
         async with Cluster(brokers=3) as kafka:

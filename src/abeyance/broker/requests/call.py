@@ -14,15 +14,6 @@ if TYPE_CHECKING:
 _CORRELATION_ID = Struct(">i")
 
 
-class _Parts:
-    """What kio's writers write to."""
-
-    __slots__ = ("write",)
-
-    def __init__(self, parts: list[bytes]) -> None:
-        self.write = parts.append
-
-
 class Call:
     """A client's request at a broker. Answer it once: `answer`, `done` where there is no answer, or `drop`."""
 
@@ -67,7 +58,7 @@ class Call:
         if observer is not None:
             observer.answered(self, response)
         parts = [_CORRELATION_ID.pack(self.correlation_id), self._codec.response_tags]
-        self._codec.write_response(_Parts(parts), response)
+        self._codec.write_response(parts.append, response)
         self.connection.answer(parts)
 
     def done(self) -> None:

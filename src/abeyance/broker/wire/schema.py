@@ -3,7 +3,7 @@
 kio has one class a message and version. Here
 * a *request* is an instance of kio's class, and what its version lacks are attributes of that class (`fill`), put
   there when the version is first met: reading a field costs what it costs in Python, and no message is copied;
-* a *response* is any object with the fields of all versions: kio's writer for a version takes those that it has.
+* a *response* is any object with the fields of all versions: what writes a version takes those that it has.
   `Message(...)` makes one; `OMIT` is a tagged field that is not sent.
 
 kio imports `hypothesis`, where that is installed, to register strategies that nobody here asks for: a quarter of a
@@ -42,9 +42,10 @@ if not TYPE_CHECKING:
 
 from kio.index import load_request_schema, load_response_schema  # noqa: E402  (only after the above)
 from kio.schema.errors import ErrorCode  # noqa: E402
-from kio.serial import entity_reader, entity_writer  # noqa: E402
+from kio.serial import entity_reader  # noqa: E402
 
 from abeyance.broker.wire.bounds import walker  # noqa: E402
+from abeyance.broker.wire.encoding import Encode, encoder  # noqa: E402
 
 __all__ = ["NO_TIME", "OMIT", "Codec", "ErrorCode", "Message", "codec", "seconds"]
 
@@ -53,7 +54,7 @@ NO_TIME = timedelta(0)  # of `throttle_time`: nobody is throttled
 
 
 class _Omitted:
-    """Equal to whatever default a tagged field has, so that kio leaves it out."""
+    """Equal to whatever default a tagged field has, so that it is left out."""
 
     __slots__ = ()
 
@@ -92,11 +93,10 @@ class Codec:
                 if not hasattr(entity, field):
                     setattr(entity, field, value)
         read: Callable[..., Any] = entity_reader
-        write: Callable[..., Any] = entity_writer
         self.read_header: Callable[[memoryview, int], tuple[Any, int]] = read(request.__header_schema__)
         self._walk = walker(request)
         self._read: Callable[[memoryview, int], tuple[Any, int]] = read(request)
-        self.write_response: Callable[[Any, Any], None] = write(response)
+        self.write_response: Encode = encoder(response)
         # Response header version 1 is the correlation id and one byte: no tags. (ApiVersions never has it: KIP-511.)
         self.response_tags = b"\0" if response.__flexible__ and key != _API_VERSIONS else b""
 
