@@ -79,8 +79,9 @@ def test_what_a_field_cannot_hold_is_refused() -> None:
         record_errors=(), error_message=None,
     )  # fmt: skip
     topics = [Message(name="topic", partition_responses=[partition])]
+    nameless = [Message(name=None, partition_responses=[])]
     parts: list[bytes] = []
     with pytest.raises(Exception, match=r"'i' format requires"):
         encode(parts.append, Message(responses=topics, throttle_time=timedelta(0)))
     with pytest.raises(AttributeError, match="encode"):
-        encode(parts.append, Message(responses=[Message(name=None, partition_responses=[])], throttle_time=timedelta(0)))
+        encode(parts.append, Message(responses=nameless, throttle_time=timedelta(0)))

@@ -23,15 +23,12 @@ class Clock:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.timer: AnyTimer = self._make_timer(loop)
+        self.now: Callable[[], float] = self.timer.time  # seconds, monotonic
         # Once and for all: a record's time and a time-out never disagree, also where the machine's clock is set anew.
         self._epoch = time.time() - self.timer.time()
 
     def _make_timer(self, loop: asyncio.AbstractEventLoop) -> AnyTimer:
         return Timer(loop)
-
-    def now(self) -> float:
-        """Seconds, monotonic."""
-        return self.timer.time()
 
     def now_ms(self) -> int:
         """Milliseconds since 1970, which never go back either."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from abeyance.broker.delayed.waiting import BrokerOperation, follower_name
+from abeyance.broker.delayed.waiting import BrokerOperation
 
 if TYPE_CHECKING:
     from abeyance.broker.replica.session import Session
@@ -20,7 +20,7 @@ class DelayedReplicaFetch(BrokerOperation):
 
     def __init__(self, session: Session, timeout: float, since: float) -> None:
         """`timeout` in seconds: `replica.fetch.wait.max.ms`."""
-        super().__init__(timeout, follower_name(session.follower), since)
+        super().__init__(timeout, session.client_id, since)
         self._session = session
 
     def keys(self) -> Iterable[tuple[str, int]]:

@@ -52,11 +52,16 @@ _DELETE_HORIZON = 0x40
 
 
 class Batch:
-    """One batch: its bytes, and what its header says of them. It never changes."""
+    """One batch: its bytes, and what its header says of them. It never changes.
+
+    `size` is in bytes, header and all. `last_offset` is that of its last record (compaction may have removed the
+    record, never the offset), `next_offset` the first after it.
+    """
 
     __slots__ = (
-        "attributes", "base_offset", "base_sequence", "base_timestamp", "crc", "data", "last_offset_delta",
-        "leader_epoch", "max_timestamp", "producer_epoch", "producer_id", "record_count",
+        "attributes", "base_offset", "base_sequence", "base_timestamp", "crc", "data", "last_offset",
+        "last_offset_delta", "leader_epoch", "max_timestamp", "next_offset", "producer_epoch", "producer_id",
+        "record_count", "size",
     )  # fmt: skip
 
     def __init__(self, data: bytes) -> None:
@@ -81,24 +86,11 @@ class Batch:
             self.base_sequence,
             self.record_count,
         ) = _HEADER.unpack_from(data)
-        if length + LENGTH_END != len(data):
-            raise CorruptRecordError(f"A record batch of {len(data)} bytes says that it has {length + LENGTH_END}")
-
-    @property
-    def size(self) -> int:
-        """Bytes, header and all."""
-        return len(self.data)
-
-    @property
-    def last_offset(self) -> int:
-        """The offset of its last record; compaction may have removed that record, never the offset."""
-        offset: int = self.base_offset + self.last_offset_delta
-        return offset
-
-    @property
-    def next_offset(self) -> int:
-        """The first offset after it."""
-        return self.last_offset + 1
+        self.size = size = len(data)
+        if length + LENGTH_END != size:
+            raise CorruptRecordError(f"A record batch of {size} bytes says that it has {length + LENGTH_END}")
+        self.last_offset: int = self.base_offset + self.last_offset_delta
+        self.next_offset = self.last_offset + 1
 
     @property
     def last_sequence(self) -> int:

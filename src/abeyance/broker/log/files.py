@@ -74,8 +74,9 @@ class FileSegment(Segment):
             raise StorageError(f"cannot read {self.path}: it ends before byte {position + size:,}")
         return data
 
-    def _store(self, data: bytes) -> None:
+    def _store(self, batch: Batch) -> None:
         """Write behind the last batch, all or nothing. Once written it survives the process, not the machine."""
+        data = batch.data
         position = end = self.size
         try:
             while data:

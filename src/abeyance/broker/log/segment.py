@@ -9,7 +9,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from abeyance.broker.log.batch import Batch
+from abeyance.broker.log.batch import NO_TIMESTAMP, Batch
 
 LARGEST_OFFSET_DELTA = (1 << 31) - 1  # from the first to the last offset: Kafka's index has 32 bits for it
 
@@ -19,6 +19,7 @@ class Segment:
 
     __slots__ = (
         "_data", "_ends", "_lasts", "_offsets", "_times", "base_offset", "created_ms", "first_timestamp", "modified_ms",
+        "tail",
     )  # fmt: skip
 
     def __init__(self, base_offset: int, now_ms: int) -> None:
@@ -32,6 +33,7 @@ class Segment:
         self._lasts = array("q")  # last offset of each batch
         self._ends = array("q")  # bytes up to the end of each batch
         self._times = array("q")  # greatest timestamp up to each batch
+        self.tail: Batch | None = None  # the last batch, where its bytes are in memory anyway
 
     def __len__(self) -> int:
         """How many batches."""
@@ -59,18 +61,22 @@ class Segment:
 
     def append(self, batch: Batch, now_ms: int) -> None:
         """Add a batch at the end, at the offset that it says."""
-        self._store(batch.data)
+        self._store(batch)
         self._note(batch)
         self.modified_ms = now_ms
 
     def _note(self, batch: Batch) -> None:
-        timestamp = batch.max_timestamp
+        timestamp: int = batch.max_timestamp
         if self.first_timestamp is None and timestamp >= 0:
             self.first_timestamp = timestamp
-        self._times.append(max(timestamp, self.max_timestamp))
+        end = batch.size
+        if self._ends:
+            timestamp = max(timestamp, self._times[-1])
+            end += self._ends[-1]
+        self._times.append(max(timestamp, NO_TIMESTAMP))
         self._offsets.append(batch.base_offset)
         self._lasts.append(batch.last_offset)
-        self._ends.append(self.size + batch.size)
+        self._ends.append(end)
 
     def index_of(self, offset: int) -> int:
         """The batch that holds `offset`, or else the first one after it; `len` if there is none. O(log batches).
@@ -144,8 +150,10 @@ class Segment:
             assert (self._ends[index], self._times[index]) == (end, greatest)
             previous = batch.last_offset
 
-    def _store(self, data: bytes) -> None:
-        self._data.append(data)
+    def _store(self, batch: Batch) -> None:
+        self._data.append(batch.data)
+        self.tail = batch
 
     def _drop(self, count: int) -> None:
         del self._data[count:]
+        self.tail = None

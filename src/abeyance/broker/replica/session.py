@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abeyance.broker.delayed.replica_fetch import DelayedReplicaFetch
+from abeyance.broker.delayed.waiting import follower_name
 from abeyance.broker.log import LogError
 from abeyance.broker.replica.messages import Answered, Key, Position, ReplicaAnswer, ReplicaFetch
 from abeyance.broker.replica.remote import UNKNOWN, Remote
@@ -27,17 +28,19 @@ class Session:
         "_answers",
         "_broker",
         "_fetch",
-        "_follower",
         "_number",
         "_operation",
         "_partitions",
+        "client_id",
         "fetched_at",
+        "follower",
         "ready",
     )
 
     def __init__(self, broker: Broker, follower: int) -> None:
         self._broker = broker
-        self._follower = follower
+        self.follower = follower  # the broker that follows
+        self.client_id = follower_name(follower)
         self._number = 0
         self._partitions: dict[Partition, None] = {}  # in the order in which they came
         self._answers: list[Answered] = []  # errors to be told
@@ -45,11 +48,6 @@ class Session:
         self._fetch: ReplicaFetch | None = None  # the last
         self.ready: set[Partition] = set()
         self.fetched_at = 0.0  # when its last fetch came, in seconds
-
-    @property
-    def follower(self) -> int:
-        """The broker that follows."""
-        return self._follower
 
     def fetch(self, fetch: ReplicaFetch) -> None:
         """Take note of how far the follower is, then answer when there is something to be told."""
@@ -61,8 +59,8 @@ class Session:
             self._begin(fetch.number)
         for topic, index in fetch.forgotten:
             partition = self._broker.partitions.get((topic, index))
-            if partition is not None and self._follower in partition.remotes:
-                partition.remotes[self._follower].session = None
+            if partition is not None and self.follower in partition.remotes:
+                partition.remotes[self.follower].session = None
                 self.leave(partition)
         self.fetched_at = now
         self._fetch = fetch
@@ -96,7 +94,7 @@ class Session:
     def _begin(self, number: int) -> None:
         self._number = number
         for partition in self._partitions:
-            remote = partition.remotes.get(self._follower)
+            remote = partition.remotes.get(self.follower)
             if remote is not None:
                 remote.session = None
         self._partitions.clear()
@@ -106,7 +104,7 @@ class Session:
     def _take(self, position: Position, now: float) -> None:
         """One position: checked as Kafka's leader checks a fetch."""
         partition = self._broker.partitions.get((position.topic, position.partition))
-        remote = None if partition is None else partition.remotes.get(self._follower)
+        remote = None if partition is None else partition.remotes.get(self.follower)
         if partition is None or not partition.leads:
             self._refuse(position, ErrorCode.not_leader_or_follower)
         elif position.leader_epoch < partition.state.leader_epoch:
@@ -169,7 +167,7 @@ class Session:
         left = self._broker.replica_fetch_bytes
         ready, self.ready = self.ready, set()
         for partition in ready:
-            remote = partition.remotes.get(self._follower)
+            remote = partition.remotes.get(self.follower)
             if remote is None or remote.session is not self or not partition.leads:
                 continue
             log = partition.log
@@ -199,4 +197,4 @@ class Session:
         observer = self._broker.cluster.observer
         if observer is not None and self._fetch is not None:
             observer.replicated(self._broker, self._fetch, answer, self.fetched_at)
-        self._broker.answer_follower(self._follower, answer)
+        self._broker.answer_follower(self.follower, answer)

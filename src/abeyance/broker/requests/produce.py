@@ -168,14 +168,17 @@ def _batch_end(records: bytes, at: int) -> int | None:
 
 
 def _any_transactional(request: Any) -> bool:
-    return any(
-        len(data.records) >= _ATTRIBUTES.size
-        and data.records[_UP_TO_MAGIC - 1] == 2
-        and _ATTRIBUTES.unpack_from(data.records)[0] & _TRANSACTIONAL
-        for topic in request.topic_data
-        for data in topic.partition_data
-        if data.records
-    )
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                records
+                and len(records) >= _ATTRIBUTES.size
+                and records[_UP_TO_MAGIC - 1] == 2
+                and _ATTRIBUTES.unpack_from(records)[0] & _TRANSACTIONAL
+            ):
+                return True
+    return False
 
 
 def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
