@@ -2,85 +2,174 @@
 
     PYTHONPATH=tests python -m broker.neighbour --seconds 10
 
-The broker and the good client are in this process, the hostile ones in another. Beside them are thousands of idle
-connections and one client that never reads. So the figures hold what two processors do to one another, too.
+The server, the good client and the hostile ones are a process each; beside them are thousands of idle connections and
+one client that never reads. All share the machine's processors. What that alone costs is seen by a second server on
+the same loop, under the same attack, which sends back what comes and does nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import logging
+import os
 import random
 import socket
 import statistics
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
+from abeyance import aio
 from abeyance.broker import Cluster
-from broker.fuzz import attack, corpus, hostile, prepare, serves
+from broker.asking import SECOND
+from broker.fuzz import GOOD, attack, corpus, hostile, prepare, serves
+from broker.log.batches import batch
 from broker.wire import WireClient, encoded
 
-_IDLE = 5_000  # connections; both ends are in this process
+_IDLE = 5_000  # connections
+_BEGINNING = 2.0  # seconds: until the hostile ones have begun
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def latencies(good: WireClient, seconds: float) -> list[float]:
-    """How long a record takes there and back, in ms, again and again."""
-    found = []
-    end = time.monotonic() + seconds
-    while (began := time.perf_counter()) and time.monotonic() < end:
-        if not serves(good, b"value"):
-            raise SystemExit("the good client was not served")
-        found.append((time.perf_counter() - began) * 1000)
-    return found
+class There:
+    """As much of a cluster as `attack` looks at."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
 
 
-def told(name: str, found: list[float]) -> None:
-    """Print the percentiles."""
-    cuts = statistics.quantiles(found, n=100)
-    print(f"{name:<28} {len(found):>8,} records   p50 {cuts[49]:6.2f} ms   p99 {cuts[98]:6.2f} ms", flush=True)
+class Echo(asyncio.Protocol):
+    """A server that sends back what comes."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has come."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Send it back."""
+        self._transport.write(data)
+
+    def pause_writing(self) -> None:
+        """A client that does not read is not read from either."""
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """It has read."""
+        self._transport.resume_reading()
+
+
+def serve(kind: str) -> None:
+    """Say where a server listens, and serve until stdin ends."""
+    logging.getLogger("abeyance.broker").setLevel(logging.ERROR)
+    if kind == "broker":
+        with Cluster() as kafka:
+            prepare(kafka)
+            print(kafka.bootstrap, flush=True)
+            sys.stdin.read()
+        return
+
+    async def echo() -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(Echo, "127.0.0.1", 0, backlog=1024)
+        print(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+        await loop.run_in_executor(None, sys.stdin.read)
+
+    aio.run(echo())
 
 
 def be_hostile(bootstrap: str, seconds: float) -> None:
     """Attack until time is over, and print how often."""
-
-    class There:
-        """As much of a cluster as `attack` looks at."""
-
-        def __init__(self) -> None:
-            self.bootstrap = bootstrap
-
     with Cluster() as own:
         prepare(own)
         frames = corpus(own)
     seed, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
-        attack(There(), hostile(random.Random(seed), frames), patience=1.0)  # type: ignore[arg-type]
+        attack(There(bootstrap), hostile(random.Random(seed), frames), patience=1.0)  # type: ignore[arg-type]
         seed += 1
     print(seed)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description="What a client notices of hostile neighbours.")
-    parser.add_argument("--seconds", type=float, default=10.0, help="for each of both (default: %(default)s)")
-    parser.add_argument("--attack", metavar="BOOTSTRAP", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.attack:
-        be_hostile(args.attack, args.seconds)
-        return
-    logging.getLogger("abeyance.broker").setLevel(logging.ERROR)
-    with Cluster() as kafka, ExitStack() as held:
-        prepare(kafka)
-        host, _, port = kafka.bootstrap.rpartition(":")
-        good = held.enter_context(WireClient(kafka.bootstrap))
-        latencies(good, 1.0)
-        told("alone", latencies(good, args.seconds))
+def record(client: WireClient) -> None:
+    """Have a record taken and given back."""
+    if not serves(client, b"value"):
+        raise SystemExit("the good client was not served")
+
+
+def echoed(client: WireClient) -> None:
+    """Send what `record` sends, and have it sent back."""
+    topic = {"name": GOOD, "partition_data": [{"index": 0, "records": batch([b"value"]).data}]}
+    at = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000_000}
+    topics = [{"topic": GOOD, "partitions": [at]}]
+    for key, version, values in (
+        (0, 9, {"acks": -1, "timeout": 30 * SECOND, "topic_data": [topic]}),
+        (1, 11, {"max_wait": SECOND, "min_bytes": 1, "max_bytes": 1_000_000, "session_epoch": -1, "topics": topics}),
+    ):
+        data = encoded(key, version, 1, **values)
+        client.socket.sendall(len(data).to_bytes(4, "big") + data)
+        left = 4 + len(data)
+        while left:
+            left -= len(client.socket.recv(left))
+
+
+def latencies(there_and_back: Callable[[WireClient], None], good: WireClient, seconds: float) -> list[float]:
+    """How long it takes, in ms, again and again."""
+    found = []
+    end = time.monotonic() + seconds
+    while (began := time.perf_counter()) and time.monotonic() < end:
+        there_and_back(good)
+        found.append((time.perf_counter() - began) * 1000)
+    return found
+
+
+@contextmanager
+def serving(kind: str) -> Iterator[tuple[str, int]]:
+    """A server in a process of its own: where it listens, and the process's id."""
+    command = [sys.executable, "-m", "broker.neighbour", "--serve", kind]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip(), process.pid
+        finally:
+            process.stdin.close()
+
+
+def used(pid: int) -> float:
+    """Seconds of processor time."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / _TICKS
+
+
+def measure(kind: str, seconds: float) -> None:
+    """Measure one kind of server, and print."""
+    there_and_back = record if kind == "broker" else echoed
+    with serving(kind) as (bootstrap, pid), ExitStack() as held:
+
+        def tell(what: str, seconds: float) -> None:
+            before, began = used(pid), time.monotonic()
+            found = latencies(there_and_back, good, seconds)
+            core = (used(pid) - before) / (time.monotonic() - began) * 100
+            cuts = statistics.quantiles(found, n=100)
+            print(
+                f"{kind:<7} {what:<28} {len(found):>8,} times   p50 {cuts[49]:6.2f} ms   p99 {cuts[98]:6.2f} ms"
+                f"   server {core:4.0f} % of a core",
+                flush=True,
+            )
+
+        host, _, port = bootstrap.rpartition(":")
+        where = host, int(port)
+        good = held.enter_context(WireClient(bootstrap))
+        latencies(there_and_back, good, 1.0)
+        tell("alone", seconds)
         for _ in range(_IDLE):
-            held.enter_context(socket.create_connection((host, int(port)), timeout=30))
-        told(f"beside {_IDLE:,} idle clients", latencies(good, args.seconds))
-        slow = held.enter_context(socket.create_connection((host, int(port)), timeout=30))
+            held.enter_context(socket.create_connection(where, timeout=30))
+        tell(f"beside {_IDLE:,} idle clients", seconds)
+        slow = held.enter_context(socket.create_connection(where, timeout=30))
         slow.setblocking(False)
         ask = encoded(3, 1, 1, topics=None)
         flood = (len(ask).to_bytes(4, "big") + ask) * 10_000
@@ -89,12 +178,29 @@ def main() -> None:
                 pass
         except BlockingIOError:
             pass  # it does not read, so it is not read from any more
-        command = [sys.executable, "-m", "broker.neighbour", "--attack", kafka.bootstrap]
-        with subprocess.Popen([*command, "--seconds", str(args.seconds + 2)], stdout=subprocess.PIPE, text=True) as bad:
-            time.sleep(2.0)  # until it has begun
-            told("and hostile ones", latencies(good, args.seconds - 1))
+        command = [sys.executable, "-m", "broker.neighbour", "--attack", bootstrap]
+        lasting = str(seconds + _BEGINNING)
+        with subprocess.Popen([*command, "--seconds", lasting], stdout=subprocess.PIPE, text=True) as bad:
+            time.sleep(_BEGINNING)
+            tell("and hostile ones", seconds - 1)
             said = bad.communicate()[0]
-        print(f"{int(said):,} hostile connections")
+        print(f"{kind:<7} {int(said) / (seconds + _BEGINNING):,.0f} hostile connections a second", flush=True)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="What a client notices of hostile neighbours.")
+    parser.add_argument("--seconds", type=float, default=10.0, help="for each line (default: %(default)s)")
+    parser.add_argument("--serve", choices=("broker", "echo"), help=argparse.SUPPRESS)
+    parser.add_argument("--attack", metavar="BOOTSTRAP", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.serve:
+        serve(args.serve)
+    elif args.attack:
+        be_hostile(args.attack, args.seconds)
+    else:
+        for kind in ("broker", "echo"):
+            measure(kind, args.seconds)
 
 
 if __name__ == "__main__":
