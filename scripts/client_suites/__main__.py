@@ -18,34 +18,34 @@ import sys
 from pathlib import Path
 
 from scripts.client_suites import librdkafka
+from scripts.client_suites.kafka_scripts import write_starters, write_tools
 from scripts.client_suites.pytest_suite import environment, run_pytest
 from scripts.client_suites.results import Result, summary
 from scripts.client_suites.source import SuiteError, take
 from scripts.set_up import ROOT
 
-from abeyance.broker import Cluster
+from abeyance.broker.genuine import ClusterError
 
 _STAND_IN = Path(__file__).with_name("stand_in")
 _CODECS = ("lz4", "zstandard", "python-snappy", "crc32c", "cramjam")
 _KAFKA = "4.3"
 _WITH_A_BROKER = "Integration or TestAdmin or SASL or TestSender"  # of aiokafka's; its other tests have none
-_KAFKA_PYTHONS_BROKER = {  # as its own broker has them, where they matter
-    "num.partitions": 4, "offsets.topic.num.partitions": 2, "group.min.session.timeout.ms": 1000,
-}  # fmt: skip
 
 
-def kafka_python(folder: Path, only: str) -> list[Result]:
-    """Its integration tests: one broker, which they find by KAFKA_URI."""
+def kafka_python(folder: Path, only: str, *, genuine: bool) -> list[Result]:
+    """Its integration tests: they start their brokers by the scripts of Kafka's distribution."""
     packages = ["pytest", "pytest-mock", "pytest-timeout", "py", *_CODECS, str(folder)]
     python = environment(folder.with_name("kafka-python-environment"), packages)
-    (folder / "servers" / _KAFKA / "kafka-bin").mkdir(parents=True, exist_ok=True)  # where it would keep a broker
-    with Cluster(settings=_KAFKA_PYTHONS_BROKER) as kafka:
-        variables = {"KAFKA_URI": f"kafka://{kafka.bootstrap}", "KAFKA_VERSION": _KAFKA}
-        return run_pytest(python, folder, ["test/integration"], variables, only)
+    scripts = folder / "servers" / _KAFKA / "kafka-bin" / "bin"
+    write_tools(scripts)
+    write_starters(scripts, genuine=genuine)
+    return run_pytest(python, folder, ["test/integration"], {"KAFKA_VERSION": _KAFKA}, only)
 
 
-def aiokafka(folder: Path, only: str) -> list[Result]:
+def aiokafka(folder: Path, only: str, *, genuine: bool) -> list[Result]:
     """Its functional tests: the broker that they ask of Docker."""
+    if genuine:
+        raise SuiteError("aiokafka has genuine Kafka in containers of its own: run its tests with Docker")
     pinned = (folder / "requirements-ci.txt").read_text().split()
     packages = [one for one in pinned if one.startswith(("pytest==", "pytest-asyncio==", "pytest-mock==", "cramjam=="))]
     python = environment(folder.with_name("aiokafka-environment"), [*packages, "pytest-timeout", "crc32c", str(folder)])
@@ -71,6 +71,7 @@ def main() -> int:
     parser.add_argument("suite", choices=["kafka-python", "aiokafka", "librdkafka"])
     parser.add_argument("--source", help="a folder, or the address of a git repository")
     parser.add_argument("--only", default="", help="tests whose names match: pytest's -k, or a regular expression")
+    parser.add_argument("--genuine", action="store_true", help="beside genuine Kafka, to see whose fault a failure is")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for each of librdkafka's tests")
     args = parser.parse_args()
     folder = ROOT / "build" / "client-suites" / args.suite
@@ -79,15 +80,16 @@ def main() -> int:
     try:
         if args.suite == "librdkafka":
             print(f"librdkafka {librdkafka.prepare(args.source, folder)}", flush=True)
-            for result in librdkafka.results(folder, args.only, args.timeout):
+            for result in librdkafka.results(folder, args.only, args.timeout, genuine=args.genuine):
                 print(f"  {result.outcome:8}{result.seconds:6.1f} s  {result.test}", flush=True)
                 results.append(result)
         elif args.source:
             print(f"{args.suite} {take(args.source, folder)}", flush=True)
-            results = (kafka_python if args.suite == "kafka-python" else aiokafka)(folder, args.only)
+            run_suite = kafka_python if args.suite == "kafka-python" else aiokafka
+            results = run_suite(folder, args.only, genuine=args.genuine)
         else:
             raise SuiteError(f"{args.suite} has no tests in its packages: name its repository with --source")
-    except SuiteError as error:
+    except (SuiteError, ClusterError) as error:
         print(f"client_suites: {error}", file=sys.stderr)
         return 2
     (folder.parent / f"{args.suite}.json").write_text(json.dumps([one._asdict() for one in results], indent=1))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from scripts.client_suites.kafka_scripts import write_tools
 from scripts.client_suites.results import Result
 from scripts.client_suites.source import run, take, take_from_npm
 
 from abeyance.broker import Cluster
-from abeyance.broker.genuine import ClusterError, fetch
+from abeyance.broker import genuine as kafkas
 
 # The newest librdkafka that a package registry has with its tests.
 NPM_PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
@@ -27,7 +29,7 @@ _LEFT_OUT = ("TEST_F_LOCAL", "TEST_F_MANUAL")  # flags of tests without a broker
 def prepare(source: str | None, folder: Path) -> str:
     """Take and build it; returns its version."""
     version = take(source, folder) if source else take_from_npm(NPM_PACKAGE, _NPM_FOLDER, folder)
-    run(["sh", "./configure", "--disable-gssapi"], folder)
+    run(["bash", "./configure", "--disable-gssapi"], folder)
     run(["make", "-j2", "libs"], folder)
     run(["make", "-C", "tests", "-j2", "build"], folder)
     return version
@@ -46,55 +48,56 @@ def tests(folder: Path) -> dict[str, str]:
     return found
 
 
-def results(folder: Path, only: str, timeout: float) -> Iterator[Result]:
-    """Run them, one after the other; `timeout` in seconds for each."""
-    tool = _kafka_topics(folder)
+def results(folder: Path, only: str, timeout: float, *, genuine: bool) -> Iterator[Result]:
+    """Run them, one after the other; `timeout` in seconds for each. Raises `ClusterError` without genuine Kafka."""
+    kafka = folder / "kafka"  # where some tests find Kafka's own tool for topics
+    tool = {"KAFKA_PATH": str(kafka)} if write_tools(kafka / "bin") else {}
     for name, scenario in tests(folder).items():
         if re.search(only, name):
-            yield _run(folder / "tests", name, scenario, tool, timeout)
+            began = time.monotonic()
+            settings = _BROKERS | {"auto.create.topics.enable": scenario != "noautocreate"}
+            with _genuine(settings) if genuine else _ours(settings) as bootstrap:
+                outcome, said = _run(folder / "tests", name, {**tool, "TEST_SCENARIO": scenario}, bootstrap, timeout)
+            yield Result(name, outcome, time.monotonic() - began, said)
 
 
-def _kafka_topics(folder: Path) -> dict[str, str]:
-    """Where some tests find Kafka's own tool for topics; nowhere, where Java or Maven are missing."""
-    try:
-        kafka = fetch()
-    except ClusterError as error:
-        print(f"without kafka-topics.sh: {error}")
-        return {}
-    script = folder / "kafka" / "bin" / "kafka-topics.sh"
-    script.parent.mkdir(parents=True, exist_ok=True)
-    script.write_text(f'#!/bin/sh\nexec {shlex.join(kafka.command("org.apache.kafka.tools.TopicCommand"))} "$@"\n')
-    script.chmod(0o755)
-    return {"KAFKA_PATH": str(script.parent.parent)}
-
-
-def _run(folder: Path, name: str, scenario: str, tool: dict[str, str], timeout: float) -> Result:
-    began = time.monotonic()
-    settings = _BROKERS | {"auto.create.topics.enable": scenario != "noautocreate"}
+@contextmanager
+def _ours(settings: Mapping[str, object]) -> Iterator[str]:
     with Cluster(brokers=3, settings=settings) as kafka:
-        config = folder / "test-abeyance.conf"
-        config.write_text(f"metadata.broker.list={kafka.bootstrap}\n")
-        variables = {
-            **tool,
-            "BROKERS": kafka.bootstrap,
-            "RDKAFKA_TEST_CONF": str(config),
-            "LD_LIBRARY_PATH": f"{folder.parent / 'src'}:{folder.parent / 'src-cpp'}",
-            "TESTS": name,
-            "TEST_SCENARIO": scenario,
-            "TEST_KAFKA_VERSION": "4.1.0",
-        }
-        try:
-            done = subprocess.run(
-                ["./test-runner", "-p1", "-L"], cwd=folder, env={**os.environ, **variables}, capture_output=True,
-                timeout=timeout, check=False,
-            )  # fmt: skip
-            output = done.stdout + done.stderr
-        except subprocess.TimeoutExpired as expired:
-            output = (expired.stdout or b"") + (expired.stderr or b"")
+        yield kafka.bootstrap
+
+
+@contextmanager
+def _genuine(settings: Mapping[str, object]) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        texts = {name: str(value).lower() for name, value in settings.items()}
+        cluster = kafkas.Cluster(kafkas.fetch(), Path(folder), kafkas.free_ports(), settings=texts, heap_mb=400)
+        with cluster.running():
+            yield cluster.bootstrap
+
+
+def _run(folder: Path, name: str, variables: dict[str, str], bootstrap: str, timeout: float) -> tuple[str, str]:
+    """One of them: its outcome, and what it says of it."""
+    config = folder / "test-abeyance.conf"
+    config.write_text(f"metadata.broker.list={bootstrap}\n")
+    own = {
+        "BROKERS": bootstrap,
+        "RDKAFKA_TEST_CONF": str(config),
+        "LD_LIBRARY_PATH": f"{folder.parent / 'src'}:{folder.parent / 'src-cpp'}",
+        "TESTS": name,
+        "TEST_KAFKA_VERSION": "4.1.0",
+    }
+    try:
+        done = subprocess.run(
+            ["./test-runner", "-p1", "-L"], cwd=folder, env={**os.environ, **variables, **own}, capture_output=True,
+            timeout=timeout, check=False,
+        )  # fmt: skip
+        output = done.stdout + done.stderr
+    except subprocess.TimeoutExpired as expired:
+        output = (expired.stdout or b"") + (expired.stderr or b"")
     text = _COLOURS.sub("", output.decode(errors="replace"))
-    seconds = time.monotonic() - began
     told = re.search(rf"^\| {re.escape(name)} +\| +(\w+) \| +\S+ \|(.*)", text, re.MULTILINE)
     if told and told[1] in ("PASSED", "SKIPPED"):
-        return Result(name, told[1].lower(), seconds, told[2].strip(" |"))
+        return told[1].lower(), told[2].strip(" |")
     said = re.findall(r"^### Test .*\n(.*)", text, re.MULTILINE)
-    return Result(name, "failed", seconds, said[0] if said else f"not done after {seconds:.0f} s")
+    return "failed", said[0] if said else f"not done after {timeout:.0f} s"

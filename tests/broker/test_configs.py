@@ -71,6 +71,9 @@ def test_broker_told(kafka: Cluster) -> None:
 
     assert len(found) == 340
     assert found["num.partitions"].is_read_only
+    place = "PLAINTEXT://" + kafka.bootstrap.split(",")[1]
+    own = {"node.id": "2", "listeners": place, "advertised.listeners": place, "log.dirs": "/memory/broker-2"}
+    assert {name: (found[name].value, found[name].source) for name in own} == {name: (own[name], 4) for name in own}
     with WireClient(kafka.bootstrap) as client:
         assert not told(client, 4, BROKER, "").configs
         assert told(client, 4, BROKER, "2").error_message == (

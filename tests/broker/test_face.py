@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,3 +98,18 @@ def test_leaders_and_in_sync_replicas_move_as_brokers_stop_and_start() -> None:
         assert (kafka.leader(TOPIC), kafka.in_sync(TOPIC)) == (2, (1, 2, 3))
         kafka.delete_topic(TOPIC)
         assert kafka.topics() == []
+
+
+def test_brokers_are_numbered_from_node_id(tmp_path: Path) -> None:
+    for expected in (1, 2):  # the second time with what the first has kept
+        with Cluster(2, settings={"node.id": 0}, data=tmp_path) as kafka:
+            if expected == 1:
+                kafka.create_topic("orders", partitions=1, replicas=2)
+            with producing(kafka, acks="all") as producer:
+                assert settle(producer, send(producer, "orders", b"tea")) == [None]
+                assert set(kafka.in_sync("orders")) == {0, 1}
+            with kafka.stopped(0):
+                assert kafka.leader("orders") == 1
+            assert len(kafka.records("orders")) == expected
+            with pytest.raises(AbeyanceError, match="there is no broker 2: there are brokers 0 to 1"):
+                kafka.stop(2)

@@ -117,6 +117,12 @@ class Broker:
         return Purgatory(name, self.timer)
 
     @property
+    def log_dir(self) -> str:
+        """Where its logs are, as clients are told; in memory it is a name only."""
+        directory = self.cluster.directory
+        return f"/memory/broker-{self.id}" if directory is None else str(directory.folder(self.id))
+
+    @property
     def purgatories(self) -> tuple[Purgatory[Any], ...]:
         """All of them."""
         return (

@@ -65,7 +65,8 @@ class Cluster(Face):
 
         With `data`, a directory, topics and records are kept there, and the next cluster that is opened with it goes
         on with them, however this one ended; without, they are in memory. `settings` have Kafka's own names and
-        defaults. With `clock="held"` time stands still until `clock.advance`.
+        defaults; `node.id` is the first broker's, and the others have the next ones. With `clock="held"` time stands
+        still until `clock.advance`.
         With `request_log`, a directory, each broker writes Kafka's request log there: `broker-N/kafka-request.log`.
         `security` is Kafka's name for how clients have to come. With TLS the setting `ssl.keystore.location` names a
         PEM file of a key and its certificates; without it both are made, and `ca_file` is for clients. With SASL
@@ -89,7 +90,8 @@ class Cluster(Face):
             self.observer = RequestLog(Path(request_log))
         self.awaited = []
         self._faults = Faults(self)
-        self._ports = {number: port and port + number - 1 for number in range(1, brokers + 1)}
+        first = 1 if self.settings["node.id"] is None else self.settings["node.id"]
+        self._ports = {first + place: port and port + place for place in range(brokers)}
         self.directory: DataDirectory | None = None
         self._data = data
         self._held = clock == "held"
@@ -204,9 +206,16 @@ class Cluster(Face):
             raise AbeyanceError(f"broker {number} cannot listen at {where}: {error.strerror or error}") from error
         self._ports[number] = broker.port
         self.brokers[number] = broker
+        self.settings.started(number, self._own_settings(broker))
         if self.directory is not None:
             self.directory.delete_others(number, self.controller.replicas_of(number), broker.now_ms())
         self.controller.register(broker)
+
+    def _own_settings(self, broker: Broker) -> dict[str, str]:
+        place = f"{self.security.protocol}://{broker.host}:{broker.port}"
+        number = str(broker.id)
+        named = {"node.id": number, "broker.id": number, "log.dirs": broker.log_dir}
+        return {**named, "listeners": place, "advertised.listeners": place}
 
     def _end(self) -> None:
         for broker in self.brokers.values():

@@ -309,7 +309,8 @@ class Face(Outages):
     def _broker(self, number: int) -> Broker:
         broker = self.brokers.get(number)
         if broker is None:
-            raise AbeyanceError(f"there is no broker {number!r}: there are brokers 1 to {len(self.brokers)}")
+            least, most = min(self.brokers), max(self.brokers)
+            raise AbeyanceError(f"there is no broker {number!r}: there are brokers {least} to {most}")
         return broker
 
     def _topic(self, name: str) -> Topic:

@@ -76,6 +76,7 @@ class Settings:
             definition("broker", name).parse(text)
         self._all_brokers: dict[str, str] = {}
         self._brokers: dict[int, dict[str, str]] = {}
+        self._own: dict[int, dict[str, str]] = {}
         self._values: dict[tuple[str, int | None], Any] = {}
 
     @property
@@ -100,13 +101,19 @@ class Settings:
 
     def _places(self, name: str, broker: int | None) -> Iterator[Synonym]:
         layers = [(BROKER, self._brokers.get(broker, {}))] if broker is not None else []
-        layers += [(ALL_BROKERS, self._all_brokers), (STATIC, self._static)]
+        layers.append((ALL_BROKERS, self._all_brokers))
+        layers.append((STATIC, self._static if broker is None else self._own.get(broker, self._static)))
         for source, layer in layers:
             if name in layer:
                 yield Synonym(name, layer[name], source)
         default = definition("broker", name).default
         if default is not None:
             yield Synonym(name, default, DEFAULT)
+
+    def started(self, broker: int, own: Mapping[str, str]) -> None:
+        """Note what no two brokers have in common, as each one's settings file has it: its number, where it listens."""
+        self._own[broker] = {**self._static, **own}
+        self._values.clear()
 
     def changed(self, broker: int | None) -> dict[str, str]:
         """What was changed for one broker, or with None for all of them, since the start."""

@@ -22,14 +22,13 @@ def handle(call: Call) -> None:
         if wanted is None or key in wanted:
             topics.setdefault(partition.topic, []).append(_partition(partition))
     directory = broker.cluster.directory
-    where, total, usable = f"/memory/broker-{broker.id}", _UNKNOWN, _UNKNOWN
+    total, usable = _UNKNOWN, _UNKNOWN
     if directory is not None:
         from abeyance.broker.log.directory import room
 
-        where = str(directory.folder(broker.id))
         total, usable = room(directory.path)
     found = [Message(name=name, partitions=partitions) for name, partitions in topics.items()]
-    call.answer(_response(ErrorCode.none, where, found, total, usable))
+    call.answer(_response(ErrorCode.none, broker.log_dir, found, total, usable))
 
 
 def refused(_: Any, error: ErrorCode) -> Message:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 from ..bodies import fetch, produce, settings
 from ..messages import Plain
 from ..records import Batch
@@ -85,6 +88,14 @@ BROKER_SOME = [
 @scenario("DescribeConfigs")
 def of_a_broker(stage: Stage) -> None:
     stage.ask("DescribeConfigs", described(BROKER, "1", BROKER_SOME, synonyms=True))
+
+
+@scenario("DescribeConfigs")
+def of_a_broker_itself(stage: Stage) -> None:
+    """What it was started with that no other broker has. But for its ports."""
+    asked = described(BROKER, "1", ["advertised.listeners", "broker.id", "node.id"], synonyms=True)
+    rows = stage.do("DescribeConfigs", asked, version=stage.version(API))["results"][0]["configs"]
+    stage.note("it has", json.loads(re.sub(r"127\.0\.0\.1:\d+", "here", json.dumps(rows))))
 
 
 @scenario("DescribeConfigs", at=(1, 4))
