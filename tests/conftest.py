@@ -69,7 +69,13 @@ def spark() -> Iterator[SparkSession]:
     from abeyance.pipeline.spark.jvm import how_it_ended
 
     # Three partitions, so that what is meant to be distributed crosses from one to another.
-    session = spark_session("local[2]", "abeyance tests", brief=True, config={"spark.sql.shuffle.partitions": "3"})
+    # The address is for a server of Spark Connect, should a test start one.
+    settings = {
+        "spark.sql.shuffle.partitions": "3",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+    }
+    session = spark_session("local[2]", "abeyance tests", brief=True, config=settings)
     gateway = session.sparkContext._gateway
     assert gateway is not None
     java = gateway.proc

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pipeline.both_sessions import connect_url, either
 from pipeline.long_known import Known, known_tables
+
+__all__ = ["connect_url", "either"]  # fixtures
 
 SHIPPED = Path(__file__).parents[2] / "examples" / "data" / "kafka-request-log"
 

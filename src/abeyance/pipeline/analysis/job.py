@@ -31,10 +31,11 @@ from abeyance.pipeline.analysis import (
 from abeyance.pipeline.analysis.by_time import keys_by_time, requests_by_time, waits_by_time
 from abeyance.pipeline.analysis.timeout_curve import CURVE_POINTS
 from abeyance.pipeline.request_log.tables import KafkaRequestLog
-from abeyance.pipeline.results.directory import check_target, new_result, write_marker
+from abeyance.pipeline.results.directory import check_target, check_written, new_result, write_marker
 from abeyance.pipeline.schemas import TABLES
 from abeyance.pipeline.sources.files import location
 from abeyance.pipeline.spark.errors import explained
+from abeyance.pipeline.spark.jobs import cancel_jobs, name_jobs
 from abeyance.pipeline.spark.progress import Steps
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ class _Run:
 
     @contextmanager
     def _step(self, what: str) -> Iterator[None]:
-        self._spark.sparkContext.setJobGroup(self._group, what, interruptOnCancel=True)
+        name_jobs(self._spark, self._group, what)
         with self._steps.step(what, self._spark, self._group):
             yield
 
@@ -200,6 +201,7 @@ class _Run:
         directory = self._aside / name
         # Not a URI with %20 and the like: Hadoop takes the path as it is.
         table.write.parquet(f"file://{directory}")
+        check_written(directory)
         # Hadoop's own marks: that the tables are whole is what the result's marker says, for all of them at once.
         for mark in (directory / "_SUCCESS", *directory.glob(".*.crc")):
             mark.unlink(missing_ok=True)
@@ -208,7 +210,7 @@ class _Run:
         """Run jobs a few at a time; the first that fails stops the rest."""
 
         def grouped(job: Callable[[], None]) -> None:
-            self._spark.sparkContext.setJobGroup(self._group, "analyzing", interruptOnCancel=True)
+            name_jobs(self._spark, self._group, "analyzing")
             job()
 
         self._run([partial(grouped, job) for job in jobs])
@@ -235,7 +237,7 @@ class _Run:
             # Again and again: Spark cancels what runs now, not what is being planned. If the JVM is gone, so are
             # its jobs, and the threads fail by themselves.
             with suppress(Exception):
-                self._spark.sparkContext.cancelJobGroup(self._group)
+                cancel_jobs(self._spark, self._group)
             time.sleep(_CANCEL_SECONDS)
 
     def _rows(self, name: str) -> int:
@@ -265,7 +267,7 @@ def _marker(
         "abeyance": __version__,
         "spark": spark.version,
         "python": platform.python_version(),
-        "master": spark.sparkContext.master,
+        "master": spark.conf.get("spark.master"),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         **found,
         "timezone": timezone,

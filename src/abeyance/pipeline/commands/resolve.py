@@ -18,7 +18,7 @@ from abeyance.pipeline.commands.arguments import (
     is_small,
 )
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
-from abeyance.pipeline.results.directory import check_target, new_result, read_marker
+from abeyance.pipeline.results.directory import check_target, check_written, new_result, read_marker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,6 +123,7 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> bool:
     from abeyance.pipeline.commands.outcome_result import write_summary
     from abeyance.pipeline.sources.files import file_format, read_files
     from abeyance.pipeline.sources.tables import events_from, operations_from
+    from abeyance.pipeline.spark.jobs import name_jobs
     from abeyance.pipeline.spark.progress import Steps
 
     operations, events = (
@@ -138,9 +139,10 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> bool:
     group = "abeyance-resolve"
     with new_result(args.out, overwrite=args.overwrite) as aside:
         for name, table in tables.items():
-            spark.sparkContext.setJobGroup(group, name, interruptOnCancel=True)
+            name_jobs(spark, group, name)
             with steps.step(f"writing {name}", spark, group):
                 table.write.parquet(f"file://{aside / name}")
+            check_written(aside / name)
         with steps.step("summing up", spark, group):
             return write_summary(
                 aside,

@@ -51,6 +51,8 @@ _BATCH_ROWS: Final = 8192
 _COUNTED_US: Final = 1_000_000  # requests are counted by the second
 # Below this much text, starting Spark's workers for the survey costs more than the survey.
 _DRIVER_SURVEY_BYTES: Final = 256 << 20
+# Below this much, starting a task costs about as much as its work.
+_TASK_BYTES: Final = 4 << 20
 
 _PARSED: Final = StructType(
     [
@@ -209,9 +211,7 @@ class KafkaRequestLog:
         schema: StructType | str,
     ) -> DataFrame:
         """Run `work` over the pieces' numbers, dealt so that every task has about as much to read."""
-        tasks = max(min(len(pieces), 4 * self._spark.sparkContext.defaultParallelism), 1)
-        if sum(piece.cost for piece in pieces) > tasks * _DRIVER_SURVEY_BYTES:
-            tasks = len(pieces)
+        tasks = max(min(len(pieces), -(-sum(piece.cost for piece in pieces) // _TASK_BYTES)), 1)
         deal: list[list[int]] = [[] for _ in range(tasks)]
         load = [0] * tasks
         for number in sorted(range(len(pieces)), key=lambda at: -pieces[at].cost):

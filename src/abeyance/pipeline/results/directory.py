@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from abeyance.errors import AbeyanceError
 
-__all__ = ["MARKER", "check_target", "is_result", "new_result", "read_marker", "write_marker"]
+__all__ = ["MARKER", "check_target", "check_written", "is_result", "new_result", "read_marker", "write_marker"]
 
 MARKER: Final = "abeyance-analysis.json"
 _TOOL: Final = "abeyance"
@@ -43,6 +43,14 @@ def check_target(out: Path, *, overwrite: bool) -> None:
         raise AbeyanceError(f"cannot write {out}: {error.strerror or error}") from error
     if not os.access(out.parent, os.W_OK | os.X_OK):
         raise AbeyanceError(f"cannot write {out}: no permission in {out.parent}")
+
+
+def check_written(directory: Path) -> None:
+    """Raise `AbeyanceError` unless what Spark was told to write here is here: its driver may be on another machine."""
+    if not directory.is_dir():
+        raise AbeyanceError(
+            f"Spark wrote {directory} on a machine of its own: name a directory that this machine and Spark's share"
+        )
 
 
 def is_result(directory: Path) -> bool:

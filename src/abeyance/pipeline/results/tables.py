@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from abeyance.pipeline.results.directory import new_result, write_marker
+from abeyance.pipeline.results.directory import check_written, new_result, write_marker
+from abeyance.pipeline.spark.jobs import name_jobs
 from abeyance.pipeline.spark.progress import Steps
 
 __all__ = ["REPORT", "write_result"]
@@ -37,9 +38,10 @@ def write_result(
     steps, group = Steps(quiet=quiet), "abeyance-result"
     with new_result(out, overwrite=overwrite) as aside:
         for name, table in tables.items():
-            spark.sparkContext.setJobGroup(group, name, interruptOnCancel=True)
+            name_jobs(spark, group, name)
             with steps.step(f"writing {name}", spark, group):
                 table.write.parquet(f"file://{aside / name}")
+            check_written(aside / name)
         versions = {"abeyance": __version__, "spark": spark.version, "python": platform.python_version()}
         made = {"made": datetime.now(UTC).isoformat(timespec="seconds"), **about, "versions": versions}
         write_marker(aside, made | {"tables": list(tables)})

@@ -24,7 +24,7 @@ __all__ = ["ConnectorError", "coordinate", "maven_jars", "start_with_connector"]
 
 _POM: Final = Path(__file__).with_name("connector.pom.xml")
 _UNRESOLVED: Final = ("unresolved dependency", "download failed", "not found in cache")
-_PROVIDER: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_NOWHERE: Final = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "none"}
 
 
 class ConnectorError(AbeyanceError):
@@ -128,13 +128,12 @@ def _folder() -> Path:
 
 
 def _checked(spark: SparkSession) -> SparkSession:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import AnalysisException
 
     try:
-        jvm = spark.sparkContext._jvm
-        assert jvm is not None
-        jvm.java.lang.Class.forName(_PROVIDER, True, jvm.Thread.currentThread().getContextClassLoader())
-    except Py4JError as error:
+        # Looked for, and not yet read from.
+        _ = spark.readStream.format("kafka").options(**_NOWHERE).load().schema
+    except AnalysisException as error:
         raise ConnectorError(
             f"this Spark session was started without the Kafka connector: start it with --packages {coordinate()}"
         ) from error

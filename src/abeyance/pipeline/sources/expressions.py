@@ -6,16 +6,27 @@ from collections.abc import Mapping
 from typing import Final
 
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DateType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.spark.errors import in_one_line
 
 __all__ = ["fields_named", "forgiving"]
-
-_CATALYST: Final = "org.apache.spark.sql.catalyst.expressions.TryEval"
 
 
 def fields_named(spark: SparkSession, expressions: Mapping[str, str], known: StructType, table: str) -> StructType:
@@ -38,7 +49,7 @@ def fields_named(spark: SparkSession, expressions: Mapping[str, str], known: Str
 def _unknown_name(spark: SparkSession, sql: str, fields: StructType) -> str | None:
     """Return a name in the expression that is none of the fields; raise AnalysisException for any other fault."""
     try:
-        spark.createDataFrame([], fields).select(F.expr(sql))
+        _ = spark.createDataFrame([], fields).select(F.expr(sql)).schema
     except AnalysisException as error:
         name = (error.getMessageParameters() or {}).get("objectName", "")
         if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN") or "`.`" in name:
@@ -55,13 +66,26 @@ def _try_constant(spark: SparkSession, sql: str) -> None:
     constant.collect()
 
 
-def forgiving(spark: SparkSession, expression: Column) -> Column:
-    """Return an expression that is null where the given one would end the query: one bad row must not stop a stream.
+def forgiving(table: DataFrame, expressions: Mapping[str, Column]) -> dict[str, Column]:
+    """Return expressions that are null where the given ones would end the query: a bad row must not stop a stream.
 
-    SQL has such forms of single functions only (try_cast, try_add); Spark itself makes them with this one.
+    SQL has such forms of single functions only. But what `try_to_binary` is asked to make bytes of, an error there too
+    is null. So a value passes through it, as text, and back; one of a type that no column of ours has is left as it is.
     """
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    bridge = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    try_eval = getattr(jvm, _CATALYST)
-    return Column(bridge.column(try_eval(bridge.expression(expression._jc))))
+    kinds = table.select(*(value.alias(name) for name, value in expressions.items())).schema
+    return {name: _forgiving(value, kinds[name].dataType) for name, value in expressions.items()}
+
+
+def _forgiving(value: Column, kind: DataType) -> Column:
+    if isinstance(kind, TimestampType):  # its text would be of a time zone, in which an hour may be there twice
+        return F.timestamp_micros(_try(F.unix_micros(value).cast("string")).cast("bigint"))
+    if isinstance(kind, ArrayType):
+        return F.from_json(_try(F.to_json(value)), kind)
+    return _try(value.cast("string")).cast(kind) if isinstance(kind, _AS_TEXT) else value
+
+
+def _try(text: Column) -> Column:
+    return F.try_to_binary(text, F.lit("utf-8")).cast("string")
+
+
+_AS_TEXT: Final = (StringType, ByteType, ShortType, IntegerType, LongType, DateType, TimestampNTZType)

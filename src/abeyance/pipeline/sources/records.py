@@ -92,11 +92,8 @@ class _Opened:
         known = StructType([*given, records.schema["record"]])
         found = fields_named(records.sparkSession, self._mapped, known, table)
         fields_there = _fields(records, StructType([*given, *found.fields]))
-        spark = records.sparkSession
-        values = {
-            name: forgiving(spark, F.expr(self._mapped[name])) if name in self._mapped else F.col(f"`{name}`")
-            for name in names
-        }
+        read = forgiving(fields_there, {name: F.expr(sql) for name, sql in self._mapped.items()})
+        values = {name: read[name] if name in read else F.col(f"`{name}`") for name in names}
         self._columns = fields_there.select(
             _VALUE, _BYTES, _END, "record", *(value.alias(name) for name, value in values.items())
         )

@@ -68,9 +68,8 @@ def _mapped(
     try:
         # All at once: an expression means the table's own columns, not what was made of them.
         values = {column: F.expr(sql) for column, sql in columns.items()}
-        if survive:
-            values = {column: forgiving(table.sparkSession, value) for column, value in values.items()}
-        table = table.withColumns(values)
+        table = table.withColumns(forgiving(table, values) if survive else values)
+        _ = table.schema  # on Spark Connect nothing is analyzed before it is asked for
     except AnalysisException as error:
         raise AbeyanceError(f"{name}: {str(error).splitlines()[0]}") from error
     if name == "operations" and "watches" not in columns and ("key" in columns or "watches" not in table.columns):

@@ -8,12 +8,14 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from abeyance.pipeline.spark.connect import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,6 +96,9 @@ def _sign_of_life(what: str) -> Iterator[None]:
 
 def _watch(bar: Progress, shown: TaskID, spark: SparkSession, group: str, done: threading.Event) -> None:
     """Count the tasks of the group's stages until told to stop; only jobs begun since then are counted."""
+    if is_connect(spark):
+        _watch_server(bar, shown, spark, done)
+        return
     tracker = spark.sparkContext.statusTracker()
     earlier = set(tracker.getJobIdsForGroup(group))
     far = Far()
@@ -110,6 +115,22 @@ def _watch(bar: Progress, shown: TaskID, spark: SparkSession, group: str, done: 
         share, tasks = far.told()
         if tasks:
             bar.update(shown, total=1.0, completed=share, tasks=tasks)
+
+
+def _watch_server(bar: Progress, shown: TaskID, spark: SparkSession, done: threading.Event) -> None:
+    """Show what the server of Spark Connect tells of this session's stages, until told to stop."""
+    far = Far()
+
+    def tell(stages: Iterable[Any] | None, **_: object) -> None:
+        for stage in stages or ():
+            far.saw(stage.stage_id, stage.num_completed_tasks, stage.num_tasks)
+        share, tasks = far.told()
+        if tasks:
+            bar.update(shown, total=1.0, completed=share, tasks=tasks)
+
+    spark.registerProgressHandler(tell)  # type: ignore[arg-type]
+    done.wait()
+    spark.removeProgressHandler(tell)  # type: ignore[arg-type]
 
 
 class Far:

@@ -23,6 +23,7 @@ __all__ = ["SHUFFLE_PARTITIONS", "command_session", "shuffle_partitions", "spark
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 _LOG_OPTION: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+_CONNECT: Final = "sc://"
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
 
 # Nobody waits for a local JVM's answer while it collects, so it need not be the collector with the short pauses.
@@ -62,7 +63,8 @@ def spark_session(
     Spark then spends little on making itself fast. `config` adds to these settings or overrides them.
 
     Java, its memory and its options are those of the process's first session, because PySpark keeps one JVM. Under
-    `spark-submit`, that decides master, Java, Python and settings. Raises `AbeyanceError` when Spark does not start,
+    `spark-submit`, that decides master, Java, Python and settings. With `sc://HOST:PORT` the session is one of that
+    Spark Connect server, which decides all these but `config`. Raises `AbeyanceError` when Spark does not start,
     with the last thing it said.
     """
     return _session(master, app_name, brief=brief, config=config or {}, for_command=False)
@@ -90,7 +92,9 @@ def _session(master: str, app_name: str, *, brief: bool, config: Mapping[str, st
     if active is not None:
         return active
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return _submitted()
+        return _with_our_meaning(SparkSession.builder)
+    if master.startswith(_CONNECT):
+        return _connected(master, config)
     java = find_java()
     os.environ["JAVA_HOME"] = str(java.home)
     # Workers must be this very Python: by default they take whatever python3 comes first on the PATH. On a cluster it
@@ -110,11 +114,22 @@ def _session(master: str, app_name: str, *, brief: bool, config: Mapping[str, st
     return SparkSession.builder.getOrCreate()
 
 
-def _submitted() -> SparkSession:
-    """Return the session that spark-submit prepared, with what our results depend on."""
+def _connected(url: str, config: Mapping[str, str]) -> SparkSession:
+    """Return a session of the Spark Connect server at `url`: Java, memory and Python are the server's."""
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.builder.getOrCreate()
+    try:
+        return _with_our_meaning(SparkSession.builder.remote(url).config(map=dict(config)))
+    except ImportError as error:  # PySpark's own, which names all that is missing
+        raise AbeyanceError(f"{url}: Spark Connect needs more: pip install 'pyspark[connect]' ({error})") from error
+    except PySparkException as error:
+        raise AbeyanceError(f"no Spark Connect server answers at {url}: {_cause(error)}") from error
+
+
+def _with_our_meaning(builder: SparkSession.Builder) -> SparkSession:
+    """Return a session that others prepared, with what our results depend on."""
+    spark = builder.getOrCreate()
     for name, value in _MEANING.items():
         spark.conf.set(name, value)
     return spark

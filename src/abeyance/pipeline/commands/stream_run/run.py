@@ -136,7 +136,7 @@ def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Eve
 
 
 def _sink(plan: Plan) -> Callable[[DataFrame, int], None]:
-    files = ParquetSink(plan.out)
+    files = ParquetSink(plan.out, checkpoint=plan.checkpoint)
     if plan.kafka is None or plan.to_topic is None:
         return files
     return TopicSink(plan.kafka.servers, plan.to_topic, files, plan.aside_topic, plan.kafka.properties)

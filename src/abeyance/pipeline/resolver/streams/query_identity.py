@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+import json
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, is_remote
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.sources.files import location
+from abeyance.pipeline.spark.connect import is_connect
 
-__all__ = ["query_of"]
+__all__ = ["checkpoint_of", "query_of"]
 
 
-def query_of(batch: DataFrame) -> str:
-    """Return the id of the query in whose `foreachBatch` we are; `AbeyanceError` when in none."""
-    found = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+def checkpoint_of(sink: str, checkpoint: str | Path | None) -> str | None:
+    """Return where the checkpoint is that a sink was told of.
+
+    Raises `AbeyanceError` on Spark Connect when it was told of none: a batch knows nothing of its query there.
+    """
+    if checkpoint is None and is_remote():
+        raise AbeyanceError(
+            f"on Spark Connect a batch does not tell its query: give {sink} the checkpoint of the query, as "
+            f'{sink}(..., checkpoint="/the/checkpointLocation")'
+        )
+    return None if checkpoint is None else location(str(checkpoint))
+
+
+def query_of(batch: DataFrame, checkpoint: str | None) -> str:
+    """Return the id of the query in whose `foreachBatch` we are; `AbeyanceError` when in none.
+
+    It is told by the thread of the batch, on Spark Connect by the `checkpoint`.
+    """
+    spark = batch.sparkSession
+    if is_connect(spark) and checkpoint is not None:
+        try:
+            rows = spark.read.text(f"{checkpoint}/metadata").collect()
+            return str(json.loads(rows[0]["value"])["id"])
+        except (PySparkException, LookupError, ValueError) as error:
+            raise AbeyanceError(f"{checkpoint} is the checkpoint of no query: its file `metadata` has no id") from error
+    found = None if is_connect(spark) else spark.sparkContext.getLocalProperty("sql.streaming.queryId")
     if not found:
         raise AbeyanceError("this sink is for writeStream.foreachBatch: there is no query here")
     return found

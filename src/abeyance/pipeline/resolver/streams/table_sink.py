@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.resolver.streams.query_identity import query_of
+from abeyance.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
 
 __all__ = ["TableSink"]
 
@@ -39,12 +39,14 @@ class TableSink:
     """For `foreachBatch`: writes answers into the tables `outcomes` and `aside` of an SQLite database on this machine.
 
     Times are integers, microseconds since 1970. The rows of a batch and the note that it is done are one transaction,
-    so a repeated batch changes nothing. Rows stream through the driver, some at a time. Raises
-    `AbeyanceError` when the database cannot be written.
+    so a repeated batch changes nothing. Rows stream through the driver, some at a time. On Spark Connect the database
+    is on the server's machine, and `checkpoint` has to name the query's checkpoint. Raises `AbeyanceError` when the
+    database cannot be written, and on Connect without `checkpoint`.
     """
 
-    def __init__(self, file: str | Path) -> None:
+    def __init__(self, file: str | Path, *, checkpoint: str | Path | None = None) -> None:
         self.file: Final = Path(file).absolute()
+        self._checkpoint: Final = checkpoint_of("TableSink", checkpoint)
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
         """Write one batch, unless it is there."""
@@ -52,7 +54,7 @@ class TableSink:
             with closing(sqlite3.connect(self.file, isolation_level=None)) as database:
                 database.executescript(_TABLES)
                 database.execute("BEGIN IMMEDIATE")
-                fresh = database.execute(_DONE, (query_of(answers), batch)).rowcount
+                fresh = database.execute(_DONE, (query_of(answers, self._checkpoint), batch)).rowcount
                 if fresh:
                     _insert(database, answers)
                 else:  # the state of the batch has to be made all the same
