@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -23,20 +24,22 @@ class Programs(NamedTuple):
     """Our programs, compiled."""
 
     kafka: Kafka
-    classes: Path
+    searched: tuple[Path, ...]
+    """Where our classes are, and what they need beside Kafka's jars."""
 
     def command(self, name: str, *arguments: str) -> list[str]:
         """The command line that runs one."""
-        return self.kafka.command(name, *arguments, options=_SILENT, also=(self.classes,))
+        return self.kafka.command(name, *arguments, options=_SILENT, also=self.searched)
 
 
-def compiled(kafka: Kafka, folder: Path, *names: str) -> Programs:
-    """Compile them into a folder."""
+def compiled(kafka: Kafka, folder: Path, *names: str, also: tuple[Path, ...] = ()) -> Programs:
+    """Compile them into a folder; `also` is searched beside Kafka's jars."""
     sources = [str(HERE / "java" / f"{name}.java") for name in names]
-    line = ["javac", "-cp", f"{kafka.jars}/*", "-d", str(folder), *sources]
+    searched = os.pathsep.join([*map(str, also), f"{kafka.jars}/*"])
+    line = ["javac", "-cp", searched, "-d", str(folder), *sources]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return Programs(kafka, folder)
+    return Programs(kafka, (folder, *also))
 
 
 class Driver:

@@ -40,6 +40,17 @@ def kafka_jars() -> Kafka:
         pytest.skip(f"no Java clients here: {' '.join(str(error).split())}")
 
 
+def streams_jars(kafka: Kafka) -> tuple[Path, ...]:
+    """What Kafka Streams needs beside Kafka's own jars, of the same version."""
+    folder = _cache() / f"kafka-streams-{kafka.version}"
+    if not (folder / "complete").exists():
+        wanted = ["-DincludeArtifactIds=kafka-streams,rocksdbjni", f"-Dkafka.version={kafka.version}"]
+        goal = ["dependency:copy-dependencies", *wanted, f"-DoutputDirectory={folder}"]
+        _run(["mvn", "-q", "-B", *goal], HERE / "java")
+        (folder / "complete").touch()
+    return (folder / "*",)
+
+
 def command(name: str) -> str:
     """A program of the system."""
     found = shutil.which(name)

@@ -1,0 +1,115 @@
+"""Kafka Streams' word count, exactly once, while brokers and the application itself end and come back."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from abeyance.broker import Cluster
+from abeyance.broker.coordinator.topics import OFFSETS, partition_for
+from abeyance.broker.genuine import Kafka, die_with_parent
+from broker.clients import producing, send, settle, wait_for
+from clients import toolchains
+from clients.java import Programs, compiled
+
+GROUP = "words"
+WORDS = ("abeyance", "bucket", "cascade", "deadline", "expiry", "fetch", "generation")
+PARTITIONS = 3
+
+
+@contextmanager
+def application(programs: Programs, kafka: Cluster, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """It runs for as long as the block does, and then ends as one that is asked to, if it has not been killed."""
+    settings = {
+        "application.id": GROUP, "bootstrap.servers": kafka.bootstrap, "state.dir": folder, "num.stream.threads": 2,
+        "commit.interval.ms": 100, "consumer.session.timeout.ms": 6_000, "consumer.heartbeat.interval.ms": 200,
+    }  # fmt: skip
+    process = subprocess.Popen(
+        programs.command("WordCount", *(f"{name}={value}" for name, value in settings.items())),
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, preexec_fn=die_with_parent,
+    )  # fmt: skip
+    with process:
+        try:
+            yield process
+            if process.poll() is None:
+                process.communicate(timeout=60)
+        finally:
+            process.kill()
+
+
+class Lines:
+    """What is sent, and what is therefore to be counted."""
+
+    def __init__(self, kafka: Cluster) -> None:
+        self._kafka = kafka
+        self._dice = random.Random(4)
+        self.counted: Counter[str] = Counter()
+
+    def send(self, count: int) -> None:
+        lines = [self._dice.choices(WORDS, k=4) for _ in range(count)]
+        with producing(self._kafka, acks="all", enable_idempotence=True, retries=1_000) as producer:
+            sent = [send(producer, "lines", " ".join(line).encode(), n % PARTITIONS) for n, line in enumerate(lines)]
+            assert set(settle(producer, *sent)) == {None}
+        for line in lines:
+            self.counted.update(line)
+
+    def told(self) -> dict[str, list[int]]:
+        """What a reader of committed data has of each word, in order."""
+        found: dict[str, list[int]] = {}
+        for one in self._kafka.records("counts", isolation="read_committed"):
+            found.setdefault((one.key or b"").decode(), []).append(int.from_bytes(one.value or b"", "big"))
+        return found
+
+    def are_counted(self) -> bool:
+        return sum(map(len, self.told().values())) >= self.counted.total()
+
+
+def restart(kafka: Cluster, broker: int) -> None:
+    """Stop it and start it. In memory its records are gone: wait until it has them again."""
+    kafka.stop(broker)
+    kafka.start(broker)
+    wait_for(lambda: in_sync(kafka))
+
+
+def in_sync(kafka: Cluster) -> bool:
+    topics = kafka.controller.topics.values()
+    return kafka.on_loop(
+        lambda: all(len(state.isr) == len(state.replicas) for topic in topics for state in topic.partitions)
+    )
+
+
+def coordinator_of(kafka: Cluster, group: str) -> int:
+    count = len(kafka.controller.topics[OFFSETS.name].partitions)
+    leader = kafka.leader(OFFSETS.name, partition_for(group, count))
+    assert leader is not None
+    return leader
+
+
+def test_word_count_over_restarts(jars: Kafka, tmp_path: Path) -> None:
+    """K1: of the coordinators of the group and of a transaction, of a third broker, and, killed, of the application."""
+    streams = toolchains.streams_jars(jars)
+    programs = compiled(jars, tmp_path / "classes", "WordCount", also=streams)
+    with Cluster(3, settings={"min.insync.replicas": 2}) as kafka:
+        for topic in ("lines", "counts"):
+            kafka.create_topic(topic, partitions=PARTITIONS)
+        lines = Lines(kafka)
+        with application(programs, kafka, tmp_path / "state") as first:
+            lines.send(300)
+            wait_for(lines.are_counted)
+            coordinator = coordinator_of(kafka, GROUP)
+            for broker in (coordinator, *({1, 2, 3} - {coordinator})):
+                lines.send(300)
+                restart(kafka, broker)
+            lines.send(300)
+            wait_for(lines.are_counted)
+            lines.send(300)
+            first.send_signal(signal.SIGKILL)
+        with application(programs, kafka, tmp_path / "state"):
+            lines.send(300)
+            wait_for(lines.are_counted)
+        assert lines.told() == {word: list(range(1, count + 1)) for word, count in lines.counted.items()}
