@@ -28,7 +28,7 @@ def java(jars: Kafka) -> Iterator[Driver]:
 
 @pytest.fixture(scope="session")
 def programs(jars: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    return compiled(jars, tmp_path_factory.mktemp("classes"), "Member")
+    return compiled(jars, tmp_path_factory.mktemp("classes"), "Copier", "Member")
 
 
 @pytest.fixture(scope="session")
