@@ -27,6 +27,7 @@ CORE = [
     "abeyance.engine.resolve",
     "abeyance.engine.rows",
     "abeyance.engine.hashing",
+    "abeyance.engine.dealing",
     "abeyance.timer.units",
     "abeyance.timer.task",
     "abeyance.timer.base",

@@ -1,4 +1,4 @@
-"""Hashes of texts beside the published figures of their parts, and what their users rely on."""
+"""Hashes of texts beside CPython's own, and what their users rely on."""
 
 from __future__ import annotations
 
@@ -7,27 +7,36 @@ from itertools import accumulate
 
 import pytest
 
-from abeyance.engine.hashing import hash_texts
+from abeyance.engine.hashing import SEED, hash_texts
 
-BASIS = 0xCBF29CE484222325
-FNV_1A = {b"": BASIS, b"a": 0xAF63DC4C8601EC8C, b"foobar": 0x85944171F73967E8}  # published
-ALL = (1 << 64) - 1
+# CPython's own hashes of these, which are SipHash-1-3: hash(bytes(...)) under PYTHONHASHSEED=0, the seed of zeros
+SIP_HASH_1_3 = {
+    1: 7541581120933061747,
+    7: 386219405845348734,
+    8: 12042683478986832881,
+    9: 12200889907289652906,
+    15: 15800749542009048596,
+    16: 3314984965159650497,
+    31: 8060741833371613938,
+    300: 18328248316486519924,
+}
+ZEROS = bytes(SEED)
 
 
-def hashed(texts: list[bytes], seed: int = BASIS) -> list[int]:
-    hashes = array("Q", [0]) * len(texts)
+def hashed(texts: list[bytes], seed: bytes = ZEROS) -> list[tuple[int, int]]:
+    hashes = array("Q", [0, 0]) * len(texts)
     hash_texts(array("q", accumulate(map(len, texts), initial=0)), b"".join(texts), seed, hashes)
-    return list(hashes)
+    return list(zip(hashes[::2], hashes[1::2], strict=True))
 
 
-def finalized(value: int) -> int:
-    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-        value = ((value ^ (value >> 33)) * factor) & ALL
-    return value ^ (value >> 33)
+def test_it_is_sip_hash_1_3() -> None:
+    texts = [bytes(n * 37 & 255 for n in range(length)) for length in SIP_HASH_1_3]
+    assert hashed(texts) == [(value, value) for value in SIP_HASH_1_3.values()]
 
 
-def test_it_is_fnv_1a_and_the_finalizer_of_murmur_hash_3() -> None:
-    assert hashed(list(FNV_1A)) == [finalized(value) for value in FNV_1A.values()]
+def test_each_half_of_the_seed_makes_one_hash() -> None:
+    one, other = b"1" * 16, b"2" * 16
+    assert hashed([b"key"], one + other) == [(hashed([b"key"], one * 2)[0][0], hashed([b"key"], other * 2)[0][0])]
 
 
 def test_the_same_text_has_the_same_hash_wherever_it_stands() -> None:
@@ -38,7 +47,7 @@ def test_the_same_text_has_the_same_hash_wherever_it_stands() -> None:
 
 def test_texts_and_seeds_differ_and_the_uppermost_bits_are_spread() -> None:
     texts = [f"key-{number:07d}".encode() for number in range(20_000)]
-    one, other = hashed(texts), hashed(texts, 1)
+    one, other = zip(*hashed(texts, bytes(range(SEED))), strict=True)
     assert len({*one, *other}) == 40_000
     parts = [sum(value >> 60 == part for value in one) for part in range(16)]
     assert min(parts) > 1000
@@ -50,16 +59,18 @@ def test_no_texts_have_no_hashes() -> None:
 
 
 def test_offsets_that_lie_are_refused() -> None:
-    hashes = array("Q", [0])
+    hashes = array("Q", [0, 0])
     with pytest.raises(ValueError, match="offsets go back, or beyond the 3 bytes of data"):
-        hash_texts(array("q", [0, 4]), b"abc", 0, hashes)
+        hash_texts(array("q", [0, 4]), b"abc", ZEROS, hashes)
     with pytest.raises(ValueError, match="offsets go back"):
-        hash_texts(array("q", [2, 1]), b"abc", 0, hashes)
+        hash_texts(array("q", [2, 1]), b"abc", ZEROS, hashes)
     with pytest.raises(ValueError, match="offsets go back"):
-        hash_texts(array("q", [-1, 1]), b"abc", 0, hashes)
-    with pytest.raises(ValueError, match="hashes has 1 elements and offsets, less one, has 2"):
-        hash_texts(array("q", [0, 1, 2]), b"abc", 0, hashes)
+        hash_texts(array("q", [-1, 1]), b"abc", ZEROS, hashes)
+    with pytest.raises(ValueError, match="hashes has 2 elements and offsets, less one, twice, has 4"):
+        hash_texts(array("q", [0, 1, 2]), b"abc", ZEROS, hashes)
     with pytest.raises(ValueError, match="offsets is empty"):
-        hash_texts(array("q"), b"", 0, array("Q"))
+        hash_texts(array("q"), b"", ZEROS, array("Q"))
+    with pytest.raises(ValueError, match="seed has 3 bytes, expected 32"):
+        hash_texts(array("q", [0, 1]), b"abc", b"abc", hashes)
     with pytest.raises(TypeError, match="offsets must hold signed 64-bit integers"):
-        hash_texts(array("i", [0, 1]), b"abc", 0, hashes)
+        hash_texts(array("i", [0, 1]), b"abc", ZEROS, hashes)

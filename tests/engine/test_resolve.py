@@ -44,6 +44,11 @@ def run(events: list[Event], ops: list[Op], deadline: Mode = "inclusive", kernel
     columns = [array("q", column) for column in zip(*ops, strict=True)] if ops else [array("q")] * 5
     reached = array("q", [0]) * len(ops)
     staircases.first_reached(*columns, reached, deadline=deadline)
+    shuffled = random.Random(len(ops)).sample(range(len(ops)), len(ops))
+    asked = array("q", [value for number in shuffled for value in (*ops[number][:3], number)])
+    answered = array("q", [0]) * len(ops)
+    staircases.answer(asked, *columns[3:], answered, deadline=deadline)
+    assert answered == reached
     return list(reached)
 
 
@@ -169,12 +174,25 @@ def test_a_bad_buffer_is_refused_by_name() -> None:
         staircases.first_reached(one, one, one, one, one, two)
     with pytest.raises(ValueError, match="reached is read-only"):
         staircases.first_reached(one, one, one, one, one, bytes(8))
+    asked = array("q", [1, 1, 1, 0])
+    with pytest.raises(ValueError, match="asked has a number that is none of the 1 rows"):
+        staircases.answer(array("q", [1, 1, 1, 1]), one, one, array("q", [0]))
+    with pytest.raises(ValueError, match="asked has a number that is none of the 1 rows"):
+        staircases.answer(array("q", [1, 1, 1, -1]), one, one, array("q", [0]))
+    with pytest.raises(ValueError, match="asked has 2 integers, which is no whole number of rows of 4"):
+        staircases.answer(two, one, one, array("q", [0]))
+    with pytest.raises(ValueError, match="deadlines has 2 elements and starts has 1"):
+        staircases.answer(asked, one, two, array("q", [0]))
+    with pytest.raises(ValueError, match="reached has 2 elements and starts has 1"):
+        staircases.answer(asked, one, one, two)
+    with pytest.raises(ValueError, match="deadline must be 'inclusive' or 'exclusive', not 'open'"):
+        staircases.answer(asked, one, one, array("q", [0]), deadline="open")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="deadline must be 'inclusive' or 'exclusive', not 'open'"):
         staircases.first_reached(one, one, one, one, one, array("q", [0]), deadline="open")  # type: ignore[arg-type]
 
 
 MUTANTS = {
-    "an event at the start comes too late": Edit("resolve", "if at <= starts[row]:", "if at < starts[row]:"),
+    "an event at the start comes too late": Edit("resolve", "if at <= start:", "if at < start:"),
     "an event at the deadline comes too late": Edit("resolve", "and not exclusive)", "and exclusive)"),
     "an equal progress does not do": Edit(
         "resolve", "return self._steps[step + 2] < required", "return self._steps[step + 2] <= required"

@@ -20,8 +20,12 @@ cdef class Staircases:
     cdef Py_ssize_t _keep(self, long long[::1] rows, const long long[::1] ends, long long[::1] bucket, long long[::1] fine) except -1
     @cython.locals(count=cython.Py_ssize_t, width=cython.longlong, entry=cython.Py_ssize_t, step=cython.Py_ssize_t, own=cython.Py_ssize_t)
     cdef void _list_places(self) except *
-    @cython.locals(row=cython.Py_ssize_t, step=cython.Py_ssize_t, at=cython.longlong)
+    @cython.locals(row=cython.Py_ssize_t)
     cdef void _judge(self, const long long[::1] place, const long long[::1] identity, const long long[::1] required, const long long[::1] starts, const long long[::1] deadlines, bint exclusive, long long[::1] reached) except *
+    @cython.locals(position=cython.Py_ssize_t, row=cython.Py_ssize_t, number=cython.longlong)
+    cdef bint _answer(self, const long long[::1] asked, const long long[::1] starts, const long long[::1] deadlines, bint exclusive, long long[::1] reached) except -1
+    @cython.locals(step=cython.Py_ssize_t, at=cython.longlong)
+    cdef long long _first(self, long long place, long long identity, long long required, long long start, long long deadline, bint exclusive) noexcept nogil
     @cython.locals(entry=cython.longlong, low=cython.Py_ssize_t, high=cython.Py_ssize_t, middle=cython.Py_ssize_t)
     cdef Py_ssize_t _find(self, long long place, long long identity, long long required) noexcept nogil
     cdef bint _comes_after(self, Py_ssize_t step, long long place, long long identity, long long required) noexcept nogil

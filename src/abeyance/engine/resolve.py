@@ -124,6 +124,32 @@ class Staircases:
         same_length("reached", out, "places", len(place))
         self._judge(place, columns[0], columns[1], columns[2], columns[3], deadline == "exclusive", out)
 
+    def answer(
+        self,
+        asked: ReadableBuffer,
+        starts: ReadableBuffer,
+        deadlines: ReadableBuffer,
+        reached: WriteableBuffer,
+        *,
+        deadline: Literal["inclusive", "exclusive"] = "inclusive",
+    ) -> None:
+        """As `first_reached`, of some operations of a table: `asked` are rows of place, identity, required, number.
+
+        The number is the operation's row in the three columns. Nothing is written for one that is not asked about.
+        Raises ValueError for a number that is no row, too.
+        """
+        if deadline not in ("inclusive", "exclusive"):
+            raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
+        rows = integers(asked, "asked")
+        if len(rows) % _WIDTH:
+            raise ValueError(f"asked has {len(rows)} integers, which is no whole number of rows of {_WIDTH}")
+        start, end = integers(starts, "starts"), integers(deadlines, "deadlines")
+        out = writable_integers(reached, "reached")
+        same_length("deadlines", end, "starts", len(start))
+        same_length("reached", out, "starts", len(start))
+        if not self._answer(rows, start, end, deadline == "exclusive", out):
+            raise ValueError(f"asked has a number that is none of the {len(start)} rows")
+
     # -- in C when compiled, without the interpreter's lock ------------------------------------------------
 
     def _spread(self, rows: Integers, steps: Integers, ends: Integers) -> int:
@@ -177,17 +203,35 @@ class Staircases:
     ) -> None:
         with cython.nogil:
             for row in range(len(place)):
-                step = self._find(place[row], identity[row], required[row])
-                if step < 0:
-                    reached[row] = _NEVER
-                    continue
-                at = self._steps[_WIDTH * step + 3]
-                if at <= starts[row]:
-                    reached[row] = starts[row]
-                elif at < deadlines[row] or (at == deadlines[row] and not exclusive):
-                    reached[row] = at
-                else:
-                    reached[row] = _NEVER
+                reached[row] = self._first(
+                    place[row], identity[row], required[row], starts[row], deadlines[row], exclusive
+                )
+
+    def _answer(
+        self, asked: Integers, starts: Integers, deadlines: Integers, exclusive: bool, reached: Integers
+    ) -> bool:
+        """Whether every number is a row."""
+        with cython.nogil:
+            for position in range(len(asked) // _WIDTH):
+                row = _WIDTH * position
+                number = asked[row + 3]
+                if number < 0 or number >= len(starts):
+                    return False
+                reached[number] = self._first(
+                    asked[row], asked[row + 1], asked[row + 2], starts[number], deadlines[number], exclusive
+                )
+        return True
+
+    def _first(self, place: int, identity: int, required: int, start: int, deadline: int, exclusive: bool) -> int:
+        step = self._find(place, identity, required)
+        if step < 0:
+            return _NEVER
+        at = self._steps[_WIDTH * step + 3]
+        if at <= start:
+            return start
+        if at < deadline or (at == deadline and not exclusive):
+            return at
+        return _NEVER
 
     def _find(self, place: int, identity: int, required: int) -> int:
         """The key's last step, walking down, whose progress is at least `required`; -1 if there is none."""

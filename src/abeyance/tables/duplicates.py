@@ -15,22 +15,32 @@ import pyarrow.compute as pc
 from abeyance.tables.columns import Mask, Watches
 from abeyance.tables.keys import Integers, PairHash
 
-__all__ = ["repeated"]
+__all__ = ["id_hashes", "repeated"]
 
 
-def repeated(table: pa.Table, start: Integers, timeout_ms: Integers, watches: Watches, valid: Mask) -> Mask:
-    """Return which of the valid rows are duplicates of another that counts. O(n), and O(k log k) for the k repeated."""
-    found = np.zeros(table.num_rows, np.bool_)
-    rows = np.flatnonzero(valid)
+def id_hashes(table: pa.Table, valid: Mask, pairs: PairHash) -> Integers:
+    """Return a hash of the id of each valid row. O(bytes)."""
     ids = table.select(["instance", "op_id"])
-    ids = ids if len(rows) == len(ids) else ids.take(pa.array(rows))
-    hashes = PairHash()(ids["instance"], ids["op_id"])
+    ids = ids if valid.all() else ids.filter(pa.array(valid))
+    hashes, _ = pairs(ids["instance"], ids["op_id"])
+    return hashes
+
+
+def repeated(
+    table: pa.Table, start: Integers, timeout_ms: Integers, watches: Watches, valid: Mask, hashes: Integers
+) -> Mask:
+    """Return which of the valid rows are duplicates of another that counts. O(n log n).
+
+    `hashes` are the valid rows' `id_hashes`.
+    """
+    found = np.zeros(table.num_rows, np.bool_)
     in_order = np.sort(hashes)
     twice = in_order[1:][in_order[1:] == in_order[:-1]]
     if not len(twice):
         return found
     suspect = np.isin(hashes, twice)
-    rows, ids = rows[suspect], ids.filter(pa.array(suspect))
+    rows = np.flatnonzero(valid)[suspect]
+    ids = table.select(["instance", "op_id"]).take(pa.array(rows))
     group = _codes(ids["instance"]) << 32 | _codes(ids["op_id"])  # exact, where the hashes might be mistaken
     some = table.select(["condition", "kind"]).take(pa.array(rows))
     first = np.concatenate(([0], np.cumsum(watches.counts)))[rows]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal
 
 import numpy as np
 
+from abeyance.engine.dealing import deal
 from abeyance.engine.resolve import NEVER, Staircases
 from abeyance.tables.keys import Integers
 
 __all__ = ["Piles"]
 
-_BITS: Final = 8
-_LEAST: Final = 1 << 16  # rows that a pile gathers, at least, before it is reduced
+_PILES: Final = 1 << 10  # so many that the steps of one mostly fit the second-level cache
+_LEAST: Final = 1 << 15  # rows that a pile gathers, at least, before it is reduced: 1 MB
 
 
 class _Pile:
@@ -36,6 +37,11 @@ class _Pile:
             if self._since >= max(4 * self._steps, _LEAST):
                 self._reduce()
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether any rows ever came."""
+        return bool(self._rows)
+
     def finish(self) -> None:
         """Reduce what came since, if anything did."""
         with self._lock:
@@ -54,21 +60,16 @@ class Piles:
     """All piles. Any thread may `add`; `finish` comes after all of them, and before `first_reached`."""
 
     def __init__(self) -> None:
-        self._piles = [_Pile() for _ in range(1 << _BITS)]
+        self._piles = [_Pile() for _ in range(_PILES)]
 
-    def add(self, rows: Integers) -> None:
-        """Deal out rows (place, identity, progress, at), one an event."""
-        order, ends = _dealt(rows[:, 0])
-        sorted_rows = rows[order]
-        begin = 0
-        for pile, end in zip(self._piles, ends, strict=True):
-            if end > begin:
-                pile.add(sorted_rows[begin:end])
-            begin = end
+    def add(self, places: Integers, identities: Integers, progress: Integers, at: Integers) -> None:
+        """Deal out events."""
+        for pile, rows in self._dealt(places, identities, progress, at):
+            pile.add(rows)
 
     def finish(self, each: Callable[[Callable[[_Pile], None], Iterable[_Pile]], Any]) -> None:
         """Reduce what is left; `each` applies a function to all piles, in several threads or not."""
-        each(_Pile.finish, self._piles)
+        each(_Pile.finish, [pile for pile in self._piles if pile.has_rows])
 
     def first_reached(
         self,
@@ -80,23 +81,21 @@ class Piles:
         deadline: Literal["inclusive", "exclusive"],
     ) -> Integers:
         """Return when each condition first held in its time, or NEVER. One value per watch in every column."""
-        order, ends = _dealt(places)
-        columns = [places, identities, required, starts, deadlines]
-        columns = [column[order] for column in columns]
-        found = np.full(len(order), NEVER)
-        begin = 0
-        for pile, end in zip(self._piles, ends, strict=True):
-            if end > begin and pile.staircases:
-                place, identity, level, start, limit, out = (column[begin:end].data for column in (*columns, found))
-                pile.staircases.first_reached(place, identity, level, start, limit, out, deadline=deadline)
-            begin = end
-        reached = np.empty_like(found)
-        reached[order] = found
+        reached = np.full(len(places), NEVER)
+        columns = starts.data, deadlines.data, reached.data
+        for pile, asked in self._dealt(places, identities, required, np.arange(len(places))):
+            if pile.staircases:
+                pile.staircases.answer(asked.ravel().data, *columns, deadline=deadline)
         return reached
 
-
-def _dealt(places: Integers) -> tuple[Integers, list[int]]:
-    """Return the rows by pile, the uppermost bits of the place, and where each pile ends among them."""
-    pile = (places.view(np.uint64) >> np.uint64(64 - _BITS)).astype(np.uint8)
-    order = np.argsort(pile, kind="stable")  # of 8 bits: a radix sort
-    return order, np.cumsum(np.bincount(pile, minlength=1 << _BITS)).tolist()
+    def _dealt(
+        self, places: Integers, identities: Integers, thirds: Integers, fourths: Integers
+    ) -> Iterator[tuple[_Pile, Integers]]:
+        """Yield each pile that gets some, and its rows of these four."""
+        rows, ends = np.empty((len(places), 4), np.int64), np.empty(len(self._piles), np.int64)
+        deal(places.data, identities.data, thirds.data, fourths.data, ends.data, rows.ravel().data)
+        begin = 0
+        for pile, end in zip(self._piles, ends.tolist(), strict=True):
+            if end > begin:
+                yield pile, rows[begin:end]
+            begin = end

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from abeyance.engine.resolve import NEVER
 from abeyance.tables.columns import Watches, flags, integers, microseconds
-from abeyance.tables.duplicates import repeated
+from abeyance.tables.duplicates import id_hashes, repeated
 from abeyance.tables.keys import Integers, PairHash
 from abeyance.tables.piles import Piles
 from abeyance.tables.reading import batches_of, chunks
@@ -64,7 +64,7 @@ def resolve(
         work.learn(batches_of(events, EVENTS, "events"))
         if unique_ids:
             return pa.Table.from_batches(_batches(work.outcomes(chunks(read))), OUTCOMES)
-        whole = list(work.each(read_operations, chunks(read)))
+        whole = list(work.each(work.read_with_ids, chunks(read)))
         return pa.Table.from_batches(_batches(work.each(work.outcomes_of, _without_duplicates(whole))), OUTCOMES)
 
 
@@ -105,8 +105,7 @@ class _Work:
         self._deadline: Deadline = deadline
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, "abeyance-tables")
-        self._place = PairHash()
-        self._identity = PairHash()
+        self._hash = PairHash()
         self._piles = Piles()
 
     def __enter__(self) -> _Work:
@@ -131,6 +130,11 @@ class _Work:
             pass
         self._piles.finish(lambda function, piles: deque(self.each(function, piles), 0))
 
+    def read_with_ids(self, table: pa.Table) -> tuple[Operations, Integers]:
+        """Return the operations, and hashes of the ids of those that are valid."""
+        operations = read_operations(table)
+        return operations, id_hashes(table, operations.valid, self._hash)
+
     def outcomes(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         return self.each(lambda table: self.outcomes_of(_valid(read_operations(table))), tables)
 
@@ -150,12 +154,11 @@ class _Work:
 
     def _learn(self, table: pa.Table) -> None:
         table = valid_events(table)
-        rows = np.empty((table.num_rows, 4), np.int64)
-        rows[:, 0] = self._place(table["instance"], table["key"])
-        rows[:, 1] = self._identity(table["instance"], table["key"])
-        rows[:, 2] = integers(table["progress"], "events: progress")
-        rows[:, 3] = microseconds(table["at"], "events: at")
-        self._piles.add(rows)
+        self._piles.add(
+            *self._hash(table["instance"], table["key"]),
+            integers(table["progress"], "events: progress"),
+            microseconds(table["at"], "events: at"),
+        )
 
     def _reached(self, operations: Operations, start: Integers, end: Integers) -> Integers:
         """Return when each operation's condition first held in its time, or NEVER."""
@@ -166,7 +169,7 @@ class _Work:
         if not single:
             of = watches.operation()
             instance, start, end = instance.take(pa.array(of)), start[of], end[of]
-        places, identities = self._place(instance, watches.key), self._identity(instance, watches.key)
+        places, identities = self._hash(instance, watches.key)
         reached = self._piles.first_reached(places, identities, required, start, end, self._deadline)
         if single:
             return reached
@@ -180,10 +183,11 @@ def _valid(operations: Operations) -> Operations:
     return operations if operations.valid.all() else operations.select(operations.valid)
 
 
-def _without_duplicates(parts: list[Operations]) -> list[Operations]:
-    """Return the operations that are valid and count."""
-    if not parts:
+def _without_duplicates(found: list[tuple[Operations, Integers]]) -> list[Operations]:
+    """Return the operations that are valid and count, given the hashes of ids of those valid."""
+    if not found:
         return []
+    parts = [part for part, _ in found]
     table = pa.concat_tables([part.table for part in parts])
     start, timeout_ms, valid = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "timeout_ms", "valid")
@@ -195,7 +199,8 @@ def _without_duplicates(parts: list[Operations]) -> list[Operations]:
             [chunk for part in parts for chunk in part.watches.required.chunks], parts[0].watches.required.type
         ),
     )
-    kept = valid & ~repeated(table, start, timeout_ms, watches, valid)
+    hashes = np.concatenate([some for _, some in found])
+    kept = valid & ~repeated(table, start, timeout_ms, watches, valid, hashes)
     ends = np.cumsum([part.table.num_rows for part in parts])[:-1]
     return [part if mine.all() else part.select(mine) for part, mine in zip(parts, np.split(kept, ends), strict=True)]
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyance.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
-from abeyance.tables.duplicates import repeated
-from abeyance.tables.keys import Integers
+from abeyance.tables.duplicates import id_hashes, repeated
+from abeyance.tables.keys import Integers, PairHash
 from abeyance.tables.reading import table_of
 from abeyance.tables.reasons import DUPLICATE, EVENT_REASONS, OPERATION_REASONS, reason_column
 from abeyance.tables.schemas import EVENTS, OPERATIONS
@@ -92,7 +92,9 @@ def invalid_operations(operations: Any) -> pa.Table:
     """
     read = read_operations(table_of(operations, OPERATIONS, "operations"))
     reason = read.reason.copy()
-    reason[repeated(read.table, read.start, read.timeout_ms, read.watches, read.valid)] = len(OPERATION_REASONS)
+    hashes = id_hashes(read.table, read.valid, PairHash())
+    twice = repeated(read.table, read.start, read.timeout_ms, read.watches, read.valid, hashes)
+    reason[twice] = len(OPERATION_REASONS)
     return _aside(read.table, reason, (*OPERATION_REASONS, DUPLICATE))
 
 
