@@ -19,12 +19,12 @@ from abeyance import IdleDetector, Purgatory
 from abeyance.broker.coordinator.coordinator import Coordinator
 from abeyance.broker.coordinator.topics import OFFSETS, TRANSACTIONS
 from abeyance.broker.delayed.delete_records import DelayedDeleteRecords
+from abeyance.broker.delayed.duty import DelayedDuty
 from abeyance.broker.delayed.elect_leader import DelayedElectLeader
 from abeyance.broker.delayed.heartbeat import DelayedHeartbeat
 from abeyance.broker.delayed.join import DelayedJoin
 from abeyance.broker.delayed.peer import DelayedPeerAnswer
 from abeyance.broker.delayed.produce import DelayedProduce
-from abeyance.broker.delayed.revoke import DelayedRevoke
 from abeyance.broker.delayed.sync import DelayedSync
 from abeyance.broker.housekeeping import Housekeeping
 from abeyance.broker.log import Log, LogError
@@ -96,7 +96,7 @@ class Broker:
         self.fetch_purgatory: Purgatory[Any] = self._purgatory("Fetch")  # consumers' and followers'
         self.delete_records_purgatory: Purgatory[DelayedDeleteRecords] = self._purgatory("DeleteRecords")
         self.elect_leader_purgatory: Purgatory[DelayedElectLeader] = self._purgatory("ElectLeader")
-        self.rebalance_purgatory: Purgatory[DelayedJoin | DelayedSync | DelayedRevoke] = self._purgatory("Rebalance")
+        self.rebalance_purgatory: Purgatory[DelayedJoin | DelayedSync | DelayedDuty] = self._purgatory("Rebalance")
         self.heartbeat_purgatory: Purgatory[DelayedHeartbeat] = self._purgatory("Heartbeat")
         self.group_coordinator = Coordinator(self, OFFSETS, _group_shard)
         self.transaction_coordinator = Coordinator(self, TRANSACTIONS, TransactionShard)

@@ -87,16 +87,9 @@ class Desk:
 
     def leave(self, *members: Joined) -> list[ErrorCode]:
         """Leave, all at once."""
-        errors = []
-        for member in members:
-            try:
-                self.protocol.leave(self.group, member.member_id, None)
-                errors.append(NONE)
-            except ApiError as error:
-                errors.append(error.code)
-        if NONE in errors:
-            self.protocol.left(self.group)
-        return errors
+        told: list[list[ErrorCode]] = []
+        self.protocol.leave(self.group, [(member.member_id, None) for member in members], told.append)
+        return told[0]
 
     def stable(self, count: int, **more: Any) -> list[Joined]:
         """A stable group of so many members: what each was told, the leader first."""

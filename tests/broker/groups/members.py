@@ -12,7 +12,7 @@ import warnings
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from abeyance.broker import Cluster
 from broker.clients import producing, send, settle
@@ -62,8 +62,33 @@ class Member:
         raise NotImplementedError
 
 
+class Journal:
+    """Who has which partition, by what clients' own callbacks say: what is given to two is seen."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owners: dict[int, Member] = {}
+        self.doubled: list[tuple[int, Member, Member]] = []
+
+    def given(self, member: Member, partitions: frozenset[int]) -> None:
+        with self._lock:
+            for one in partitions:
+                owner = self._owners.setdefault(one, member)
+                if owner is not member:
+                    self.doubled.append((one, owner, member))
+                self._owners[one] = member
+
+    def taken(self, member: Member, partitions: frozenset[int]) -> None:
+        with self._lock:
+            for one in partitions:
+                if self._owners.get(one) is member:
+                    del self._owners[one]
+
+
 class Confluent(Member):
     """librdkafka."""
+
+    journal: Journal | None = None
 
     def consume(self) -> None:
         consumer = Consumer(
@@ -76,11 +101,18 @@ class Confluent(Member):
         )  # fmt: skip
         self.assigned: list[frozenset[int]] = []
         self.revoked: list[frozenset[int]] = []
-        consumer.subscribe(
-            [self.topic],
-            on_assign=lambda _, given: self.assigned.append(frozenset(one.partition for one in given)),
-            on_revoke=lambda _, taken: self.revoked.append(frozenset(one.partition for one in taken)),
-        )
+
+        def on_assign(_: Consumer, given: list[TopicPartition]) -> None:
+            self.assigned.append(frozenset(one.partition for one in given))
+            if self.journal is not None:
+                self.journal.given(self, self.assigned[-1])
+
+        def on_revoke(_: Consumer, taken: list[TopicPartition]) -> None:
+            self.revoked.append(frozenset(one.partition for one in taken))
+            if self.journal is not None:
+                self.journal.taken(self, self.revoked[-1])
+
+        consumer.subscribe([self.topic], on_assign=on_assign, on_revoke=on_revoke)
         while not self._over.is_set():
             message = consumer.poll(0.02)
             self.partitions = frozenset(one.partition for one in consumer.assignment())

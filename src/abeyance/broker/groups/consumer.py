@@ -9,11 +9,14 @@ the target's epoch, and gets what others have given back.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum, IntEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from abeyance.broker.errors import ApiError
 from abeyance.broker.groups.assignors import NOTHING, Assignment, Partition
+from abeyance.broker.groups.subscription import CONSUMER
 from abeyance.broker.wire.schema import ErrorCode
 
 LEAVES = -1
@@ -44,6 +47,22 @@ class MemberState(IntEnum):
     """It waits for what others have to give back."""
 
 
+_NEVER: Mapping[Partition, int] = MappingProxyType({})
+
+
+class Classic(NamedTuple):
+    """What a member has told that speaks the classic protocol."""
+
+    session_timeout: int
+    """In ms."""
+    protocols: tuple[tuple[str, bytes], ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Its protocols, by name."""
+        return frozenset(name for name, _ in self.protocols)
+
+
 class ConsumerMember(NamedTuple):
     """All that the log knows of a member. Times in ms."""
 
@@ -64,6 +83,10 @@ class ConsumerMember(NamedTuple):
     assigned: Assignment = NOTHING
     revoking: Assignment = NOTHING
     """What it has to give back."""
+    since: Mapping[Partition, int] = _NEVER
+    """In which epoch it was given what it has, and what it has to give back."""
+    classic: Classic | None = None
+    """None for one that speaks the new protocol."""
 
 
 class ConsumerGroup:
@@ -111,18 +134,64 @@ class ConsumerGroup:
             raise ApiError(ErrorCode.unknown_member_id, f"Member {member_id} is not a member of group {self.id}.")
         return member
 
+    def require_instance(self, member_id: str, instance_id: str | None) -> ConsumerMember:
+        """The member, a static one maybe without its id.
+
+        Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where another took its place.
+        """
+        if instance_id is None:
+            return self.require(member_id)
+        present = self.static.get(instance_id)
+        if present is None:
+            raise ApiError(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
+        if member_id not in ("", present):
+            raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {instance_id} is another member's now.")
+        return self.members[present]
+
+    def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Whether who has these classic protocols can be a member beside those that speak it too. O(members)."""
+        others = [member.classic.names for member in self.members.values() if member.classic is not None]
+        return protocol_type == CONSUMER and any(all(name in known for known in others) for name in names)
+
+    def only_classic_without(self, gone: Collection[str]) -> bool:
+        """Whether all speak the classic protocol once these are gone, and did not before. O(members)."""
+        new = [member.id for member in self.members.values() if member.classic is None]
+        return bool(new) and all(member_id in gone for member_id in new)
+
+    def awaits_others(self, member: ConsumerMember) -> bool:
+        """Whether what it is to have is still with others. O(its partitions)."""
+        wanted = self.target.get(member.id, NOTHING) - member.assigned
+        return member.state is MemberState.UNRELEASED and any(one in self.owners for one in wanted)
+
     def is_subscribed(self, topic: str) -> bool:
         """Whether a member reads a topic. O(members)."""
         return any(topic in member.topics for member in self.members.values()) or topic in self.topics
 
-    def require_may_commit(self, member_id: str, epoch: int) -> None:
-        """Whether offsets are a client's to commit. Raises ApiError. Kafka: `ConsumerGroup.validateOffsetCommit`."""
+    def require_may_commit(
+        self, member_id: str, epoch: int, partitions: Iterable[Partition], *, transactional: bool, knows_stale: bool
+    ) -> None:
+        """Whether offsets are a client's to commit. Raises ApiError. Kafka: `ConsumerGroup.validateOffsetCommit`.
+
+        An older epoch will do for what the member has had since then. `knows_stale`: whether the client understands
+        what one of the new protocol may be told.
+        """
         if epoch < 0 and not self.members:
             return  # who is no member may while there are none
-        self.require_epoch(self.require(member_id), epoch)
+        if transactional and epoch < 0 and not member_id:
+            return
+        member = self.require(member_id)
+        if member.classic is None and not transactional and not knows_stale:
+            raise ApiError(ErrorCode.unsupported_version)
+        if epoch > member.epoch or any(epoch < member.since.get(one, member.epoch) for one in partitions):
+            self.require_epoch(member, epoch)
 
     def require_epoch(self, member: ConsumerMember, epoch: int) -> None:
-        """Whether a member knows where it is. Raises ApiError: STALE_MEMBER_EPOCH."""
+        """Whether a member knows where it is. Raises ApiError: STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION."""
+        if epoch != member.epoch and member.classic is not None:
+            raise ApiError(
+                ErrorCode.illegal_generation,
+                f"The received generation id {epoch} does not match the expected member epoch {member.epoch}.",
+            )
         if epoch != member.epoch:
             raise ApiError(
                 ErrorCode.stale_member_epoch,
@@ -172,9 +241,15 @@ def reconciled(
     revoking = member.assigned - kept
     wanted = target - kept
     free = frozenset(one for one in wanted if owners.get(one, member.id) == member.id)
+    since = {one: member.since.get(one, member.epoch) for one in member.assigned}
     if revoking and (owned is None or owned & revoking):
         return member._replace(
-            state=MemberState.UNREVOKED, epoch=epoch, previous_epoch=member.epoch, assigned=kept, revoking=revoking
+            state=MemberState.UNREVOKED,
+            epoch=epoch,
+            previous_epoch=member.epoch,
+            assigned=kept,
+            revoking=revoking,
+            since=since,
         )
     return member._replace(
         state=MemberState.STABLE if free == wanted else MemberState.UNRELEASED,
@@ -182,4 +257,5 @@ def reconciled(
         previous_epoch=member.epoch,
         assigned=kept | free,
         revoking=NOTHING,
+        since={one: since[one] for one in kept} | dict.fromkeys(free, target_epoch),
     )

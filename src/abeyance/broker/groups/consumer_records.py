@@ -4,23 +4,28 @@
     6  the target: the epoch it is for       7  the target of one member
     8  what a member has
 
-Keys are as those of `records`; values are of the flexible kind: lengths are varints, one more than they say, and a
-count of tags, none here, ends each structure.
+Keys are as those of `records`; values are of the flexible kind: lengths are varints, one more than they say, and each
+structure ends with tags: how many, and of each its number, its length and what it says.
 """
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Self
 
 from abeyance.broker.groups.assignors import Assignment, Partition
-from abeyance.broker.groups.consumer import ConsumerMember, MemberState
-from abeyance.broker.groups.records import Reader, Writer
+from abeyance.broker.groups.consumer import Classic, ConsumerMember, MemberState
+from abeyance.broker.groups.primitives import Reader, Writer
 
 GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT = 3, 5, 6, 7, 8
 KINDS = (GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT)
 _NO_TAGS = 0
+# tags
+_CLASSIC = 0  # what a member has told that speaks the classic protocol
+_EPOCHS = 0  # in which a member was given partitions of a topic
+_PRESENT = 1
 
 
 class CompactWriter(Writer):
@@ -39,12 +44,14 @@ class CompactWriter(Writer):
         """A string; None is null."""
         if text is None:
             return self.size(-1)
-        data = text.encode()
-        self.size(len(data)).numbers(f"{len(data)}s", data)
-        return self
+        return self.compact_data(text.encode())
 
-    def partitions(self, assignment: Assignment) -> Self:
-        """Topics with their partitions."""
+    def compact_data(self, data: bytes) -> Self:
+        """Bytes."""
+        return self.size(len(data)).numbers(f"{len(data)}s", data)
+
+    def partitions(self, assignment: Assignment, since: Mapping[Partition, int] | None = None) -> Self:
+        """Topics with their partitions; `since`: with the epochs of these, by partition."""
         topics = [
             (topic, [index for _, index in rows]) for topic, rows in groupby(sorted(assignment), lambda one: one[0])
         ]
@@ -52,7 +59,12 @@ class CompactWriter(Writer):
         for topic, indexes in topics:
             self.numbers("16s", topic.bytes)
             self.size(len(indexes)).numbers(f"{len(indexes)}i", *indexes)
-            self.numbers("B", _NO_TAGS)
+            if since is None:
+                self.numbers("B", _NO_TAGS)
+                continue
+            epochs = [since[topic, index] for index in indexes]
+            data = CompactWriter().size(len(epochs)).numbers(f"{len(epochs)}i", *epochs).done()
+            self.numbers("BB", 1, _EPOCHS).size(len(data) - 1).numbers(f"{len(data)}s", data)
         return self
 
     def end(self) -> bytes:
@@ -62,7 +74,7 @@ class CompactWriter(Writer):
 
 
 class CompactReader(Reader):
-    """Flexible types. Tags are left unread: they are last in every value."""
+    """Flexible types."""
 
     def size(self) -> int:
         """A length; -1 is null."""
@@ -77,24 +89,30 @@ class CompactReader(Reader):
         size = self.size()
         return None if size < 0 else self._take(size).decode()
 
+    def compact_data(self) -> bytes:
+        """Bytes."""
+        return self._take(max(self.size(), 0))
+
     def texts(self) -> tuple[str, ...]:
         """An array of strings."""
         return tuple(self.compact() or "" for _ in range(self.size()))
 
-    def partitions(self) -> Assignment:
-        """Topics with their partitions."""
-        found: set[Partition] = set()
+    def partitions(self, since: dict[Partition, int] | None = None) -> Assignment:
+        """Topics with their partitions; their epochs are added to `since`, where they are told."""
+        found: list[Partition] = []
         for _ in range(self.size()):
             topic = uuid.UUID(bytes=self._take(16))
-            found.update((topic, self.number("i")) for _ in range(self.size()))
-            self.skip_tags()
+            rows = [(topic, self.number("i")) for _ in range(self.size())]
+            found += rows
+            for tag, data in self.tags():
+                if tag == _EPOCHS and since is not None:
+                    epochs = CompactReader(data)
+                    since.update(zip(rows, [epochs.number("i") for _ in range(epochs.size())], strict=True))
         return frozenset(found)
 
-    def skip_tags(self) -> None:
-        """Those that a later Kafka may have written."""
-        for _ in range(self.size() + 1):
-            self.size()
-            self._take(self.size() + 1)
+    def tags(self) -> list[tuple[int, bytes]]:
+        """Those of a structure, also those that a later Kafka may have written."""
+        return [(self.size() + 1, self._take(self.size() + 1)) for _ in range(self.size() + 1)]
 
 
 def key(kind: int, group_id: str, member_id: str | None = None) -> bytes:
@@ -128,8 +146,16 @@ def member_value(member: ConsumerMember) -> bytes:
     writer.size(len(member.topics))
     for topic in member.topics:
         writer.compact(topic)
-    writer.compact(member.regex).numbers("i", member.rebalance_timeout)
-    return writer.compact(member.assignor).end()
+    writer.compact(member.regex).numbers("i", member.rebalance_timeout).compact(member.assignor)
+    if member.classic is None:
+        return writer.end()
+    told = CompactWriter("i", member.classic.session_timeout).size(len(member.classic.protocols))
+    for name, metadata in member.classic.protocols:
+        told.compact(name).compact_data(metadata).numbers("B", _NO_TAGS)
+    data = told.end()
+    # Kafka leaves the byte that says "present" out of the size.
+    writer.numbers("BB", 1, _CLASSIC).size(len(data) - 1).numbers(f"B{len(data)}s", _PRESENT, data)
+    return writer.done()
 
 
 def read_member(data: bytes, known: ConsumerMember) -> ConsumerMember:
@@ -141,8 +167,23 @@ def read_member(data: bytes, known: ConsumerMember) -> ConsumerMember:
     rebalance_timeout, assignor = reader.number("i"), reader.compact()
     return known._replace(
         instance_id=instance_id, rack_id=rack_id, client_id=client_id, client_host=client_host, topics=topics,
-        regex=regex, rebalance_timeout=rebalance_timeout, assignor=assignor,
+        regex=regex, rebalance_timeout=rebalance_timeout, assignor=assignor, classic=_read_classic(reader),
     )  # fmt: skip
+
+
+def _read_classic(reader: CompactReader) -> Classic | None:
+    """What the first tag says, if it is that of the classic protocol; others are left unread."""
+    if reader.size() + 1 == 0 or reader.size() + 1 != _CLASSIC:
+        return None
+    reader.size()
+    if reader.number("b") != _PRESENT:
+        return None
+    session_timeout = reader.number("i")
+    protocols = []
+    for _ in range(reader.size()):
+        protocols.append((reader.compact() or "", reader.compact_data()))
+        reader.tags()
+    return Classic(session_timeout, tuple(protocols))
 
 
 def target_value(assignment: Assignment) -> bytes:
@@ -158,15 +199,17 @@ def read_target(data: bytes) -> Assignment:
 def current_value(member: ConsumerMember) -> bytes:
     """What it has."""
     writer = CompactWriter("hiib", 0, member.epoch, member.previous_epoch, member.state)
-    return writer.partitions(member.assigned).partitions(member.revoking).end()
+    since = {one: member.since.get(one, member.epoch) for one in member.assigned | member.revoking}
+    return writer.partitions(member.assigned, since).partitions(member.revoking, since).end()
 
 
 def read_current(data: bytes, known: ConsumerMember) -> ConsumerMember:
     """The member with what the record says that it has."""
     reader = _value(data)
+    since: dict[Partition, int] = {}
     return known._replace(
         epoch=reader.number("i"), previous_epoch=reader.number("i"), state=MemberState(reader.number("b")),
-        assigned=reader.partitions(), revoking=reader.partitions(),
+        assigned=reader.partitions(since), revoking=reader.partitions(since), since=since,
     )  # fmt: skip
 
 

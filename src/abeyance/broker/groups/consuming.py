@@ -7,22 +7,23 @@ given back. What changes is a list of records; they are written, and the group i
 from __future__ import annotations
 
 import re
-import uuid
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from abeyance.broker.errors import ApiError
 from abeyance.broker.groups import consumer_records as records
-from abeyance.broker.groups.assignors import ASSIGNORS, NOTHING, Assignment
+from abeyance.broker.groups.assignors import NOTHING, Assignment
 from abeyance.broker.groups.consumer import LEAVES_FOR_A_WHILE, ConsumerGroup, ConsumerMember, MemberState, reconciled
+from abeyance.broker.groups.duties import Duties, Duty
 from abeyance.broker.groups.member import Session
 from abeyance.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyance.broker.coordinator.shard import Entry
+    from abeyance.broker.groups.targets import Subscribed, Targets
     from abeyance.broker.groups.waits import Waits
-    from abeyance.broker.partition_state import Topic
 
+Then = Callable[[ErrorCode], object]
 _JOINS = 0  # the epoch with which a member joins
 
 
@@ -59,62 +60,109 @@ class Beaten(NamedTuple):
     """What the member has now, where that is news."""
 
 
+class Groups(Protocol):
+    """Where groups are kept and written down."""
+
+    def consumers_of(self, group_id: str) -> ConsumerGroup | None:
+        """The group of the new protocol, as the log says it now."""
+
+    def keep(self, entries: Sequence[Entry], then: Then) -> None:
+        """Write and replay; then tell how it went."""
+
+    def downgraded(self, group: ConsumerGroup, gone: Collection[str], then: Then) -> bool:
+        """Whether the group speaks the classic protocol now that these leave; if so they have left, and it is told."""
+
+
 class Consuming:
     """The protocol, for the groups of one shard. Use from the loop's thread only."""
 
-    def __init__(
-        self,
-        waits: Waits,
-        write: Callable[[list[Entry], Callable[[ErrorCode], object]], object],
-        topics: Callable[[], Mapping[str, Topic]],
-        *,
-        session: float,
-        max_size: int,
-    ) -> None:
-        """`topics`: those that there are now, by name; `session` in seconds."""
+    def __init__(self, waits: Waits, groups: Groups, targets: Targets, *, session: float, max_size: int) -> None:
+        """`session` in seconds: how long one that speaks the new protocol may be silent."""
         self._waits = waits
-        self._write = write
-        self._topics = topics
+        self._groups = groups
+        self._targets = targets
         self._session = session
         self._max_size = max_size
         self._sessions: dict[tuple[str, str], Session] = {}
+        self.duties = Duties(waits, self.expired)
 
     # -- a member that is there, or joins
 
-    def heartbeat(self, group: ConsumerGroup, beat: Beat, then: Callable[[Beaten], object]) -> None:
-        """Take a member one step on, and tell it where it is. Raises ApiError: then nothing has changed."""
-        entries: list[Entry] = []
+    def heartbeat(
+        self, group: ConsumerGroup, beat: Beat, then: Callable[[Beaten], object], first: Sequence[Entry] = ()
+    ) -> None:
+        """Take a member one step on, and tell it where it is. Raises ApiError: then nothing has changed.
+
+        `first`: what has to be written before, where the group has spoken the classic protocol until now.
+        """
+        entries = list(first)
         before, target = self._present(group, beat, entries)
         member = _updated(before, beat)
-        news = member.id not in group.members or _differs(member, before)
-        if news:
-            entries.append((records.key(records.MEMBER, group.id, member.id), records.member_value(member)))
-        members = {**group.members, member.id: member}
-        members.pop(_replaced(group, beat), None)
-        topics = self._subscribed(members)
-        epoch, target_epoch = group.epoch, group.target_epoch
-        changed = _differs(member, before) or (member.id not in group.members and target is None)
-        if changed or topics != group.topics:
-            epoch += 1
-            entries.append((records.key(records.GROUP, group.id), records.epoch_value(epoch)))
-        if epoch > target_epoch:
-            target = self._aim(group, members, topics, epoch, entries)[member.id]
-            target_epoch = epoch
-        owners = {part: owner for part, owner in group.owners.items() if owner != _replaced(group, beat)}
         owned = NOTHING if beat.epoch == _JOINS else beat.owned
-        after = reconciled(member, owned, target or NOTHING, target_epoch, owners)
-        if after != before:
-            entries.append((records.key(records.CURRENT, group.id, member.id), records.current_value(after)))
+        after, topics = self.advance(group, before, member, target, owned, entries, replaced=_replaced(group, beat))
         tell = beat.whole or after.assigned != before.assigned
         answer = Beaten(ErrorCode.none, None, member.id, after.epoch, after.assigned if tell else None)
         if not entries:
             then(answer)
         else:
-            self._write(entries, lambda error: then(answer if error is ErrorCode.none else Beaten(error)))
-        self.check(group, member.id)
-        if member.id in group.members:
+            self._groups.keep(entries, lambda error: then(answer if error is ErrorCode.none else Beaten(error)))
+        self.settle(group.id, member.id, topics)
+
+    def advance(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        member: ConsumerMember,
+        target: Assignment | None,
+        owned: Assignment | None,
+        entries: list[Entry],
+        *,
+        replaced: str = "",
+    ) -> tuple[ConsumerMember, Subscribed]:
+        """A member that was `before` and says that it is `member`, one step on; and what the group subscribes to.
+
+        What changes is added to the entries. `target` is None for one that has none yet, `owned` for one that does not
+        say what it has. `replaced` is the id of the member whose place it takes.
+        """
+        if member.id not in group.members or member != before:
+            entries.append((records.key(records.MEMBER, group.id, member.id), records.member_value(member)))
+        members = {**group.members, member.id: member}
+        members.pop(replaced, None)
+        topics = self._targets.subscribed(members)
+        epoch, target_epoch = group.epoch, group.target_epoch
+        anew = (member.topics, member.regex) != (before.topics, before.regex)
+        if anew or (member.id not in group.members and target is None) or topics != group.topics:
+            epoch += 1
+            entries.append((records.key(records.GROUP, group.id), records.epoch_value(epoch)))
+        if epoch > target_epoch:
+            target = self._targets.aim(group, members, topics, epoch, entries)[member.id]
+            target_epoch = epoch
+        owners = group.owners
+        if replaced:
+            owners = {part: owner for part, owner in owners.items() if owner != replaced}
+        after = reconciled(member, owned, target or NOTHING, target_epoch, owners)
+        if after != member:
+            entries.append((records.key(records.CURRENT, group.id, member.id), records.current_value(after)))
+        return after, topics
+
+    def settle(self, group_id: str, member_id: str, topics: Subscribed) -> None:
+        """A member has taken a step, or could not: its session begins anew if it is there."""
+        group = self._groups.consumers_of(group_id)
+        member = None if group is None else group.members.get(member_id)
+        if group is None or member is None:
+            self.duties.done(group_id, member_id, *Duty)
+            return
+        group.topics = topics
+        self.watch(group, member)
+
+    def catch_up(self, group: ConsumerGroup) -> None:
+        """Make a target where the group's epoch has none yet, though nobody asks for it who speaks the new protocol."""
+        if group.epoch > group.target_epoch:
+            topics = self._targets.subscribed(group.members)
+            entries: list[Entry] = []
+            self._targets.aim(group, group.members, topics, group.epoch, entries)
+            self._groups.keep(entries, _nothing)
             group.topics = topics
-            self._watch(group, group.members[member.id])
 
     def _present(
         self, group: ConsumerGroup, beat: Beat, entries: list[Entry]
@@ -156,63 +204,26 @@ class Consuming:
         """A static member's process has started anew: it goes on with what waits for it."""
         if beat.epoch != _JOINS:
             raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {beat.instance_id} is another member's now.")
-        if old.epoch != LEAVES_FOR_A_WHILE:
+        if old.epoch != LEAVES_FOR_A_WHILE and old.classic is None:
             raise ApiError(
                 ErrorCode.unreleased_instance_id,
                 f"Static member {beat.member_id} with instance id {beat.instance_id} cannot join the group because the"
                 f" instance id is owned by member {old.id} that is still active.",
             )
-        entries += _tombstones(group, old.id)
+        return self.take_place(group, old, beat.member_id, entries)
+
+    def take_place(
+        self, group: ConsumerGroup, old: ConsumerMember, new_id: str, entries: list[Entry]
+    ) -> tuple[ConsumerMember, Assignment]:
+        """The member that goes on with what another had, and its target."""
+        entries += tombstones(group.id, old.id)
         target = group.target.get(old.id, NOTHING)
-        entries.append((records.key(records.TARGET_OF_MEMBER, group.id, beat.member_id), records.target_value(target)))
-        self._unwatch(group, old.id)
+        entries.append((records.key(records.TARGET_OF_MEMBER, group.id, new_id), records.target_value(target)))
+        self.unwatch(group.id, old.id)
         fresh = old._replace(
-            id=beat.member_id, epoch=0, previous_epoch=-1, state=MemberState.STABLE, assigned=NOTHING, revoking=NOTHING
+            id=new_id, epoch=0, previous_epoch=-1, state=MemberState.STABLE, assigned=NOTHING, revoking=NOTHING
         )
         return fresh, target
-
-    # -- the target
-
-    def _subscribed(self, members: Mapping[str, ConsumerMember]) -> dict[str, tuple[object, int]]:
-        """The topics that are subscribed to and there, with their ids and how many partitions they have."""
-        present = self._topics()
-        names = {name for member in members.values() for name in self._names(member)}
-        return {name: (present[name].id, len(present[name].partitions)) for name in sorted(names) if name in present}
-
-    def _names(self, member: ConsumerMember) -> set[str]:
-        """What a member subscribes to, by name and by what names look like."""
-        names = set(member.topics)
-        if member.regex:
-            pattern = re.compile(member.regex)
-            names.update(
-                name for name, topic in self._topics().items() if not topic.internal and pattern.fullmatch(name)
-            )
-        return names
-
-    def _aim(
-        self,
-        group: ConsumerGroup,
-        members: dict[str, ConsumerMember],
-        topics: dict[str, tuple[object, int]],
-        epoch: int,
-        entries: list[Entry],
-    ) -> dict[str, Assignment]:
-        """Make a target for an epoch."""
-        ids: dict[str, uuid.UUID] = {name: self._topics()[name].id for name in topics}
-        subscribed = {
-            member.id: frozenset(ids[name] for name in self._names(member) if name in ids)
-            for member in members.values()
-        }
-        chosen = [member.assignor for member in members.values() if member.assignor is not None]
-        name = max(sorted(set(chosen)), key=chosen.count) if chosen else next(iter(ASSIGNORS))
-        counts = {ids[topic]: count for topic, (_, count) in topics.items()}
-        target = ASSIGNORS[name](subscribed, counts, group.target)
-        for member_id, assignment in target.items():
-            if group.target.get(member_id) != assignment:
-                key = records.key(records.TARGET_OF_MEMBER, group.id, member_id)
-                entries.append((key, records.target_value(assignment)))
-        entries.append((records.key(records.TARGET, group.id), records.epoch_value(epoch)))
-        return target
 
     # -- a member that leaves, or is silent
 
@@ -221,66 +232,67 @@ class Consuming:
         if beat.instance_id is not None and group.static.get(beat.instance_id, beat.member_id) != beat.member_id:
             raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {beat.instance_id} is another member's now.")
         member = group.require(beat.member_id)
+        answer = Beaten(ErrorCode.none, None, member.id, beat.epoch)
+
+        def then_told(error: ErrorCode) -> None:
+            then(answer if error is ErrorCode.none else Beaten(error))
+
         if beat.epoch == LEAVES_FOR_A_WHILE:
             away = member._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NOTHING)
-            entries: list[Entry] = [(records.key(records.CURRENT, group.id, member.id), records.current_value(away))]
+            entry = (records.key(records.CURRENT, group.id, member.id), records.current_value(away))
+            self._groups.keep([entry], then_told)
+            self.duties.done(group.id, member.id, *Duty)
         else:
-            entries = self._removal(group, member.id)
-        answer = Beaten(ErrorCode.none, None, member.id, beat.epoch)
-        self._write(entries, lambda error: then(answer if error is ErrorCode.none else Beaten(error)))
-        self.check(group, member.id)
+            self.fence(group, [member.id], then_told)
 
-    def remove(self, group: ConsumerGroup, member_id: str) -> None:
-        """Put a member out: its session is over, or it has not given back what it had to."""
-        if member_id in group.members:
-            self._write(self._removal(group, member_id), _nothing)
-            self.check(group, member_id)
+    def expired(self, group_id: str, member_id: str) -> None:
+        """Put a member out: its session is over, or it has not done what it had to."""
+        group = self._groups.consumers_of(group_id)
+        if group is not None and member_id in group.members:
+            self.fence(group, [member_id], _nothing)
 
-    def _removal(self, group: ConsumerGroup, member_id: str) -> list[Entry]:
-        self._unwatch(group, member_id)
-        epoch = (records.key(records.GROUP, group.id), records.epoch_value(group.epoch + 1))
-        return [*_tombstones(group, member_id), epoch]
+    def fence(self, group: ConsumerGroup, gone: Collection[str], then: Then) -> None:
+        """Have these members no longer: the others share what they had."""
+        if self._groups.downgraded(group, gone, then):
+            return
+        entries: list[Entry] = []
+        for member_id in gone:
+            self.unwatch(group.id, member_id)
+            entries += tombstones(group.id, member_id)
+        entries.append((records.key(records.GROUP, group.id), records.epoch_value(group.epoch + 1)))
+        self._groups.keep(entries, then)
 
     # -- time
 
     def resume(self, group: ConsumerGroup) -> None:
-        """A group has been read from the log: its members' sessions begin."""
+        """A group has been read from the log, or has changed its protocol: its members' sessions begin."""
         if group.epoch == group.target_epoch:
-            group.topics = self._subscribed(group.members)
+            group.topics = self._targets.subscribed(group.members)
         for member in group.members.values():
-            self._watch(group, member)
+            self.watch(group, member)
 
     def end(self, group: ConsumerGroup) -> None:
         """This broker does not coordinate it any more."""
         for member_id in list(group.members):
-            self._unwatch(group, member_id)
+            self.unwatch(group.id, member_id)
             group.remove(member_id)
-            self.check(group, member_id)
 
-    def check(self, group: ConsumerGroup, member_id: str) -> None:
-        """Look whether a member has given back what it had to."""
-        self._waits.check_member((group.id, member_id))
-
-    def _watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+    def watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """A member is alive; it has time to give back what it has to."""
         key = (group.id, member.id)
         session = self._sessions.get(key)
         if session is None:
             session = self._sessions[key] = Session(group.id, member.id, member.client_id)
-        self._waits.watch(session, self._session)
-        if member.state is not MemberState.UNREVOKED:
-            return
-        epoch = member.epoch
+        self._waits.watch(session, self._session if member.classic is None else member.classic.session_timeout / 1000)
+        if member.state is MemberState.UNREVOKED and member.classic is None:
+            self.duties.expect(group.id, member, Duty.REVOKE, member.epoch)
+        else:
+            self.duties.done(group.id, member.id, Duty.REVOKE)
 
-        def revokes() -> bool:
-            known = group.members.get(member.id)
-            return known is not None and known.state is MemberState.UNREVOKED and known.epoch == epoch
-
-        self._waits.for_revocation(
-            key, member.rebalance_timeout / 1000, member.client_id, revokes, lambda: self.remove(group, member.id)
-        )
-
-    def _unwatch(self, group: ConsumerGroup, member_id: str) -> None:
-        session = self._sessions.pop((group.id, member_id), None)
+    def unwatch(self, group_id: str, member_id: str) -> None:
+        """It may be silent, and has to do nothing."""
+        self.duties.done(group_id, member_id, *Duty)
+        session = self._sessions.pop((group_id, member_id), None)
         if session is not None:
             self._waits.unwatch(session)
 
@@ -305,14 +317,8 @@ def _updated(member: ConsumerMember, beat: Beat) -> ConsumerMember:
         regex=regex,
         rebalance_timeout=member.rebalance_timeout if beat.rebalance_timeout < 0 else beat.rebalance_timeout,
         assignor=beat.assignor or member.assignor,
+        classic=None,
     )
-
-
-def _differs(member: ConsumerMember, before: ConsumerMember) -> bool:
-    """Whether it has told something that others have to do with, or has to be written down."""
-    return (member.topics, member.regex, member.assignor, member.rack_id, member.rebalance_timeout) != (
-        before.topics, before.regex, before.assignor, before.rack_id, before.rebalance_timeout
-    )  # fmt: skip
 
 
 def _replaced(group: ConsumerGroup, beat: Beat) -> str:
@@ -321,9 +327,10 @@ def _replaced(group: ConsumerGroup, beat: Beat) -> str:
     return "" if present == beat.member_id else present
 
 
-def _tombstones(group: ConsumerGroup, member_id: str) -> list[Entry]:
+def tombstones(group_id: str, member_id: str) -> list[Entry]:
+    """What says that a member is no more."""
     return [
-        (records.key(kind, group.id, member_id), None)
+        (records.key(kind, group_id, member_id), None)
         for kind in (records.CURRENT, records.TARGET_OF_MEMBER, records.MEMBER)
     ]
 

@@ -13,7 +13,7 @@ afterwards each says from time to time that it is there (`DelayedHeartbeat`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from abeyance.broker.errors import ApiError
@@ -119,7 +119,7 @@ class Rebalancing:
             or (group.state is State.STABLE and group.leader == member.id)
         ):
             self._update(group, member, asked, then)
-            self._rebalance(group)
+            self.rebalance(group)
         else:  # it has lost the answer, or has nothing new to tell
             leads = group.state is State.COMPLETING and group.leader == member.id
             then(self._joined(group, member, leads=leads))
@@ -132,7 +132,7 @@ class Rebalancing:
             group.new_member_added = True
         group.add(member)
         self._waits.watch(member.session, _NEW_MEMBER_JOIN)
-        self._rebalance(group)
+        self.rebalance(group)
 
     def _update(self, group: ClassicGroup, member: Member, asked: Joining, then: Callable[[Joined], object]) -> None:
         member.rebalance_timeout = asked.rebalance_timeout
@@ -152,10 +152,10 @@ class Rebalancing:
         self._watch(member)
         self._update(group, member, asked, then)
         if group.state is not State.STABLE:
-            self._rebalance(group)
+            self.rebalance(group)
             return
         if group.protocol != group.choose_protocol():
-            self._rebalance(group)
+            self.rebalance(group)
             return
 
         def stored(error: ErrorCode) -> None:
@@ -183,7 +183,7 @@ class Rebalancing:
 
     # -- a rebalance's first half
 
-    def _rebalance(self, group: ClassicGroup) -> None:
+    def rebalance(self, group: ClassicGroup) -> None:
         """Begin one, or see whether the one that has begun is over."""
         if group.can_rebalance:
             self._prepare(group)
@@ -292,7 +292,7 @@ class Rebalancing:
                 for member in group.members.values():
                     member.assignment = b""
                 self._tell_all(group, Synced(error))
-                self._rebalance(group)
+                self.rebalance(group)
                 return
             group.become(State.STABLE, self._now_ms())
             for member in group.members.values():
@@ -365,20 +365,34 @@ class Rebalancing:
 
     # -- LeaveGroup
 
-    def leave(self, group: ClassicGroup, member_id: str, instance_id: str | None) -> None:
-        """A member leaves, a static one maybe by its instance id. When all have, call `left`. Raises ApiError."""
+    def leave(
+        self,
+        group: ClassicGroup,
+        identities: Sequence[tuple[str, str | None]],
+        then: Callable[[list[ErrorCode]], object],
+    ) -> None:
+        """Members leave all at once, static ones maybe by their instance ids; the others share what they had."""
+        errors = [self._leave(group, *identity) for identity in identities]
+        if _NONE in errors:
+            self._left(group)
+        then(errors)
+
+    def _leave(self, group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
         if not member_id:
             member_id = group.static.get(instance_id or "", "")
             if not member_id:
-                raise ApiError(ErrorCode.unknown_member_id)
+                return ErrorCode.unknown_member_id
         session = group.pending.pop(member_id, None)
         if session is not None:
             self._waits.unwatch(session)
-        else:
+            return _NONE
+        try:
             self._drop(group, group.require(member_id, instance_id))
+        except ApiError as error:
+            return error.code
+        return _NONE
 
-    def left(self, group: ClassicGroup) -> None:
-        """All that leave at once have left: the others share what they had."""
+    def _left(self, group: ClassicGroup) -> None:
         if group.state in (State.STABLE, State.COMPLETING):
             self._prepare(group)
         else:
@@ -395,13 +409,13 @@ class Rebalancing:
         for member in group.members.values():
             self._watch(member)
 
-    def end(self, group: ClassicGroup) -> None:
-        """This broker does not coordinate it any more."""
+    def end(self, group: ClassicGroup, error: ErrorCode = ErrorCode.not_coordinator) -> None:
+        """This broker does not coordinate it any more, or not as a classic group: who waits is told the error."""
         for session in [member.session for member in group.members.values()] + list(group.pending.values()):
             self._waits.unwatch(session)
         for member in list(group.members.values()):
-            group.answer_join(member, Joined(ErrorCode.not_coordinator, member.id))
-            member.synced(Synced(ErrorCode.not_coordinator))
+            group.answer_join(member, Joined(error, member.id))
+            member.synced(Synced(error))
         group.become(State.DEAD, self._now_ms())
         self._waits.forget(group)
 
@@ -420,7 +434,7 @@ class Rebalancing:
 
     def _remove(self, group: ClassicGroup, member: Member) -> None:
         self._drop(group, member)
-        self.left(group)
+        self._left(group)
 
     def _drop(self, group: ClassicGroup, member: Member) -> None:
         """Without a rebalance. One that waits for an answer gets one, so that it can begin anew."""

@@ -9,11 +9,11 @@ Older ones are read.
 
 from __future__ import annotations
 
-import struct
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from abeyance.broker.groups.classic import ClassicGroup, State
 from abeyance.broker.groups.member import Joining, Member
+from abeyance.broker.groups.primitives import Reader, Writer
 
 OFFSET, GROUP = 1, 2
 _FOR_EVER = -1
@@ -35,71 +35,6 @@ class Offset(NamedTuple):
     metadata: str
     commit_ms: int
     expire_ms: int | None = None
-
-
-class Writer:
-    """Kafka's primitive types, appended to bytes."""
-
-    def __init__(self, layout: str = "", *values: int) -> None:
-        """Begin with these numbers; `layout` is struct's, without the byte order."""
-        self._data = bytearray(struct.pack(f">{layout}", *values))
-
-    def numbers(self, layout: str, *values: int | bytes) -> Self:
-        """Numbers, by struct's layout."""
-        self._data += struct.pack(f">{layout}", *values)
-        return self
-
-    def text(self, text: str | None) -> Self:
-        """A string; None is null."""
-        if text is None:
-            self._data += b"\xff\xff"
-            return self
-        data = text.encode()
-        self._data += struct.pack(">h", len(data)) + data
-        return self
-
-    def data(self, data: bytes) -> Self:
-        """Bytes."""
-        self._data += struct.pack(">i", len(data)) + data
-        return self
-
-    def done(self) -> bytes:
-        """All of it."""
-        return bytes(self._data)
-
-
-class Reader:
-    """Kafka's primitive types, read from bytes. Raises struct.error or UnicodeDecodeError where it is another."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._position = 0
-
-    def number(self, code: str) -> int:
-        """One number, by struct's code."""
-        (value,) = struct.unpack_from(f">{code}", self._data, self._position)
-        self._position += struct.calcsize(code)
-        return int(value)
-
-    def text(self) -> str:
-        """A string that is not null."""
-        return self.nullable() or ""
-
-    def nullable(self) -> str | None:
-        """A string."""
-        size = self.number("h")
-        return None if size < 0 else self._take(size).decode()
-
-    def data(self) -> bytes:
-        """Bytes."""
-        return self._take(max(self.number("i"), 0))
-
-    def _take(self, size: int) -> bytes:
-        taken = self._data[self._position : self._position + size]
-        if len(taken) < size:
-            raise struct.error(f"{size} bytes were announced and {len(taken)} are there")
-        self._position += size
-        return taken
 
 
 # -- keys

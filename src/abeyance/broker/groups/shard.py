@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from abeyance.broker.coordinator.shard import Entry, Shard
 from abeyance.broker.errors import ApiError
 from abeyance.broker.groups import consumer_records, records
 from abeyance.broker.groups.classic import ClassicGroup, State
+from abeyance.broker.groups.classic_members import ClassicMembers
 from abeyance.broker.groups.consumer import ConsumerGroup, ConsumerMember, ConsumerState
-from abeyance.broker.groups.consuming import Consuming
+from abeyance.broker.groups.consuming import Beat, Beaten, Consuming
+from abeyance.broker.groups.migration import Migration, forgotten
 from abeyance.broker.groups.offsets import Offsets
 from abeyance.broker.groups.rebalancing import Rebalancing
 from abeyance.broker.groups.records import Offset, OffsetKey
 from abeyance.broker.groups.subscription import CONSUMER
+from abeyance.broker.groups.targets import Targets
 from abeyance.broker.groups.waits import Waits
 from abeyance.broker.wire.schema import ErrorCode
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from abeyance.broker.log import Batch
     from abeyance.broker.log.records import Record
     from abeyance.broker.replica.partition import Partition
+
+GroupT = TypeVar("GroupT", ClassicGroup, ConsumerGroup)
 
 _MINUTE = 60_000  # ms
 _EMPTY = (State.EMPTY, ConsumerState.EMPTY)
@@ -46,13 +51,19 @@ class GroupShard(Shard):
             initial_delay=settings["group.initial.rebalance.delay.ms"] / 1000,
             max_size=settings["group.max.size"],
         )
-        self.consuming = Consuming(
-            waits,
-            lambda entries, then: self.write(entries, then, timeout=self._timeout),
-            lambda: broker.cluster.controller.topics,
-            session=settings["group.consumer.session.timeout.ms"] / 1000,
-            max_size=settings["group.consumer.max.size"],
+        controller = broker.cluster.controller
+        max_consumers = settings["group.consumer.max.size"]
+        targets = Targets(lambda: controller.topics, lambda: controller.by_id)
+        self.migration = Migration(
+            settings["group.consumer.migration.policy"],
+            targets,
+            broker.now_ms,
+            max_consumers=max_consumers,
+            max_classic=settings["group.max.size"],
         )
+        session = settings["group.consumer.session.timeout.ms"] / 1000
+        self.consuming = Consuming(waits, self, targets, session=session, max_size=max_consumers)
+        self.classic_members = ClassicMembers(self, self.consuming, self.migration, targets, max_size=max_consumers)
         self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
         self._retention: int = settings["offsets.retention.minutes"] * _MINUTE
         self._longest_metadata: int = settings["offset.metadata.max.bytes"]
@@ -68,7 +79,9 @@ class GroupShard(Shard):
         elif kind == records.GROUP:
             group_id = records.read_group_key(record.key)
             if record.value is None:
-                self.groups.pop(group_id, None)
+                gone = self.groups.pop(group_id, None)
+                if gone is not None:  # whoever waits joins again, if the group goes on with the new protocol
+                    self.protocol.end(gone, ErrorCode.rebalance_in_progress)
             else:
                 self.consumers.pop(group_id, None)
                 self.groups[group_id] = records.read_group_value(group_id, record.value)
@@ -142,11 +155,25 @@ class GroupShard(Shard):
 
     def group(self, group_id: str) -> ClassicGroup:
         """By its id. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        return self._found(self.groups, group_id, "a classic group")
+
+    def known(self, group_id: str) -> ClassicGroup:
+        """A classic group that somebody says to be a member of. Raises ApiError: UNKNOWN_MEMBER_ID."""
         group = self.groups.get(group_id)
         if group is None:
-            what = "is not a classic group" if group_id in self.consumers else "not found"
-            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
+            raise ApiError(ErrorCode.unknown_member_id)
         return group
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup:
+        """A group of the new protocol. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        return self._found(self.consumers, group_id, "a consumer group")
+
+    def _found(self, groups: dict[str, GroupT], group_id: str, what: str) -> GroupT:
+        if group_id not in groups:
+            is_another = group_id in self.groups or group_id in self.consumers
+            problem = f"is not {what}" if is_another else "not found"
+            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {problem}.")
+        return groups[group_id]
 
     def every_group(self) -> list[ClassicGroup | ConsumerGroup]:
         """All groups, of both protocols."""
@@ -162,36 +189,77 @@ class GroupShard(Shard):
         if consumers is not None:
             if consumers.members:
                 raise ApiError(ErrorCode.inconsistent_group_protocol)
-            self.write(self._tombstones(group_id, offsets=False), _nothing, timeout=self._timeout)
+            self.keep(forgotten(consumers), _nothing)
             self.consumers.pop(group_id, None)
         if group is None:
             group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
         return group
 
-    def consumers_or_new(self, group_id: str) -> ConsumerGroup:
-        """A group of the new protocol; made if there is none, also in place of a classic one that is empty.
+    def join(self, beat: Beat, group_id: str, then: Callable[[Beaten], object]) -> None:
+        """A member of the new protocol joins; its group is made if there is none, also of a classic one.
 
-        Raises ApiError: GROUP_ID_NOT_FOUND, where that has members.
+        Raises ApiError: GROUP_ID_NOT_FOUND, where that can or may not change its protocol.
         """
         group = self.consumers.get(group_id)
-        if group is None:
-            classic = self.groups.get(group_id)
-            if classic is not None:
-                if classic.state is not State.EMPTY:
-                    raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} is not a consumer group.")
-                self.protocol.end(classic)
-                self.write([(records.group_key(group_id), None)], _nothing, timeout=self._timeout)
-                self.groups.pop(group_id, None)
-            group = self.consumers[group_id] = ConsumerGroup(group_id)
-        return group
+        first: list[Entry] = []
+        classic = self.groups.get(group_id)
+        if group is None and classic is not None and classic.state is not State.EMPTY:
+            group, first = self.migration.upgraded(classic)
+        elif group is None:
+            group = ConsumerGroup(group_id)
+            first = [] if classic is None else [(records.group_key(group_id), None)]
+        self.consuming.heartbeat(group, beat, then, first)
+        if first and group_id in self.consumers:
+            self.consuming.resume(self.consumers[group_id])
 
-    def consumer_group(self, group_id: str) -> ConsumerGroup:
-        """A group of the new protocol. Raises ApiError: GROUP_ID_NOT_FOUND."""
-        group = self.consumers.get(group_id)
-        if group is None:
-            what = "is not a consumer group" if group_id in self.groups else "not found"
-            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {what}.")
-        return group
+    # -- what `consuming` and `classic_members` need of the shard
+
+    def consumers_of(self, group_id: str) -> ConsumerGroup | None:
+        """The group of the new protocol, as the log says it now."""
+        return self.consumers.get(group_id)
+
+    def keep(self, entries: Sequence[Entry], then: Callable[[ErrorCode], object]) -> None:
+        """Write and replay; then tell how it went."""
+        self.write(entries, then, timeout=self._timeout)
+
+    def downgraded(self, group: ConsumerGroup, gone: Collection[str], then: Callable[[ErrorCode], object]) -> bool:
+        """Whether the group speaks the classic protocol now that these leave; if so they have left, and it is told."""
+        if not self.migration.downgrades(group, gone):
+            return False
+        self._downgrade(group, self.migration.downgraded(group, gone), then, rebalance=True)
+        return True
+
+    def replaced(
+        self,
+        group: ConsumerGroup,
+        old_id: str,
+        joins: ConsumerMember,
+        then: Callable[[ErrorCode], object],
+        *,
+        rebalance: bool,
+    ) -> None:
+        """Have the group speak the classic protocol, with a member that takes the place of the last of the new one."""
+        self._downgrade(group, self.migration.downgraded(group, [old_id], joins), then, rebalance=rebalance)
+
+    def _downgrade(
+        self,
+        group: ConsumerGroup,
+        made: tuple[ClassicGroup, list[Entry]],
+        then: Callable[[ErrorCode], object],
+        *,
+        rebalance: bool,
+    ) -> None:
+        classic, entries = made
+        members = list(group.members)
+        self.keep(entries, then)
+        if group.id in self.consumers:
+            return  # it could not be appended
+        for member_id in members:
+            self.consuming.unwatch(group.id, member_id)
+        self.groups[group.id] = classic  # the log has only the protocol that was chosen
+        self.protocol.resume(classic)
+        if rebalance:
+            self.protocol.rebalance(classic)
 
     def members(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
         """The instance id and the client id of each member of a group; None where there is no such group."""
@@ -203,7 +271,7 @@ class GroupShard(Shard):
     def expire(self, group_id: str, member_id: str) -> None:
         """Put a member out, as if its session were over."""
         if group_id in self.consumers:
-            self.consuming.remove(self.consumers[group_id], member_id)
+            self.consuming.expired(group_id, member_id)
         else:
             self.protocol.remove(self.groups[group_id], member_id)
 
@@ -230,12 +298,9 @@ class GroupShard(Shard):
         self.write(entries, written, timeout=self._timeout)
 
     def _tombstones(self, group_id: str, *, offsets: bool = True) -> list[Entry]:
-        keys = [records.offset_key(key) for key in self.offsets.keys(group_id) if offsets]
-        if group_id in self.consumers:
-            keys += [consumer_records.key(kind, group_id) for kind in (consumer_records.TARGET, consumer_records.GROUP)]
-        else:
-            keys.append(records.group_key(group_id))
-        return [(key, None) for key in keys]
+        entries: list[Entry] = [(records.offset_key(key), None) for key in self.offsets.keys(group_id) if offsets]
+        consumers = self.consumers.get(group_id)
+        return entries + ([(records.group_key(group_id), None)] if consumers is None else forgotten(consumers))
 
     def _store(
         self, group: ClassicGroup, assignments: dict[str, bytes] | None, then: Callable[[ErrorCode], object]
@@ -249,8 +314,8 @@ class GroupShard(Shard):
         group = self.groups.get(group_id)
         if group is not None:
             self.protocol.expired(group, member_id)
-        elif group_id in self.consumers:
-            self.consuming.remove(self.consumers[group_id], member_id)
+        else:
+            self.consuming.expired(group_id, member_id)
 
     # -- offsets
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from abeyance import Purgatory
+from abeyance.broker.delayed.duty import DelayedDuty
 from abeyance.broker.delayed.heartbeat import DelayedHeartbeat
 from abeyance.broker.delayed.join import DelayedJoin
-from abeyance.broker.delayed.revoke import DelayedRevoke
 from abeyance.broker.delayed.sync import DelayedSync
 from abeyance.broker.groups.classic import ClassicGroup
 from abeyance.broker.groups.member import Session
@@ -22,7 +22,7 @@ class Waits:
 
     def __init__(
         self,
-        rebalance: Purgatory[DelayedJoin | DelayedSync | DelayedRevoke],
+        rebalance: Purgatory[DelayedJoin | DelayedSync | DelayedDuty],
         heartbeat: Purgatory[DelayedHeartbeat],
         now: Callable[[], float],
         expired: Callable[[str, str], object],
@@ -32,7 +32,6 @@ class Waits:
         self._heartbeat = heartbeat
         self._now = now
         self._expired = expired
-        self._revoking: set[tuple[str, str]] = set()  # the members that something is awaited of
 
     # -- rebalances
 
@@ -48,25 +47,20 @@ class Waits:
         """Call `late(group)` after so many seconds, unless all members have sent their SyncGroup by then."""
         self._submit(group, DelayedSync(group, seconds, _client(group), self._now(), late))
 
-    def for_revocation(
+    def for_duty(
         self,
         member: tuple[str, str],
         seconds: float,
         client_id: str,
-        revokes: Callable[[], bool],
+        is_due: Callable[[], bool],
         late: Callable[[], object],
     ) -> None:
-        """Call `late()` after so many seconds, unless the member does not have to give anything back by then.
-
-        Once for each time that it has to: while one waits for a member, another is not begun.
-        """
-        if member not in self._revoking:
-            self._revoking.add(member)
-            operation = DelayedRevoke(member, seconds, client_id, self._now(), revokes, late, self._revoking.discard)
-            self._rebalance.try_complete_else_watch(operation, [member])
+        """Call `late()` after so many seconds, unless it is not due any more by then what the member has to do."""
+        operation = DelayedDuty(member, seconds, client_id, self._now(), is_due, late)
+        self._rebalance.try_complete_else_watch(operation, [member])
 
     def check_member(self, member: tuple[str, str]) -> None:
-        """Look again at what waits for a member to give something back."""
+        """Look again at what waits for a member to do what it has to."""
         self._rebalance.check_and_complete(member)
 
     def check(self, group: ClassicGroup) -> None:

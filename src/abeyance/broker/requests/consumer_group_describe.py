@@ -13,7 +13,7 @@ from abeyance.broker.requests.groups import GROUP_OPERATIONS, NO_OPERATIONS, sha
 from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {}
-_SPEAKS_NEW = 1  # the type of a member that does not speak the classic protocol
+_CLASSIC, _CONSUMER = 0, 1  # the types of members, by the protocol that they speak
 
 
 def handle(call: Call) -> None:
@@ -59,9 +59,9 @@ def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> Message
         client_host=member.client_host,
         subscribed_topic_names=member.topics,
         subscribed_topic_regex=member.regex or "",
-        assignment=_assignment(call, member.assigned),
+        assignment=_assignment(call, member.assigned | member.revoking),
         target_assignment=_assignment(call, group.target.get(member.id, NOTHING)),
-        member_type=_SPEAKS_NEW,
+        member_type=_CONSUMER if member.classic is None else _CLASSIC,
     )
 
 

@@ -34,7 +34,7 @@ def handle(call: Call) -> None:
         if beat.epoch in (LEAVES, LEAVES_FOR_A_WHILE):
             shard.consuming.leave(shard.consumer_group(request.group_id), beat, answer)
         elif beat.epoch == _JOINS:
-            shard.consuming.heartbeat(shard.consumers_or_new(request.group_id), beat, answer)
+            shard.join(beat, request.group_id, answer)
         else:
             shard.consuming.heartbeat(shard.consumer_group(request.group_id), beat, answer)
     except ApiError as error:

@@ -18,10 +18,12 @@ def handle(call: Call) -> None:
     error = ErrorCode.none
     try:
         shard = shard_of(call, request.group_id)
-        group = shard.groups.get(request.group_id)
-        if group is None:
-            raise ApiError(ErrorCode.unknown_member_id)
-        shard.protocol.heartbeat(group, request.member_id, request.group_instance_id, request.generation_id)
+        member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id
+        if request.group_id in shard.consumers:
+            group = shard.consumers[request.group_id]
+            shard.classic_members.heartbeat(group, (member_id, instance_id), generation)
+        else:
+            shard.protocol.heartbeat(shard.known(request.group_id), member_id, instance_id, generation)
     except ApiError as problem:
         error = problem.code
     call.answer(refused(request, error))

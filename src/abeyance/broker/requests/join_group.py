@@ -25,9 +25,13 @@ def handle(call: Call) -> None:
         settings = call.broker.cluster.settings
         if not settings["group.min.session.timeout.ms"] <= session <= settings["group.max.session.timeout.ms"]:
             raise ApiError(ErrorCode.invalid_session_timeout)
-        if request.member_id and request.group_id not in shard.groups:
-            raise ApiError(ErrorCode.unknown_member_id)
-        group = shard.group_or_new(request.group_id)
+        consumers = shard.consumers.get(request.group_id)
+        if consumers is not None and not consumers.members:
+            consumers = None  # it may as well speak the classic protocol
+        if consumers is None:
+            if request.member_id and request.group_id not in shard.groups:
+                raise ApiError(ErrorCode.unknown_member_id)
+            group = shard.group_or_new(request.group_id)
     except ApiError as error:
         call.answer(refused(request, error.code))
         return
@@ -43,7 +47,14 @@ def handle(call: Call) -> None:
         needs_id=call.version >= _ID_FIRST_SINCE,
         may_skip=call.version >= _MAY_SKIP_SINCE,
     )
-    shard.protocol.join(group, asked, lambda joined: call.answer(_response(request, joined)))
+
+    def answer(joined: Joined) -> None:
+        call.answer(_response(request, joined))
+
+    if consumers is not None:
+        shard.classic_members.join(consumers, asked, answer)
+    else:
+        shard.protocol.join(group, asked, answer)
 
 
 def refused(request: Any, error: ErrorCode) -> Message:

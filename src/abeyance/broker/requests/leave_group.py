@@ -20,20 +20,21 @@ def handle(call: Call) -> None:
     except ApiError as error:
         call.answer(refused(request, error.code))
         return
-    group = shard.groups.get(request.group_id)
-    told = []
-    for member_id, instance_id in _members(request):
-        error_code = ErrorCode.unknown_member_id
-        if group is not None:
-            try:
-                shard.protocol.leave(group, member_id, instance_id)
-                error_code = ErrorCode.none
-            except ApiError as error:
-                error_code = error.code
-        told.append(Message(member_id=member_id, group_instance_id=instance_id, error_code=error_code))
-    if group is not None and any(one.error_code is ErrorCode.none for one in told):
-        shard.protocol.left(group)
-    call.answer(_response(told[0].error_code if request.members is None else ErrorCode.none, told))
+    identities = _members(request)
+
+    def answer(errors: list[ErrorCode]) -> None:
+        told = [
+            Message(member_id=member_id, group_instance_id=instance_id, error_code=error)
+            for (member_id, instance_id), error in zip(identities, errors, strict=True)
+        ]
+        call.answer(_response(errors[0] if request.members is None else ErrorCode.none, told))
+
+    if request.group_id in shard.consumers:
+        shard.classic_members.leave(shard.consumers[request.group_id], identities, answer)
+    elif request.group_id in shard.groups:
+        shard.protocol.leave(shard.groups[request.group_id], identities, answer)
+    else:
+        answer([ErrorCode.unknown_member_id] * len(identities))
 
 
 def refused(_: Any, error: ErrorCode) -> Message:

@@ -19,25 +19,26 @@ _PROTOCOL_SINCE = 5  # the version from which on they have to be told
 def handle(call: Call) -> None:
     """Ask, and as the leader say."""
     request = call.request
+
+    def answer(synced: Synced) -> None:
+        call.answer(_response(synced))
+
     try:
         if call.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
             raise ApiError(ErrorCode.inconsistent_group_protocol)
         shard = shard_of(call, request.group_id)
-        group = shard.groups.get(request.group_id)
-        if group is None:
-            raise ApiError(ErrorCode.unknown_member_id)
+        identity = request.member_id, request.group_instance_id
+        protocols = request.protocol_type, request.protocol_name
+        if request.group_id in shard.consumers:
+            group = shard.consumers[request.group_id]
+            shard.classic_members.sync(group, identity, request.generation_id, protocols, answer)
+        else:
+            given = {given.member_id: given.assignment for given in request.assignments}
+            shard.protocol.sync(
+                shard.known(request.group_id), *identity, request.generation_id, protocols, given, answer
+            )
     except ApiError as error:
         call.answer(refused(request, error.code))
-        return
-    shard.protocol.sync(
-        group,
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id,
-        (request.protocol_type, request.protocol_name),
-        {given.member_id: given.assignment for given in request.assignments},
-        lambda synced: call.answer(_response(synced)),
-    )
 
 
 def refused(_: Any, error: ErrorCode) -> Message:

@@ -1,4 +1,8 @@
-"""A member's giving back: waits until it has said that it does not have any more what it is not to have."""
+"""A member's duty in a rebalance without a leader: waits until it has done what it has to.
+
+One of the new protocol gives back what it is not to have. One of the classic protocol joins again, and then asks what
+it has.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,10 @@ from collections.abc import Callable, Iterable
 from abeyance.broker.delayed.waiting import BrokerOperation
 
 
-class DelayedRevoke(BrokerOperation):
+class DelayedDuty(BrokerOperation):
     """In the Rebalance purgatory, on its group's and its own id."""
 
-    __slots__ = ("_late", "_member", "_over", "_revokes")
+    __slots__ = ("_is_due", "_late", "_member")
 
     kind = "Rebalance"
 
@@ -20,28 +24,22 @@ class DelayedRevoke(BrokerOperation):
         timeout: float,
         client_id: str,
         since: float,
-        revokes: Callable[[], bool],
+        is_due: Callable[[], bool],
         late: Callable[[], object],
-        over: Callable[[tuple[str, str]], object],
     ) -> None:
-        """`member`: the group's and its own id; after `timeout` seconds `late` is called, and at any end `over`."""
+        """`member`: the group's and its own id; after `timeout` seconds `late` is called."""
         super().__init__(timeout, client_id, since)
         self._member = member
-        self._revokes = revokes
+        self._is_due = is_due
         self._late = late
-        self._over = over
 
     def keys(self) -> Iterable[tuple[str, str]]:
         """The member."""
         return (self._member,)
 
     def try_complete(self) -> bool:
-        """Complete when it has given back what it had to, or has left."""
-        return not self._revokes() and self.force_complete()
-
-    def on_complete(self) -> None:
-        """Another may wait for it."""
-        self._over(self._member)
+        """Complete when it has done what it had to, or has left."""
+        return not self._is_due() and self.force_complete()
 
     def on_expiration(self) -> None:
         """Put it out."""
