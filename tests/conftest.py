@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import os
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,9 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+
+    from sharing import Sharing
 
 # The same examples at every run of CI, so that a change is judged and not its luck; others at every run by hand.
 # No deadline for an example: the machine is shared, and interpreted the engine is some thirty times as slow.
@@ -37,24 +39,29 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
-# A file's tests stay with one worker, so that a long file which begins last keeps the others waiting. Those of commands
-# start a JVM for almost every test; the first of them also makes Spark's classes ready for the sessions that follow.
-LONGEST_FIRST = ("pipeline/commands", "pipeline/spark", "pipeline", "test_docs.py")
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    from sharing import workers
+
+    return workers()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing | None:
+    from sharing import Sharing
+
+    return Sharing(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where workers share the tests, put the longest files first, then those of many tests."""
-    if not hasattr(config, "workerinput"):
-        return
-    here = Path(__file__).parent
-    tests = Counter(item.path for item in items)
+    if hasattr(config, "workerinput"):
+        from sharing import in_order
 
-    def place(item: pytest.Item) -> tuple[int, int, Path]:
-        found = (n for n, name in enumerate(LONGEST_FIRST) if item.path.is_relative_to(here / name))
-        return next(found, len(LONGEST_FIRST)), -tests[item.path], item.path
-
-    items.sort(key=place)
+        here = Path(__file__).parent
+        files = {item.path: item.path.relative_to(here) for item in items}
+        places = in_order(files[item.path] for item in items)
+        items.sort(key=lambda item: (places[files[item.path]], item.path))
 
 
 def pytest_collection_finish() -> None:

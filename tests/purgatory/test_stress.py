@@ -42,5 +42,5 @@ def test_every_operation_ends_exactly_once_under_stress_p1_p2_p3_p4(pure: str) -
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["operation-lock", "lists-lock", "adoption-lock", "second-try"])
 def test_the_stress_test_notices_what_is_missing(part: str) -> None:
-    """Stops at the first finding, after seconds: the second try is missed in one round of 150. A busy machine is slow."""
+    """Stops at the first finding, after seconds: the second try is missed in one round of 150."""
     assert stress(600, "--without", part, pure="1")["found"] != {}
