@@ -24,10 +24,12 @@ from abeyance.broker.genuine import ClusterError
 from abeyance.lab.machine import Others
 from benchmarks.broker import client, page, waiting
 from benchmarks.broker.peers import PEERS, PeerError, Serving, allow_connections
+from benchmarks.broker.relay import relay_latency
 from benchmarks.machine import load
 
 FETCHES = 10_000  # that wait at once
 LARGEST = 1_000_000  # records of a throughput row
+LONG_PAUSE, SHORT_PAUSE = 0.02, 0.002  # seconds between the records that wake long polls
 
 _Figures = Iterable[tuple[str, float]]
 
@@ -119,7 +121,11 @@ def _measurements(name: str, peer: Serving, scale: int, *, first_round: bool) ->
     if first_round and name != "mock":  # it has no followers, and makes topics of four partitions
         yield lambda: [("idle", waiting.idle(peer, seconds=(60 if name == "abeyance" else 20) / scale))]
     yield lambda: client.produce_latency(peer, 5_000 // scale).rows("produce")
-    yield lambda: client.wake_latency(peer, 400 // scale).rows("wake")
+    yield lambda: client.wake_latency(peer, 400 // scale, LONG_PAUSE).rows("wake")
+    if name != "mock":  # half a second each
+        yield lambda: client.wake_latency(peer, 2_000 // scale, SHORT_PAUSE).rows("wake-soon")
+    if name == "abeyance":
+        yield lambda: relay_latency(400 // scale, LONG_PAUSE).rows("relay")
     yield lambda: [("produce-all", client.produce_rate(peer, LARGEST // scale, "all", replicas=3))]
     yield lambda: [("produce-one", client.produce_rate(peer, LARGEST // scale, "1", replicas=1))]
     if name != "mock":  # it keeps the last 5 MB only, and looks at it when a fetch has waited its time

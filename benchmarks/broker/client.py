@@ -26,10 +26,12 @@ class Latency(NamedTuple):
 
     p50: float
     p99: float
+    cpu: float
+    """Processor time of the brokers for each, whoever else they worked for meanwhile."""
 
     def rows(self, name: str) -> list[tuple[str, float]]:
         """Its figures as rows of the table."""
-        return [(f"{name}-p50", self.p50), (f"{name}-p99", self.p99)]
+        return [(f"{name}-{figure}", value) for figure, value in self._asdict().items()]
 
 
 def make_topic(peer: Serving, partitions: int = 1, replicas: int = 3) -> str:
@@ -82,17 +84,19 @@ def produce_latency(peer: Serving, records: int) -> Latency:
     producer = _producer(peer, "all", linger_ms=0)
     taken: list[float] = []
     until = time.perf_counter() + LONGEST
+    before = peer.cpu()
     while len(taken) < records and (len(taken) < _LEAST or time.perf_counter() < until):
         begun = time.perf_counter()
         producer.produce(topic, VALUE, partition=0, on_delivery=_collect(errors))
         producer.flush()
         taken.append(time.perf_counter() - begun)
+    used = peer.cpu() - before
     _require_none(errors)
-    return _latency(taken)
+    return latency_of(taken, used)
 
 
-def wake_latency(peer: Serving, records: int) -> Latency:
-    """From `produce` to the consumer whose long poll it ends."""
+def wake_latency(peer: Serving, records: int, pause: float) -> Latency:
+    """From `produce` to the consumer whose long poll it ends; the next record comes `pause` seconds after it."""
     topic = make_topic(peer)
     consumer = _consumer(peer, {"fetch.min.bytes": 1})
     consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
@@ -115,6 +119,7 @@ def wake_latency(peer: Serving, records: int) -> Latency:
     try:
         time.sleep(2)  # until the consumer's first fetch waits
         until = time.perf_counter() + LONGEST
+        before = peer.cpu()
         while len(taken) < records and (len(taken) < _LEAST or time.perf_counter() < until):
             begun = time.perf_counter()
             producer.produce(topic, VALUE, partition=0, on_delivery=_collect(errors))
@@ -123,13 +128,14 @@ def wake_latency(peer: Serving, records: int) -> Latency:
                 raise PeerError("a record did not reach the consumer")
             taken.append(times[-1] - begun)
             producer.flush()
-            time.sleep(0.02)  # the next long poll has to have arrived
+            time.sleep(pause)  # the next long poll has to have arrived
+        used = peer.cpu() - before
     finally:
         over.set()
         listener.join()
         consumer.close()
     _require_none(errors)
-    return _latency(taken)
+    return latency_of(taken, used)
 
 
 def send_one(peer: Serving, topic: str, partition: int) -> None:
@@ -187,8 +193,8 @@ def _require_none(errors: list[KafkaError]) -> None:
         raise PeerError(f"{len(errors)} records were not taken, the first: {errors[0]}")
 
 
-def _latency(seconds: list[float]) -> Latency:
-    """Of all but the first tenth, which warms up both ends."""
-    seconds = seconds[len(seconds) // 10 :]
-    cut = statistics.quantiles(seconds, n=100)
-    return Latency(statistics.median(seconds) * 1e3, cut[98] * 1e3)
+def latency_of(seconds: list[float], used: float) -> Latency:
+    """Of all but the first tenth, which warms up both ends; `used`: seconds of processor time for all of them."""
+    measured = seconds[len(seconds) // 10 :]
+    cut = statistics.quantiles(measured, n=100)
+    return Latency(statistics.median(measured) * 1e3, cut[98] * 1e3, used / len(seconds) * 1e3)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from abeyance.broker.genuine import Cluster, fetch, free_ports
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+_PROCESS_CLOCK = 2  # the kind of clock that counts a process's time, in Linux's number for one
 _END_SECONDS = 30.0
 _FREELY_COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
@@ -52,7 +52,7 @@ class Serving:
 
     def cpu(self) -> float:
         """Seconds of processor time so far, all its processes."""
-        return sum(_cpu(pid) for pid in self.pids)
+        return sum(map(processor_seconds, self.pids))
 
     def memory(self) -> float:
         """Megabytes that are resident, all its processes; what is shared is divided."""
@@ -113,9 +113,9 @@ PEERS = {
 }
 
 
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:13])) / _TICKS
+def processor_seconds(pid: int) -> float:
+    """Processor time that another process has taken so far, all its threads; to the nanosecond, unlike /proc."""
+    return time.clock_gettime(~pid << 3 | _PROCESS_CLOCK)
 
 
 def _resident(pid: int) -> int:
