@@ -244,7 +244,7 @@ class NothingLost(RuleBasedStateMachine):
             if one.answers and one.answers[0][1] is ErrorCode.not_enough_replicas
         }
         assert not refused & set(there), "K2: a produce that was refused was appended"
-        for number in leader.state.isr:
+        for number in state.isr:  # and not as the leader has it, which has not heard who has left while it is paused
             replica = self.replica(number)
             if replica is None or number == state.leader:
                 continue
