@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-_TURN = 2_000  # messages, before the loop's other work has its turn
+_TURN = 256  # messages, about a millisecond, before the loop's other work has its turn
 
 
 class Receiver(Protocol):

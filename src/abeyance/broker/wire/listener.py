@@ -18,7 +18,8 @@ from abeyance.reporting import logger
 if TYPE_CHECKING:
     from abeyance.purgatory.ports import Stoppable
 
-_BACKLOG = 1024
+_BACKLOG = 1024  # clients that the system keeps waiting
+_CLIENTS = 8  # that are let in in a turn of the loop, so that those who are in have theirs
 _PAUSE = 1.0  # seconds until clients are let in again, where the system had no room for one
 
 
@@ -56,7 +57,7 @@ class Listener:
         return self._socket.fileno() < 0
 
     def _accept(self) -> None:
-        for _ in range(_BACKLOG):
+        for _ in range(_CLIENTS):
             try:
                 client, _address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
