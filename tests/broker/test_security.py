@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import socket
 import ssl
 import struct
@@ -15,6 +18,7 @@ from confluent_kafka import Consumer, KafkaError, Producer
 
 from abeyance import aio
 from abeyance.broker import Cluster
+from abeyance.broker.security.login import AuthenticationError, Login, Users
 from abeyance.errors import AbeyanceError
 
 with warnings.catch_warnings():
@@ -163,6 +167,26 @@ def test_after_handshake_0_tokens_come_bare(guarded: Cluster) -> None:
     assert struct.unpack(">i", answer[:4]) == (7,)
     assert asked(guarded, [request(HANDSHAKE, 0, text("PLAIN")), b"\0alice\0wrong"])[1:] == [b""]
     assert asked(guarded, [request(HANDSHAKE, 0, text("SCRAM-SHA-256")), b"\xff" * 9])[1:] == [b""]
+
+
+@pytest.mark.parametrize(("before", "taken"), [("", True), ("mine", True), ("", False)])
+def test_a_nonce_need_only_end_with_the_brokers(before: str, taken: bool) -> None:
+    """librdkafka before 2.6.1 sends its own part twice; Kafka does not mind."""
+    login = Login(Users(USERS, ("SCRAM-SHA-256",)))
+    assert login.begin("SCRAM-SHA-256", bare=True)
+    bare = "n=alice,r=mine"
+    first = login.answer(f"n,,{bare}".encode())[0].decode()
+    said = dict(part.split("=", 1) for part in first.split(","))
+    final = f"c=biws,r={before}{said['r'] if taken else 'mine'}"
+    salted = hashlib.pbkdf2_hmac("sha256", USERS["alice"].encode(), base64.b64decode(said["s"]), int(said["i"]))
+    key = hmac.digest(salted, b"Client Key", "sha256")
+    signature = hmac.digest(hashlib.sha256(key).digest(), f"{bare},{first},{final}".encode(), "sha256")
+    proof = base64.b64encode(bytes(one ^ other for one, other in zip(key, signature, strict=True))).decode()
+    if taken:
+        assert login.answer(f"{final},p={proof}".encode())[1]
+    else:
+        with pytest.raises(AuthenticationError):
+            login.answer(f"{final},p={proof}".encode())
 
 
 def test_a_handshake_of_who_is_in_is_out_of_order() -> None:
