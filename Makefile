@@ -31,7 +31,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-kafka record-kafka test-clients test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream lab docs clean
+.PHONY: help demo demo-flights test test-all test-pythons test-kafka record-kafka test-clients test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream lab docs classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -95,6 +95,11 @@ test-asyncio: $(VENV)/.test
 
 test-peers: $(VENV)/.test
 	@$(BIN)/python -m scripts.test_peers $(PEERS)
+
+# Spark's classes made ready before many JVMs start at once: where all processors work, nobody comes to write them beside.
+classes: $(VENV)/.test
+	@ABEYANCE_CLASS_ARCHIVE=wait $(BIN)/abeyance analyze tests/data/kafka-request-debug.log.gz \
+	    --out build/classes --overwrite --quiet
 
 check: $(VENV)/.test
 	$(BIN)/ruff check .

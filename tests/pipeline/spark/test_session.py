@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyance.pipeline.spark import session
-from abeyance.pipeline.spark.jvm import how_it_ended, step_aside
+from abeyance.pipeline.spark.jvm import how_it_ended, step_aside, wait_for_end
 
 START = """
 import os, signal, time
@@ -66,6 +66,14 @@ def test_a_jvm_that_is_ending_steps_aside_with_all_its_threads() -> None:
         finally:
             process.kill()
     step_aside(process.pid)  # it has ended: nothing to do
+
+
+def test_who_asks_for_the_archive_waits_until_the_jvm_has_written_it(tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    code = "import pathlib, sys; sys.stdin.read(); pathlib.Path(sys.argv[1]).touch()"
+    with subprocess.Popen([sys.executable, "-c", code, str(written)], stdin=subprocess.PIPE) as process:
+        wait_for_end(process)
+        assert written.exists()
 
 
 def test_a_jvm_that_runs_has_not_ended(spark: SparkSession) -> None:

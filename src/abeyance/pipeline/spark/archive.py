@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 from abeyance.pipeline.spark.java import Java, caches
+from abeyance.pipeline.spark.jvm import CLASS_ARCHIVE
 
 __all__ = ["archive_options"]
 
-_SETTING: Final = "ABEYANCE_CLASS_ARCHIVE"
 _OWN: Final = ("-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", "-Xshare")
 _KEPT: Final = 3  # of other virtual environments, say: each has jars of its own
 _WRITING_SECONDS: Final = 600.0  # what is not there after so long was given up
@@ -44,7 +44,7 @@ def archive_options(
     where `write` is set, by one JVM at a time. `cache` stands for the directory of archives. Costs a look at each jar.
     """
     environ = os.environ if environ is None else environ
-    if environ.get(_SETTING) == "off" or any(option in named for option in _OWN):
+    if environ.get(CLASS_ARCHIVE) == "off" or any(option in named for option in _OWN):
         return []
     name = f"classes-{_key(java, jars)}"
     for directory in [cache] if cache is not None else caches(environ):

@@ -19,7 +19,19 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
 
-__all__ = ["OUT_OF_MEMORY", "gateway_to_jvm", "how_it_ended", "last_words", "step_aside", "without_tracebacks"]
+__all__ = [
+    "CLASS_ARCHIVE",
+    "OUT_OF_MEMORY",
+    "gateway_to_jvm",
+    "how_it_ended",
+    "last_words",
+    "step_aside",
+    "wait_for_end",
+    "without_tracebacks",
+]
+
+CLASS_ARCHIVE: Final = "ABEYANCE_CLASS_ARCHIVE"
+"""The variable that says `off`: no archive of classes; or `wait`: a command waits until its JVM has written it."""
 
 OUT_OF_MEMORY: Final = (
     "a JVM ran out of memory: give it more, as by --conf spark.driver.memory=8g, or spark.executor.memory on a cluster"
@@ -40,7 +52,8 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
     """Return the gateway to this process's JVM, started with `conf` if there is none yet.
 
     A `silent` one is to be in nobody's way as it ends: it has no standard output, for whose end a reader of this
-    process's would wait, and when this process has ended it takes only the time that nobody else wants.
+    process's would wait, and when this process has ended it takes only the time that nobody else wants; unless the
+    environment says that this process is to wait for its end, and for the archive of classes that it writes.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -54,9 +67,18 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
         _said = os.dup(said.fileno())
         streams = {"stderr": said, "stdout": said} if silent else {"stderr": said}
         gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
-    if silent:
+    if silent and os.environ.get(CLASS_ARCHIVE) == "wait":
+        atexit.register(wait_for_end, gateway.proc)
+    elif silent:
         atexit.register(step_aside, gateway.proc.pid)
     return gateway
+
+
+def wait_for_end(process: subprocess.Popen[bytes]) -> None:
+    """Close what the process reads, at which PySpark's JVM ends, and wait for it: half a minute where it writes."""
+    if process.stdin is not None:
+        process.stdin.close()
+    process.wait()
 
 
 def step_aside(process: int) -> None:
