@@ -46,7 +46,7 @@ FLOORS = (
     ("timer",),
     ("mutex",),
     ("engine",),
-    ("_compilation", "_interpreted", "command_line", "ending", "errors", "forking", "reporting", "signature"),
+    ("_compilation", "_interpreted", "command_line", "ending", "errors", "forking", "lazy", "reporting", "signature"),
 )
 ROOMS = {name: number for number, floor in enumerate(FLOORS) for name in floor}
 

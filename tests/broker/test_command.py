@@ -134,7 +134,7 @@ def test_the_extra_that_is_not_installed_is_named() -> None:
     without = "import sys; sys.modules['kio'] = None; from abeyance.cli import main; sys.exit(main(['broker']))"
     done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    said = "kio is not installed; the broker needs it: pip install 'abeyance[broker]'"
+    said = "Cluster needs kio: pip install 'abeyance[broker]'"
     assert done.stderr.splitlines() == [f"abeyance: error: {said}"]
 
 

@@ -10,25 +10,13 @@ Needs the extra `broker`: pip install 'abeyance[broker]'. This import alone pull
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from abeyance.errors import AbeyanceError
+from abeyance.lazy import lazy_names
 
 if TYPE_CHECKING:
     from abeyance.broker.cluster import Cluster
 
 __all__ = ["Cluster"]
 
-
-def __getattr__(name: str) -> Any:
-    if name != "Cluster":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from abeyance.broker.cluster import Cluster
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in ("kio", "crc32c"):
-            raise
-        said = f"{package} is not installed; the broker needs it: pip install 'abeyance[broker]'"
-        raise AbeyanceError(said) from error
-    return Cluster
+__getattr__, __dir__ = lazy_names(__name__, {"Cluster": "cluster"}, "broker", ("kio", "crc32c"))

@@ -6,10 +6,9 @@ imported only when one of the names below is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from abeyance.errors import AbeyanceError
+from abeyance.lazy import lazy_names
 
 if TYPE_CHECKING:
     from abeyance.pipeline.analysis import (
@@ -121,22 +120,5 @@ _HOMES: Final = {
     "waits": "analysis",
     "what_if": "replayer.what_if",
 }
-_EXTRA: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich")
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing in _EXTRA:
-            raise AbeyanceError(f"{name} needs {missing}: pip install 'abeyance[spark]'") from error
-        raise
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, "spark", ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich"))

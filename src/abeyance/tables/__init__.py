@@ -20,10 +20,10 @@ Needs the extra `tables` (`pip install 'abeyance[tables]'`): pyarrow and NumPy.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from abeyance.errors import AbeyanceError, SchemaError
+from abeyance.errors import SchemaError
+from abeyance.lazy import lazy_names
 
 if TYPE_CHECKING:
     from abeyance.tables.resolving import resolve, resolve_batches
@@ -38,20 +38,4 @@ _HOMES: Final = {
     "resolve_batches": "resolving",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing in ("pyarrow", "numpy"):
-            raise AbeyanceError(f"{name} needs {missing}: pip install 'abeyance[tables]'") from error
-        raise
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, "tables", ("pyarrow", "numpy"))

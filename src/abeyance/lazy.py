@@ -1,0 +1,37 @@
+"""Names of a package that are imported when they are first asked for, with what an extra brings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
+from typing import Any
+
+from abeyance.errors import AbeyanceError
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, str], extra: str, brings: Collection[str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` for a package; `homes` has the module below it of each name.
+
+    `brings` are the packages of the extra `extra`: where one of them is missing, AbeyanceError says what to install.
+    """
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            found = getattr(import_module(f"{package}.{homes[name]}"), name)
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").partition(".")[0]
+            if missing in brings:
+                raise AbeyanceError(f"{name} needs {missing}: pip install 'abeyance[{extra}]'") from error
+            raise
+        setattr(sys.modules[package], name, found)
+        return found
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return find, names
