@@ -40,8 +40,8 @@ class Table(Shard):
         else:
             self.rows[record.key] = bytes(reversed(record.value.decode("ascii").encode()))
 
-    def ended(self, producer_id: int, epoch: int, *, commits: bool) -> None:
-        self.transactions.append((producer_id, epoch, commits))
+    def ended(self, producer_id: int, place: int, *, commits: bool) -> None:
+        self.transactions.append((producer_id, place, commits))
 
     def begin(self) -> None:
         self.life = "begun"

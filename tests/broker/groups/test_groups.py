@@ -11,7 +11,9 @@ import pytest
 
 from abeyance.broker import Cluster
 from abeyance.broker.coordinator.topics import OFFSETS
-from broker.groups.wire import GroupClient, coordinator, offsets_partition
+from broker.clients import wait_for
+from broker.groups.wire import SECOND, GroupClient, coordinator, offsets_partition
+from broker.wire import WireClient
 
 AN_HOUR = {"offsets.retention.minutes": 60, "connections.max.idle.ms": 86_400_000}
 
@@ -273,3 +275,38 @@ def test_session_time_outs_beyond_the_limits_are_refused() -> None:
         assert client.join(session=5.9).error_code.name == "invalid_session_timeout"
         assert client.join(session=1_801.0).error_code.name == "invalid_session_timeout"
         assert client.join(session=6.0).error_code.name == "none"
+
+
+def test_k1_an_offset_in_a_transaction_counts_once_its_marker_is_replicated() -> None:
+    """Readers see the one before until then; who requires what is stable waits for it, as in Kafka."""
+    settings = {
+        "offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1,
+        "transaction.state.log.replication.factor": 1, "transaction.state.log.min.isr": 1,
+    }  # fmt: skip
+    with (
+        Cluster(3, clock="held", settings=settings) as kafka,
+        GroupClient(kafka) as client,
+        GroupClient(kafka) as other,
+    ):
+        kafka.create_topic("t")
+        assert client.commit(5) == "none"
+        (till,) = client.client.ask(10, 6, key_type=1, coordinator_keys=["till"]).coordinators
+        with WireClient(f"127.0.0.1:{till.port}") as coordinating:
+            who: dict[str, Any] = {"transactional_id": "till"}
+            said = coordinating.ask(22, 4, transaction_timeout=60 * SECOND, producer_id=-1, producer_epoch=-1, **who)
+            who |= {"producer_id": said.producer_id, "producer_epoch": said.producer_epoch}
+            coordinating.ask(25, 3, group_id="group", **who)
+            partition = {"partition_index": 0, "committed_offset": 17, "committed_metadata": ""}
+            client.ask("TxnOffsetCommit", 3, **who, topics=[{"name": "t", "partitions": [partition]}])
+            leader = coordinator(kafka, "group")
+            follower = next(number for number in (1, 2, 3) if number not in (leader, till.node_id))
+            with kafka.paused(follower):
+                coordinating.send(26, 3, committed=True, **who)
+                wait_for(lambda: any(one.keys[0][0] == OFFSETS.name for one in kafka.waiting("Produce")))
+                assert client.fetch() == 5
+                number = other.client.send(
+                    9, 7, require_stable=True, group_id="group", topics=[{"name": "t", "partition_indexes": [0]}]
+                )
+                wait_for(lambda: len(kafka.waiting("Produce")) > 1)
+            said = other.client.receive(9, 7, number)
+            assert said.topics[0].partitions[0].committed_offset == client.fetch() == 17

@@ -148,6 +148,52 @@ def test_aborted_transactions_go() -> None:
     log.check()
 
 
+def markers(log: Log) -> list[tuple[int, int]]:
+    """The offset of each marker that there is, and how many records its batch has."""
+    batches = log.read_batches(log.start_offset, EVER, log.end_offset, min_one=True)
+    return [(batch.base_offset, batch.record_count) for batch in batches if batch.is_control]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_marker_stays_for_its_time_once_nothing_of_its_transaction_is_left(commits: bool) -> None:
+    """Kafka: `CleanedTransactionMetadata`, and KIP-534's delete horizon."""
+    log = make_log(delete_retention_ms=100)
+    put(log, (b"a", b"1"), attributes=0x10, producer_id=9, producer_epoch=0, base_sequence=0)
+    log.append(marker(9, 0, commits=commits), 0, NOW, from_client=False)
+    put(log, (b"a", b"2"), attributes=0x10, producer_id=9, producer_epoch=0, base_sequence=1)
+    log.append(marker(9, 0, commits=True), 0, NOW, from_client=False)
+    put(log, (b"b", b"1"))
+
+    def compact(now_ms: int) -> list[tuple[int, int]]:
+        put(log, (b"b", b"2"))
+        log.compact(now_ms, log.end_offset, force=True)
+        log.check()
+        return markers(log)
+
+    assert compact(NOW) == [(1, 1), (3, 1)]  # its transaction's data goes now
+    assert compact(NOW + 1_000) == [(1, 1), (3, 1)]  # its time begins
+    assert compact(NOW + 1_099) == [(1, 1), (3, 1)]
+    assert compact(NOW + 1_100) == [(3, 1)]
+    assert log.aborted_transactions(0, log.end_offset) == []
+    assert content(log)[0] == (2, b"a", b"2")
+
+
+def test_the_last_marker_of_a_producer_stays_without_its_record(tmp_path: Path) -> None:
+    """So that its epoch is known; whoever reads the log finds nothing in it (as in Kafka)."""
+    log = open_log(tmp_path)
+    put(log, (b"a", b"1"), attributes=0x10, producer_id=9, producer_epoch=0, base_sequence=0)
+    log.append(marker(9, 1, commits=True), 0, NOW, from_client=False)
+    for step in range(4):
+        put(log, (b"a", b"2"))
+        log.compact(NOW + step * 90_000_000, log.end_offset, force=True)
+    assert markers(log) == [(1, 0)]
+    log.kill()
+    log = open_log(tmp_path)
+    log.check()
+    assert [one for one in content(log) if one[1] == b"a"] == [(5, b"a", b"2")]
+    log.close()
+
+
 def open_log(path: Path) -> DiskLog:
     return DiskLog(path / "prices-0", "prices", 0, uuid.UUID(int=3), config(segment_bytes=400), NOW, lambda *_: None)
 

@@ -62,8 +62,8 @@ class Shard:
         """Learn what a record says: one that was found in the log, or that `write` has just put there."""
         raise NotImplementedError
 
-    def ended(self, producer_id: int, epoch: int, *, commits: bool) -> None:
-        """A transaction that wrote here is over."""
+    def ended(self, producer_id: int, place: int, *, commits: bool) -> None:
+        """A transaction that wrote here is over: its marker is at `place` in the log."""
 
     def begin(self) -> None:
         """All there is in the log has been replayed: what is timed starts now."""
@@ -95,7 +95,8 @@ class Shard:
 
     def _replay_batch(self, batch: Batch) -> None:
         if batch.is_control:
-            self.ended(batch.producer_id, batch.producer_epoch, commits=marker_of(batch).commits)
+            if batch.record_count:  # compaction may have left nothing else
+                self.ended(batch.producer_id, batch.base_offset, commits=marker_of(batch).commits)
             return
         for record in records_of(batch):
             try:

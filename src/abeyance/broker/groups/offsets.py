@@ -15,13 +15,14 @@ from abeyance.broker.groups.records import Offset, OffsetKey
 
 
 class Entry:
-    """One commit, at `place` in the log."""
+    """One commit, at `place` in the log. It counts once `counts_from`, in a transaction the marker's place, is safe."""
 
-    __slots__ = ("before", "offset", "place")
+    __slots__ = ("before", "counts_from", "offset", "place")
 
-    def __init__(self, offset: Offset, place: int, before: Entry | None) -> None:
+    def __init__(self, offset: Offset, place: int, counts_from: int, before: Entry | None) -> None:
         self.offset = offset
         self.place = place
+        self.counts_from = counts_from
         self.before = before
 
 
@@ -41,18 +42,21 @@ class Offsets:
 
     def put(self, key: OffsetKey, offset: Offset, place: int, replicated: int) -> None:
         """A commit at `place` in the log, of which all below `replicated` is safe. O(1)."""
+        self._put(key, offset, place, place, replicated)
+
+    def _put(self, key: OffsetKey, offset: Offset, place: int, counts_from: int, replicated: int) -> None:
         entries = self._committed.setdefault(key.group, {})
         known = entries.get((key.topic, key.partition))
-        if known is not None and known.place < replicated:
+        if known is not None and known.counts_from < replicated:
             known.before = None
-        entries[key.topic, key.partition] = Entry(offset, place, known)
+        entries[key.topic, key.partition] = Entry(offset, place, counts_from, known)
 
     def put_pending(self, producer_id: int, key: OffsetKey, offset: Offset, place: int) -> None:
         """A commit in a producer's transaction."""
         pending = self._pending.setdefault(producer_id, {})
         if key not in pending:
             self._unstable[key] += 1
-        pending[key] = Entry(offset, place, None)
+        pending[key] = Entry(offset, place, place, None)
 
     def forget(self, key: OffsetKey) -> None:
         """It was deleted, or its time was over."""
@@ -62,15 +66,15 @@ class Offsets:
             if not entries:
                 del self._committed[key.group]
 
-    def ended(self, producer_id: int, replicated: int, *, commits: bool) -> None:
-        """A producer's transaction is over. What was committed later outside of it stays."""
+    def ended(self, producer_id: int, marker: int, replicated: int, *, commits: bool) -> None:
+        """A producer's transaction is over, its marker in this place. What was committed later outside of it stays."""
         for key, entry in self._pending.pop(producer_id, {}).items():
             self._unstable[key] -= 1
             if not self._unstable[key]:
                 del self._unstable[key]
             known = self._committed.get(key.group, {}).get((key.topic, key.partition))
             if commits and (known is None or known.place < entry.place):
-                self.put(key, entry.offset, entry.place, replicated)
+                self._put(key, entry.offset, entry.place, marker, replicated)
 
     # -- what is asked
 
@@ -99,6 +103,6 @@ class Offsets:
 
 
 def _safe(entry: Entry | None, replicated: int) -> Offset | None:
-    while entry is not None and entry.place >= replicated:
+    while entry is not None and entry.counts_from >= replicated:
         entry = entry.before
     return None if entry is None else entry.offset

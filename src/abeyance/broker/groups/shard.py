@@ -126,9 +126,9 @@ class GroupShard(Shard):
         else:
             self.offsets.put(key, offset, record.offset, self.replicated)
 
-    def ended(self, producer_id: int, epoch: int, *, commits: bool) -> None:
-        """A transaction that committed offsets is over."""
-        self.offsets.ended(producer_id, self.replicated, commits=commits)
+    def ended(self, producer_id: int, place: int, *, commits: bool) -> None:
+        """A transaction that committed offsets is over: its marker is at `place` in the log."""
+        self.offsets.ended(producer_id, place, self.replicated, commits=commits)
 
     def begin(self) -> None:
         """Sessions of the members that there are begin now."""

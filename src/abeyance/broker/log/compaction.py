@@ -2,8 +2,9 @@
 
 A tombstone, a record without a value, stays for `delete.retention.ms` after compaction first met it, so that every
 reader that began before can see it. That time stands in its batch as the delete horizon (KIP-534), from which readers
-learn nothing and the next compaction all it needs. Records of aborted transactions go; markers stay. A producer's last
-batch stays if only as an empty one, for its sequence number.
+learn nothing and the next compaction all it needs. Records of aborted transactions go. A marker stays as long as any
+batch of its transaction, and for `delete.retention.ms` after compaction first met it alone. A producer's last batch
+stays if only as an empty one, for its sequence number; where it has none but a marker, that does, for its epoch.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ class Compaction:
         self._config = config
         self._now_ms = now_ms
         self._last: dict[bytes, int] = {}  # of each key that was written since, the last offset
+        self._of_transactions: set[int] = set()  # producers of whose transaction a batch has been met, and no marker
+        self._last_batches = {state.batches[-1].base_offset for state in producers.states() if state.batches}
+        self._last_markers = {(state.producer_id, state.epoch) for state in producers.states() if not state.batches}
 
     def possible(self, up_to: int, *, even_young: bool) -> int:
         """How many segments may be compacted, never the last, nor above `up_to`; 0 if all of those have been."""
@@ -82,14 +86,31 @@ class Compaction:
 
     def fill(self, target: Segment, group: Iterable[Segment]) -> None:
         """Append to an empty segment what stays of the group's batches."""
-        last_of_producers = {state.batches[-1].base_offset for state in self._producers.states() if state.batches}
         for segment in group:
             for batch in segment.batches():
-                kept = batch if batch.is_control else self._kept(batch)
-                if kept.record_count or batch.base_offset in last_of_producers:
+                kept = self._kept_marker(batch) if batch.is_control else self._kept(batch)
+                if kept.record_count or self._is_last_of_producer(batch):
                     target.append(kept, segment.modified_ms)
 
+    def _is_last_of_producer(self, batch: Batch) -> bool:
+        if batch.is_control:
+            return (batch.producer_id, batch.producer_epoch) in self._last_markers
+        return batch.base_offset in self._last_batches
+
+    def _kept_marker(self, batch: Batch) -> Batch:
+        """A transaction's end; empty once its time is over."""
+        if batch.producer_id in self._of_transactions or not batch.is_transactional:
+            self._of_transactions.discard(batch.producer_id)
+            return batch
+        self._producers.forget_aborted(batch.last_offset)
+        horizon = batch.delete_horizon
+        if horizon is None:
+            return _with(batch, records_of(batch), self._now_ms + self._config.delete_retention_ms)
+        return batch if self._now_ms < horizon else _with(batch, [], horizon)
+
     def _kept(self, batch: Batch) -> Batch:
+        if batch.is_transactional:
+            self._of_transactions.add(batch.producer_id)
         if self._is_aborted(batch):
             return _with(batch, [], batch.delete_horizon)
         return compacted(batch, self._last, self._now_ms, self._config.delete_retention_ms)

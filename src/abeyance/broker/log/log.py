@@ -398,4 +398,7 @@ class Log(ReadableLog):
 
 
 def _marker_in(batch: Batch) -> Marker | None:
-    return marker_of(batch) if batch.is_control and batch.producer_id != NO_PRODUCER else None
+    """None also in a batch of which compaction has left nothing but the producer's epoch."""
+    if not batch.is_control or not batch.record_count or batch.producer_id == NO_PRODUCER:
+        return None
+    return marker_of(batch)

@@ -255,6 +255,12 @@ class Producers:
         self._ended = [ended for ended in self._ended if ended[1] >= start]
         del self._aborted[: bisect_left(self._aborted, start, key=_marker_offset)]
 
+    def forget_aborted(self, last_offset: int) -> None:
+        """Nothing is left of the transaction whose marker is there, but the marker."""
+        place = bisect_left(self._aborted, last_offset, key=_marker_offset)
+        if place < len(self._aborted) and self._aborted[place].last_offset == last_offset:
+            del self._aborted[place]
+
     def snapshot(self) -> dict[str, Any]:
         """All of it, as plain lists that JSON can write."""
         return {
