@@ -14,6 +14,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
+MOST = 5  # messages in a transaction
 MIDDLE = 0.01  # seconds in the middle of a transaction, to be killed in
 
 
@@ -30,14 +31,26 @@ def copy(bootstrap: str, transactional_id: str, *, hold: bool) -> None:
     )  # fmt: skip
     producer = Producer({**common, "transactional.id": transactional_id, "transaction.timeout.ms": 10_000})
     producer.init_transactions()
-    # Without a callback librdkafka takes partitions away in a thread of its own, be it in the middle of a transaction.
-    consumer.subscribe(["in"], on_revoke=lambda *_: None)
+    messages: list[Message] = []
+    member: list[Any] = []
+
+    # What is copied is a member's of one generation. So its metadata is that of when it was assigned, and what it had
+    # not copied when its partitions were taken is left to others. Without a callback librdkafka takes them away in a
+    # thread of its own, be it in the middle of a transaction.
+    def assigned(*_: object) -> None:
+        member[:] = [consumer.consumer_group_metadata()]
+
+    consumer.subscribe(["in"], on_assign=assigned, on_revoke=lambda *_: messages.clear())
     while True:
-        # Taken before the messages are, so that it is never of a later generation than they are.
-        member = consumer.consumer_group_metadata()
-        messages = [message for message in consumer.consume(5, timeout=0.1) if message.error() is None]
+        messages.clear()
+        while len(messages) < MOST:
+            message = consumer.poll(0.1)
+            if message is None:
+                break
+            if message.error() is None:
+                messages.append(message)
         if messages:
-            transfer(producer, messages, member, hold=hold)
+            transfer(producer, messages, member[0], hold=hold)
 
 
 def transfer(producer: Producer, messages: list[Message], member: Any, *, hold: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -196,3 +197,23 @@ def test_who_comes_next_goes_on_where_the_killed_one_had_committed(
     again = set(first.read) & set(second.read)
     assert len(again) <= len(first.read) - first.committed, "of what was committed nothing comes again"
     assert len(second.read) == len(set(second.read))
+
+
+def test_a_group_changes_its_protocol_member_by_member(kafka: Cluster, programs: Programs) -> None:
+    """KIP-848: up, and back, with Java's clients and confluent-kafka's; nothing is left out."""
+    classic = JavaMember(programs, kafka.bootstrap, TOPIC)
+    other = Confluent(kafka.bootstrap, TOPIC, partition_assignment_strategy="range", enable_auto_commit=True)
+    new = JavaMember(programs, kafka.bootstrap, TOPIC, group_protocol="consumer")
+    back = JavaMember(programs, kafka.bootstrap, TOPIC)
+    with ExitStack() as later:
+        with new:
+            with classic, other:
+                wait_for(lambda: share(classic, other, new))
+                fill(kafka, 5)
+                wait_for(lambda: len({*classic.read, *other.read, *new.read}) == 5 * len(ALL))
+            wait_for(lambda: share(new))  # the group speaks the new protocol only
+            later.enter_context(back)
+            wait_for(lambda: share(new, back))
+        wait_for(lambda: share(back))
+        written = fill(kafka, 5)
+        wait_for(lambda: {record for one in (classic, other, new, back) for record in one.read} == written)
