@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from abeyance.broker.broker import Broker
     from abeyance.broker.clock import Clock
     from abeyance.broker.controller import Controller
-    from abeyance.broker.groups.shard import GroupShard
     from abeyance.broker.network import Network
     from abeyance.broker.partition_state import PartitionState, Topic
 
@@ -230,13 +229,9 @@ class Face(Outages):
         `member` is its member id, its `group.instance.id`, or the client id that no other member has. Raises
         AbeyanceError where there is no such group or member, or where its coordinator is stopped, paused or not ready.
         """
+        from abeyance.broker.groups.expiring import expire
 
-        def expire() -> None:
-            shard = self._group_shard(group)
-            shard.expire(group, one_member(group, member, shard.members(group) or {}))
-            self.network.settle()
-
-        self.on_loop(expire)
+        self.on_loop(expire, self, group, member)
 
     # -- transactions
 
@@ -325,29 +320,6 @@ class Face(Outages):
             raise AbeyanceError(f"topic {topic!r} has partitions 0 to {len(partitions) - 1}, and no {partition!r}")
         return partitions[partition]
 
-    def _group_shard(self, group: str) -> GroupShard:
-        from abeyance.broker.coordinator.topics import OFFSETS, partition_for
-
-        topic = self.controller.topics.get(OFFSETS.name)
-        if topic is not None:
-            leader = topic.partitions[partition_for(group, len(topic.partitions))].leader
-            broker = self.brokers.get(leader)
-            if broker is None or broker.stopped or broker.paused:
-                raise AbeyanceError(f"the coordinator of group {group!r} is not there: broker {leader}")
-            try:
-                shard = broker.group_coordinator.shard(group)
-            except ApiError as error:
-                raise AbeyanceError(f"the coordinator of group {group!r}: {error.code.name.upper()}") from None
-            if shard.members(group) is not None:
-                return shard
-        known = [
-            known.id
-            for broker in self.brokers.values()
-            for shard in broker.group_coordinator.loaded()
-            for known in shard.every_group()
-        ]
-        raise AbeyanceError(f"there is no group {group!r}{nearest(group, known)}")
-
     def _records(self, topic: str, partition: int | None, uncommitted: bool, committed: bool) -> list[Written]:
         from abeyance.broker.log.reading import decoded
 
@@ -381,21 +353,6 @@ class Face(Outages):
         known = {purgatory.name for broker in self.brokers.values() for purgatory in broker.purgatories}
         if kind is not None and kind not in known:
             raise AbeyanceError(f"nothing waits by the name {kind!r}{nearest(kind, known)}; there are {sorted(known)}")
-
-
-def one_member(group: str, asked: str, members: Mapping[str, tuple[str | None, str]]) -> str:
-    """The id of the member that is meant; `members` has the instance id and client id of each. Raises AbeyanceError."""
-    if asked in members:
-        return asked
-    found = [member for member, names in members.items() if asked in names]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise AbeyanceError(
-            f"{len(found)} members of group {group!r} are called {asked!r}: name one of {sorted(found)}"
-        )
-    names = {name for member, both in members.items() for name in (member, *both) if name}
-    raise AbeyanceError(f"group {group!r} has no member {asked!r}{nearest(asked, names)}; there are {sorted(members)}")
 
 
 class _Awaited(NamedTuple):
