@@ -119,9 +119,15 @@ def us(moment: datetime) -> int:
     return round((moment.astimezone(UTC) - EPOCH) / timedelta(microseconds=1))
 
 
-@pytest.fixture(params=range(4), ids="seed {}".format, scope="module")
+def some_traces(*seeds: int) -> list[Op]:
+    """Traces in one table, each with instances of its own: an analysis of many rows costs Spark as much as of few."""
+    return [replace(op, instance=f"{op.instance}-{seed}") for seed in seeds for op in some_operations(seed)]
+
+
+# Of 40, 900, 900 and 40 operations, in grains of 1 ms, 1 us twice, and 250 ms; and of a single operation.
+@pytest.fixture(params=[(0, 1, 3, 5), (2,)], ids=["four traces", "one operation"], scope="module")
 def case(request: pytest.FixtureRequest, spark: SparkSession) -> tuple[list[Op], DataFrame]:
-    operations = some_operations(request.param)
+    operations = some_traces(*request.param)
     return operations, table(spark, operations).persist()
 
 
