@@ -70,6 +70,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="module")
+def little_to_collect() -> None:
+    """Leave out of a module's many full collections what all tests before have left, Spark's objects for instance."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from abeyance.pipeline import spark_session

@@ -17,6 +17,8 @@ from abeyance import IdleDetector, ManualTimer, SystemTimer
 from collecting import collecting
 from timer.guard import join, wait_until
 
+pytestmark = pytest.mark.usefixtures("little_to_collect")
+
 
 @pytest.fixture(autouse=True)
 def switch_often() -> Iterator[None]:

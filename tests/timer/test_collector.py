@@ -20,6 +20,8 @@ from abeyance import ManualTimer, SystemTimer, TimerTask
 from collecting import collecting
 from timer.guard import join, threads_named
 
+pytestmark = pytest.mark.usefixtures("little_to_collect")
+
 
 def nothing() -> None:
     pass

@@ -14,6 +14,8 @@ import pytest
 from abeyance import ManualTimer, SystemTimer, TimerTask
 from timer.guard import in_turn, threads_named, wait_for, wait_until
 
+pytestmark = pytest.mark.usefixtures("little_to_collect")
+
 
 class Thing:
     """Callable, and able to be watched by a weak reference."""
