@@ -39,3 +39,8 @@ def go() -> Path:
 @pytest.fixture(scope="session")
 def node() -> Path:
     return toolchains.node_clients()
+
+
+@pytest.fixture(scope="session")
+def confluent_javascript() -> Path:
+    return toolchains.confluent_javascript()

@@ -30,6 +30,19 @@ def node_clients() -> Path:
     return folder
 
 
+def confluent_javascript() -> Path:
+    """The same with Confluent's client, compiled once: minutes, for librdkafka is in it."""
+    folder = _cache() / "confluent-javascript"
+    shutil.copytree(HERE / "node", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.json"))
+    lock, built = HERE / "node" / "confluent" / "package-lock.json", folder / "built.json"
+    if not built.exists() or built.read_bytes() != lock.read_bytes():
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(lock.with_name(name), folder)
+        _run(["npm", "ci", "--no-audit", "--no-fund"], folder, CKJS_LINKING="dynamic")
+        shutil.copy(lock, built)
+    return folder
+
+
 def kafka_jars() -> Kafka:
     """Kafka's own jars, its clients and command-line tools among them, and a JDK that compiles a single file."""
     if shutil.which("javac") is None:
@@ -65,11 +78,17 @@ def _cache() -> Path:
     return folder
 
 
-def _run(line: list[str], folder: Path) -> None:
+def _run(line: list[str], folder: Path, **variables: str) -> None:
     program = command(line[0])
     try:
         done = subprocess.run(
-            [program, *line[1:]], cwd=folder, capture_output=True, text=True, check=False, timeout=_PATIENCE
+            [program, *line[1:]],
+            cwd=folder,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PATIENCE,
         )
     except subprocess.TimeoutExpired:
         pytest.skip(f"{' '.join(line)} took more than {_PATIENCE:g} s")

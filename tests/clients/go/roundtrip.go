@@ -1,6 +1,7 @@
 // Command clients sends records through a Kafka with one of three Go clients, reads them back, and prints what it read.
 //
 //	clients franz-go|sarama|kafka-go BOOTSTRAP RECORDS CODEC...
+//	clients copy franz-go|sarama BOOTSTRAP SECURITY COUNT
 //
 // RECORDS is a file: one JSON object per line, as Record has it. They go to a topic for each codec, "CLIENT-CODEC".
 package main
@@ -41,6 +42,10 @@ var clients = map[string]client{"franz-go": franz, "sarama": throughSarama, "kaf
 const patience = 60 * time.Second
 
 func main() {
+	if os.Args[1] == "copy" {
+		copyOver(os.Args[2:])
+		return
+	}
 	name, servers, file := os.Args[1], strings.Split(os.Args[2], ","), os.Args[3]
 	records, err := given(file)
 	check(err)
