@@ -1,6 +1,8 @@
 """A program that copies topic "in" to topic "out" exactly once, with confluent-kafka: to be killed at any moment.
 
-    python -m broker.copier BOOTSTRAP TRANSACTIONAL_ID [hold]
+    python -m broker.copier BOOTSTRAP TRANSACTIONAL_ID classic|consumer [hold]
+
+as a member of a group by the one protocol or the other.
 
 It tells of itself by lines: "open" in the middle of each transaction, "copied" and how many when one is committed; and
 before it ends by itself "fenced", or "failed" and why. With "hold" it waits, in each transaction, for a line of input.
@@ -14,11 +16,12 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
+CLASSIC = {"session.timeout.ms": 1_000, "heartbeat.interval.ms": 100}  # by the new protocol the broker's settings count
 MOST = 5  # messages in a transaction
 MIDDLE = 0.01  # seconds in the middle of a transaction, to be killed in
 
 
-def copy(bootstrap: str, transactional_id: str, *, hold: bool) -> None:
+def copy(bootstrap: str, transactional_id: str, protocol: str, *, hold: bool) -> None:
     """Until something fails. Raises KafkaException."""
     # Where all connections end at once, librdkafka 2.16 would forget all brokers, and then wait in
     # send_offsets_to_transaction for one of them, for ever (its issue 5511; it heeds no time-out there: 5456).
@@ -26,7 +29,8 @@ def copy(bootstrap: str, transactional_id: str, *, hold: bool) -> None:
     consumer = Consumer(
         {
             **common, "group.id": "copy", "enable.auto.commit": False, "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed", "session.timeout.ms": 1_000, "heartbeat.interval.ms": 100,
+            "isolation.level": "read_committed", "group.protocol": protocol,
+            **(CLASSIC if protocol == "classic" else {}),
         }
     )  # fmt: skip
     producer = Producer({**common, "transactional.id": transactional_id, "transaction.timeout.ms": 10_000})
@@ -75,7 +79,7 @@ def transfer(producer: Producer, messages: list[Message], member: Any, *, hold: 
 def main() -> int:
     """The command line."""
     try:
-        copy(sys.argv[1], sys.argv[2], hold="hold" in sys.argv)
+        copy(*sys.argv[1:4], hold="hold" in sys.argv)
     except KafkaException as failed:
         error = failed.args[0]
         print("fenced" if error.name() == "_FENCED" else f"failed {error}", flush=True)

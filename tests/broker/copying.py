@@ -29,14 +29,21 @@ from broker.clients import producing, send, settle
 TESTS = Path(__file__).parents[1]
 PARTITIONS = 3
 MORE = 40  # records for each step
-SETTINGS = {"min.insync.replicas": 2, "group.min.session.timeout.ms": 500}
+SETTINGS = {
+    "min.insync.replicas": 2,
+    "group.min.session.timeout.ms": 500,
+    "group.consumer.min.session.timeout.ms": 500,
+    "group.consumer.session.timeout.ms": 1_000,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.heartbeat.interval.ms": 100,
+}
 IDS = ("copier-1", "copier-2")
 STEPS = ("kill", "zombie", "fence", "drop", "pause", "stop")
 _STUCK = 15.0  # seconds in the middle of a transaction: sessions, time-outs and retries are over by then
 _PATIENCE = 150.0  # seconds, for what takes one unless the machine has other things to do
 
 Command = Callable[..., list[str]]
-"""Given a bootstrap, a transactional id and maybe "hold": the command line of a copier."""
+"""Given a bootstrap, a transactional id, a group protocol and maybe "hold": the command line of a copier."""
 
 
 def confluent(*arguments: str) -> list[str]:
@@ -105,9 +112,10 @@ class Copier:
 class Story:
     """A cluster, what is to be copied, and who copies it."""
 
-    def __init__(self, kafka: Cluster, command: Command, seed: int) -> None:
+    def __init__(self, kafka: Cluster, command: Command, protocol: str, seed: int) -> None:
         self._kafka = kafka
         self._command = command
+        self._protocol = protocol
         self._luck = random.Random(seed)
         self._inputs = 0
         self._copiers = {name: self.begin(name) for name in IDS}
@@ -116,7 +124,7 @@ class Story:
         """What those have said that are gone."""
 
     def begin(self, name: str) -> Copier:
-        return Copier(self._command(self._kafka.bootstrap, name))
+        return Copier(self._command(self._kafka.bootstrap, name, self._protocol))
 
     def play(self, steps: Sequence[str]) -> None:
         """Take the steps, each among new inputs and in the middle of a transaction; then check the output."""
@@ -209,29 +217,29 @@ class Story:
         return all(len(state.isr) == len(state.replicas) for topic in topics for state in topic.partitions)
 
 
-def run(command: Command, steps: Sequence[str], seed: int) -> Counter[str]:
+def run(command: Command, protocol: str, steps: Sequence[str], seed: int) -> Counter[str]:
     """Three brokers, two copiers, and the steps. What copiers said, counted. AssertionError where the model differs."""
     with Cluster(3, settings=SETTINGS) as kafka:
         for topic in ("in", "out"):
             kafka.create_topic(topic, partitions=PARTITIONS)
-        story = Story(kafka, command, seed)
+        story = Story(kafka, command, protocol, seed)
         story.play(steps)
         return story.said
 
 
-def fence_a_zombie(command: Command) -> None:
+def fence_a_zombie(command: Command, protocol: str) -> None:
     """One that has a transaction open, while another takes its id over, is fenced; only the other's is committed."""
     with Cluster(3, settings=SETTINGS) as kafka:
         for topic in ("in", "out"):
             kafka.create_topic(topic)
         with producing(kafka) as producer:
             assert settle(producer, send(producer, "in", b"once")) == [None]
-        zombie = Copier(command(kafka.bootstrap, "copier", "hold"))
+        zombie = Copier(command(kafka.bootstrap, "copier", protocol, "hold"))
         copiers = [zombie]
         try:
             zombie.until("open")
             zombie.signal(signal.SIGSTOP)
-            copiers.append(Copier(command(kafka.bootstrap, "copier")))
+            copiers.append(Copier(command(kafka.bootstrap, "copier", protocol)))
             copiers[1].until("copied")
             zombie.go_on()
             zombie.signal(signal.SIGCONT)
@@ -248,11 +256,13 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--protocol", choices=["classic", "consumer"], default="classic")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4)))
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     began = time.monotonic()
-    said = run(confluent, random.Random(options.seed).choices(STEPS, k=options.rounds), options.seed)
+    steps = random.Random(options.seed).choices(STEPS, k=options.rounds)
+    said = run(confluent, options.protocol, steps, options.seed)
     print(f"{options.rounds} faults in {time.monotonic() - began:.0f} s, every input copied once: {dict(said)}")
 
 

@@ -8,10 +8,12 @@ from broker.copying import STEPS, confluent, fence_a_zombie, run
 
 
 @pytest.mark.slow
-def test_every_input_is_in_the_output_once() -> None:
-    run(confluent, STEPS, seed=1)
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_every_input_is_in_the_output_once(protocol: str) -> None:
+    run(confluent, protocol, STEPS, seed=1)
 
 
 @pytest.mark.slow
-def test_a_zombie_is_fenced() -> None:
-    fence_a_zombie(confluent)
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_zombie_is_fenced(protocol: str) -> None:
+    fence_a_zombie(confluent, protocol)

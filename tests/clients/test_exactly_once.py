@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from broker.copying import STEPS, fence_a_zombie, run
 from clients.java import Programs
 
 
-def test_every_input_is_in_the_output_once(programs: Programs) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_every_input_is_in_the_output_once(programs: Programs, protocol: str) -> None:
     steps = list(STEPS) * 2
     random.Random(15).shuffle(steps)
-    said = run(lambda *arguments: programs.command("Copier", *arguments), steps, seed=15)
+    said = run(lambda *arguments: programs.command("Copier", *arguments), protocol, steps, seed=15)
     print(f"\n{dict(said)}")
     assert not said["stuck"]
 
 
-def test_a_zombie_is_fenced(programs: Programs) -> None:
-    fence_a_zombie(lambda *arguments: programs.command("Copier", *arguments))
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_zombie_is_fenced(programs: Programs, protocol: str) -> None:
+    fence_a_zombie(lambda *arguments: programs.command("Copier", *arguments), protocol)

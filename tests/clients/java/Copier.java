@@ -18,7 +18,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * Copies topic "in" to topic "out" exactly once, to be killed at any moment.
  *
- * <p>Arguments: BOOTSTRAP TRANSACTIONAL_ID [hold]. Tells of itself as tests/broker/copier.py does.
+ * <p>Arguments: BOOTSTRAP TRANSACTIONAL_ID classic|consumer [hold]. Tells of itself as tests/broker/copier.py does.
  */
 public class Copier {
     static final int MIDDLE = 10; // ms in the middle of a transaction, to be killed in
@@ -30,8 +30,11 @@ public class Copier {
         reading.put("enable.auto.commit", "false");
         reading.put("auto.offset.reset", "earliest");
         reading.put("isolation.level", "read_committed");
-        reading.put("session.timeout.ms", "1000");
-        reading.put("heartbeat.interval.ms", "100");
+        reading.put("group.protocol", arguments[2]);
+        if (arguments[2].equals("classic")) { // by the new protocol the broker's settings count
+            reading.put("session.timeout.ms", "1000");
+            reading.put("heartbeat.interval.ms", "100");
+        }
         reading.put("max.poll.records", "5");
         Properties writing = new Properties();
         writing.put("bootstrap.servers", arguments[0]);
@@ -47,7 +50,7 @@ public class Copier {
             while (true) {
                 ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(100));
                 if (!records.isEmpty()) {
-                    transfer(consumer, producer, records, arguments.length > 2);
+                    transfer(consumer, producer, records, arguments.length > 3);
                 }
             }
         } catch (ProducerFencedException | InvalidProducerEpochException fenced) {
