@@ -6,7 +6,7 @@
 #              declared, on this machine or from Debian (root, debootstrap); PYTHONS=3.13 for that one
 # make test-kafka   the stream over genuine Apache Kafka, three brokers (Maven, Java; skipped, and says so, without), and
 #              whether it answers as the broker's conformance set has recorded; make record-kafka records it anew
-# make test-clients   Java's clients and tools, Go's, Node's and kcat through three brokers of ours; each is skipped, and
+# make test-clients   Java's clients and tools, Go's, Node's, Rust's and kcat through three brokers of ours; each is skipped, and
 #              says so, where its language or the network is missing
 # make test-peers   anyio's own tests on our event loop, beside asyncio's own
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own

@@ -44,3 +44,8 @@ def node() -> Path:
 @pytest.fixture(scope="session")
 def confluent_javascript() -> Path:
     return toolchains.confluent_javascript()
+
+
+@pytest.fixture(scope="session")
+def rust() -> Path:
+    return toolchains.rust_clients()

@@ -27,6 +27,7 @@ CLIENTS = {
     "Confluent's for Node": ("confluent_javascript", "copy.mjs", "confluent"),
     "franz-go": ("go", "copy", "franz-go"),
     "sarama": ("go", "copy", "sarama"),
+    "rdkafka for Rust": ("rust", "copy", "rdkafka"),
 }
 
 

@@ -100,6 +100,11 @@ def test_node(
     round_trip(kafka, [command("node"), program, name], name, codecs, tmp_path)
 
 
+@pytest.mark.parametrize(("name", "codecs"), [("rdkafka", CODECS[:4]), ("rskafka", CODECS)])  # built without zstd
+def test_rust(kafka: Cluster, rust: Path, tmp_path: Path, name: str, codecs: tuple[str, ...]) -> None:
+    round_trip(kafka, [str(rust), "round-trip", name], name, codecs, tmp_path)
+
+
 def round_trip(kafka: Cluster, program: list[str], name: str, codecs: tuple[str, ...], folder: Path) -> None:
     for codec in codecs:
         kafka.create_topic(f"{name}-{codec}", partitions=2)

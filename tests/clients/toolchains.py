@@ -43,6 +43,13 @@ def confluent_javascript() -> Path:
     return folder
 
 
+def rust_clients() -> Path:
+    """The program of `rust/`, built; librdkafka is in it."""
+    target = _cache() / "rust-clients"
+    _run(["cargo", "build", "--release", "--locked", "--quiet"], HERE / "rust", CARGO_TARGET_DIR=str(target))
+    return target / "release" / "clients"
+
+
 def kafka_jars() -> Kafka:
     """Kafka's own jars, its clients and command-line tools among them, and a JDK that compiles a single file."""
     if shutil.which("javac") is None:
