@@ -18,7 +18,14 @@ from abeyance.pipeline.spark.jvm import gateway_to_jvm, how_it_ended, last_words
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SHUFFLE_PARTITIONS", "command_session", "shuffle_partitions", "spark_session"]
+__all__ = [
+    "SHUFFLE_PARTITIONS",
+    "adapts_partitions",
+    "command_session",
+    "default_partitions",
+    "shuffle_partitions",
+    "spark_session",
+]
 
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
@@ -140,6 +147,18 @@ def shuffle_partitions(spark: SparkSession) -> int:
     return int(spark.conf.get(SHUFFLE_PARTITIONS) or 200)
 
 
+def default_partitions(spark: SparkSession) -> int | None:
+    """Return how many partitions a session of ours would have on this one's master; None on a cluster."""
+    local = _LOCAL.match(spark.conf.get("spark.master", None) or "")
+    return max(2 * _cores(local["cores"]), 4) if local else None
+
+
+def adapts_partitions(spark: SparkSession) -> bool:
+    """Return whether this session itself makes few partitions of little data, once it has been shuffled."""
+    names = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.coalescePartitions.enabled")
+    return all(spark.conf.get(name) == "true" for name in names)
+
+
 def _settings(
     master: str, app_name: str, java_options: list[str], *, brief: bool, config: Mapping[str, str]
 ) -> dict[str, str]:
@@ -165,8 +184,13 @@ def _settings(
     return ours | (_local_settings(local["cores"], brief=brief) if local else {}) | dict(config)
 
 
+def _cores(named: str | None) -> int:
+    """Return how many cores a local master names: none is one."""
+    return (os.cpu_count() or 1) if named == "*" else int(named or 1)
+
+
 def _local_settings(named: str | None, *, brief: bool) -> dict[str, str]:
-    cores = (os.cpu_count() or 1) if named == "*" else int(named or 1)
+    cores = _cores(named)
     settings = {
         # 200 partitions, Spark's default, are 200 tasks a shuffle even for a log of one megabyte.
         SHUFFLE_PARTITIONS: str(max(2 * cores, 4)),

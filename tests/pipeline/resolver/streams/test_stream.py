@@ -160,6 +160,23 @@ def until(holds: Callable[[], bool], query: StreamingQuery) -> None:
         time.sleep(0.1)
 
 
+def test_one_warning_names_the_setting_where_most_partitions_hold_no_shard(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark takes the number from the session and from nowhere else."""
+    operations = spark.readStream.schema(OPERATIONS).parquet(str(tmp_path))
+    events = spark.readStream.schema(EVENTS).parquet(str(tmp_path))
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "200")
+    try:
+        with pytest.warns(UserWarning, match="184 tasks start Python .* set") as warned:
+            pipeline.resolve_stream(operations, events)
+        pipeline.resolve_stream(operations, events, shards=200)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", str(before))
+    assert [str(one.message).endswith("spark.conf.set('spark.sql.shuffle.partitions', '4')") for one in warned] == [
+        True
+    ]
+
+
 @pytest.fixture
 def running() -> Iterator[list[StreamingQuery]]:
     """Queries that are stopped in the end."""

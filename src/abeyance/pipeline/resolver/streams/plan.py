@@ -10,6 +10,7 @@ Spark shuffles few rows, each with all that a task has for a shard; Python sees 
 
 from __future__ import annotations
 
+import warnings
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,7 @@ from abeyance.pipeline.resolver.streams.progress import STANDING, observed
 from abeyance.pipeline.resolver.streams.stages import answered, shards_turn
 from abeyance.pipeline.resolver.streams.state import STATE
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, UNREADABLE, UNREADABLE_ROW, check_table
+from abeyance.pipeline.spark.session import SHUFFLE_PARTITIONS, default_partitions, shuffle_partitions
 
 __all__ = ["ANSWERS", "ASIDE", "aside_of", "outcomes_of", "resolve_stream"]
 
@@ -84,9 +86,10 @@ def resolve_stream(
     - `shards`: how many pieces the state is cut into.
 
     While a checkpoint is used, `deadline`, `time`, `shards`, and whether there are `tick` and `end_of_input`, must not
-    change: other values are refused. State is kept in RocksDB unless the session names another store. Raises
-    `SchemaError` for a table without the columns needed, `AbeyanceError` for a table that is no stream, ValueError for
-    any other value.
+    change: other values are refused. State is kept in RocksDB unless the session names another store. Warns where the
+    session has more partitions than there are shards: Spark takes their number from it when a checkpoint is begun.
+    Raises `SchemaError` for a table without the columns needed, `AbeyanceError` for a table that is no stream,
+    ValueError for any other value.
     """
     options = checked(
         deadline=deadline, lateness=lateness, time=time, tick=tick, forget_after=forget_after, shards=shards
@@ -99,6 +102,7 @@ def resolve_stream(
     check_table(events, EVENTS, "events")
     spark = operations.sparkSession
     _set_up(spark)
+    _warn_of_empty_partitions(spark, shards)
     packed = _packed(_watches(operations), "operations", shards).union(_packed(_events(events), "events", shards))
     if options.rate is not None:
         ticks = spark.readStream.format("rate").option("rowsPerSecond", options.rate).option("numPartitions", 1).load()
@@ -141,6 +145,19 @@ _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state."
 _DEFAULT_PROVIDER: Final = _STATE + "HDFSBackedStateStoreProvider"
 _ROCKSDB: Final = _STATE + "RocksDBStateStoreProvider"
+
+
+def _warn_of_empty_partitions(spark: SparkSession, shards: int) -> None:
+    """Say so where most tasks of a batch would hold no shard. Spark takes the number from the session alone."""
+    there = shuffle_partitions(spark)
+    if there > shards:
+        value = min(shards, default_partitions(spark) or shards)
+        warnings.warn(
+            f"{SHUFFLE_PARTITIONS} is {there}, and this stream has {shards} shards: in each batch, {there - shards} "
+            "tasks start Python and commit state for nothing. Before the query starts for the first time, set "
+            f"spark.conf.set({SHUFFLE_PARTITIONS!r}, '{value}')",
+            stacklevel=3,
+        )
 
 
 def _watches(operations: DataFrame) -> DataFrame:
@@ -206,5 +223,6 @@ def _answers(packed: DataFrame, options: Options) -> DataFrame:
     turn = partial(shards_turn, options=options)
     ended = packed.groupBy("shard").applyInPandasWithState(turn, PACKED, STATE, "append", GroupStateTimeout.NoTimeout)
     # The rows that come out of a worker are in a form that Spark cannot shuffle; a cast makes it write them anew.
-    by_operation = ended.withColumn("shard", F.col("shard").cast("long")).repartition("shard")
+    by_operation = ended.withColumn("shard", F.col("shard").cast("long"))
+    by_operation = by_operation.repartition(min(options.shards, shuffle_partitions(packed.sparkSession)), "shard")
     return by_operation.mapInArrow(answered, _ANSWERED)
