@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -24,7 +25,17 @@ from pyspark.sql.types import (
 
 from abeyance.errors import SchemaError
 
-__all__ = ["ALL_INSTANCES", "EVENTS", "OPERATIONS", "OUTCOMES", "TABLES", "SchemaError", "check_table"]
+__all__ = [
+    "ALL_INSTANCES",
+    "EVENTS",
+    "OPERATIONS",
+    "OUTCOMES",
+    "TABLES",
+    "SchemaError",
+    "check_table",
+    "columns_of",
+    "is_case_sensitive",
+]
 
 ALL_INSTANCES: Final = "*"
 
@@ -272,17 +283,41 @@ TABLES: Final[Mapping[str, StructType]] = {
 def check_table(table: DataFrame, schema: StructType, name: str) -> None:
     """Raise `SchemaError` unless `table` has every column of `schema` with its type; further ones are fine.
 
-    Whether a column may be null is not compared: Spark widens that at every step.
+    Upper and lower case are one unless the session says otherwise (`spark.sql.caseSensitive`). Whether a column may be
+    null is not compared: Spark widens that at every step.
     """
+    alike = str if is_case_sensitive(table.sparkSession) else str.lower
     for field in schema.fields:
-        if field.name not in table.columns:
+        places = [column for column in table.schema.fields if alike(column.name) == alike(field.name)]
+        expected = field.dataType.simpleString()
+        if not places:
             found = ", ".join(table.columns) or "none"
+            raise SchemaError(f"{name}: no column {field.name!r}, expected {expected} (columns: {found})")
+        if len(places) > 1:
+            found = ", ".join(column.name for column in places)
             raise SchemaError(
-                f"{name}: no column {field.name!r}, expected {field.dataType.simpleString()} (columns: {found})"
+                f"{name}: {len(places)} columns {field.name!r} ({found}): rename all but one, or tell them apart by "
+                "their case with spark.sql.caseSensitive"
             )
-        found_type = table.schema[field.name].dataType
-        if found_type.simpleString() != field.dataType.simpleString():
-            raise SchemaError(
-                f"{name}: column {field.name!r} is {found_type.simpleString()}, "
-                f"expected {field.dataType.simpleString()}"
-            )
+        found = places[0].dataType.simpleString()
+        if alike(found) != alike(expected):
+            raise SchemaError(f"{name}: column {field.name!r} is {found}, expected {expected}")
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Return whether names of columns that differ only in case are two in this session. Not so by default."""
+    return spark.conf.get("spark.sql.caseSensitive") == "true"
+
+
+def columns_of(table: DataFrame, schema: StructType) -> DataFrame:
+    """Return the columns of `schema` alone, under its own names down to the fields of a struct."""
+    if table.schema.simpleString() == schema.simpleString():
+        return table  # Spark would copy rows that are in the plan itself
+    kinds = {column.name.lower(): column.dataType.simpleString() for column in table.schema.fields}
+    columns = []
+    for field in schema.fields:
+        kind = field.dataType.simpleString()
+        column = F.col(field.name)
+        # A cast that changes nothing but whether there may be nulls would copy each list.
+        columns.append((column if kinds[field.name.lower()] == kind else column.cast(kind)).alias(field.name))
+    return table.select(*columns)

@@ -6,8 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.pipeline.resolver.tables import resolve
-from abeyance.pipeline.resolver.tables.first_look import look_at, repeated_groups
-from abeyance.pipeline.resolver.tables.validity import valid_operations
+from abeyance.pipeline.resolver.tables.validity import distinct_operations
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
 
 __all__ = ["watched_for"]
@@ -42,5 +41,5 @@ def watched_for(
     )
     if not keys:
         return known
-    valid = valid_operations(longer, repeated_groups(look_at(longer, fraction=None)))
+    valid = distinct_operations(longer)
     return known.join(valid.select("instance", "op_id", "watches"), ["instance", "op_id"])

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.resolver import streams, tables
+from abeyance.pipeline.resolver.given import Given, as_dataframe, session_of
 from abeyance.pipeline.resolver.streams.options import Deadline, Time
 from abeyance.pipeline.resolver.tables.hot_keys import Sample
 
@@ -22,7 +23,7 @@ class How(TypedDict, total=False):
     deadline: Deadline
     # of tables that are there whole
     unique_ids: bool
-    sample: Sample
+    sample: Sample | None
     # of streams
     lateness: float | timedelta
     time: Time
@@ -32,22 +33,28 @@ class How(TypedDict, total=False):
     shards: int
 
 
-def resolve(operations: DataFrame, events: DataFrame, **how: Unpack[How]) -> DataFrame:
+def resolve(operations: Given, events: Given, **how: Unpack[How]) -> DataFrame:
     """Return the outcome of every operation (`schemas.OUTCOMES`): completed or expired, when, and after what wait.
 
     An operation completes at the first time from its `start` to `start + timeout_ms`, both included, at which `all` or
     `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
     expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late.
 
+    A table is a DataFrame of Spark, or anything that speaks Arrow: pandas, Polars, DuckDB, pyarrow. Such a one goes to
+    the session of the other table, or to the active one; its times without a zone are in the session's zone.
+
     For whole tables this is `abeyance.pipeline.resolver.tables.resolve`, which takes `deadline`, `unique_ids` and
     `sample`; see there. For two streams it gives the outcomes of `abeyance.pipeline.resolve_stream`, which takes
     `deadline`, `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`. Rows set aside are then counted
     (`batch_counts`) and not kept: use `resolve_stream` to keep them.
 
-    Raises `AbeyanceError` for one table and one stream, `SchemaError` for a table without the columns needed,
-    ValueError for a wrong value, TypeError for an argument of the other kind.
+    Raises `AbeyanceError` for one table and one stream, and where there is no session; `SchemaError` for a table
+    without the columns needed; ValueError for a wrong value; TypeError for what is no table, and for an argument of the
+    other kind.
     """
     given: dict[str, Any] = dict(how)
+    spark = session_of([operations, events])
+    operations, events = as_dataframe(operations, "operations", spark), as_dataframe(events, "events", spark)
     if operations.isStreaming and events.isStreaming:
         return streams.outcomes_of(streams.resolve_stream(operations, events, **given))
     if operations.isStreaming or events.isStreaming:

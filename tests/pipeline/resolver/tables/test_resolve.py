@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 import tempfile
 from array import array
 from collections import Counter
@@ -11,20 +12,20 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance import pipeline
 from abeyance import tables as in_process
 from abeyance.engine.resolve import Staircases
-from abeyance.pipeline.resolver.tables.first_look import GROUP, look_at, repeated_groups, sampled_watches
-from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample, cuts_once_a_partition
-from abeyance.pipeline.resolver.tables.packing import KINDS, SHARDS, pack_events
+from abeyance.pipeline.resolver.tables.first_look import _look, is_repeated, look_at
+from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample
+from abeyance.pipeline.resolver.tables.packing import ALONE, KINDS, SHARDS, pack_events
 from abeyance.pipeline.resolver.tables.reaching import first_reached
 from abeyance.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
 from abeyance.pipeline.spark.chunks import chunks
@@ -166,11 +167,8 @@ def test_the_cuts_are_every_so_many_rows_of_a_hot_key(spark: SparkSession) -> No
     rows = [operation_row(Op(f"{n}", 0, 1, (Watch("k", n),), "all")) for n in range(250)]
     happened = [event_row(Event("k", 0, n)) for n in range(250, 500)] + [event_row(Event("cold", 0, 1))] * 100
     operations, events = operations_table(spark, rows), events_table(spark, happened)
-    watches = sampled_watches(look_at(operations, fraction=1.0))
-    column = cuts_once_a_partition(watches, events, Sample(fraction=1.0, piece=100)).alias("cuts")
-    found = [row.cuts for row in spark.range(0, 100, 1, 3).select(column).collect()]
-    assert len(found) - found.count(None) == 3
-    assert [sorted(cut["cuts"]) for cut in json.loads(found[0])] == [[100, 200, 300, 400]]
+    seen = look_at(operations, events, sample=Sample(fraction=1.0, piece=100)).collect()
+    assert [cut["cuts"] for row in seen for cut in json.loads(row.cuts)] == [[100, 200, 300, 400]]
 
 
 # -- one query for all that is small -------------------------------------------------------------------------------
@@ -303,11 +301,11 @@ def executed_plan(outcomes: DataFrame) -> str:
 
 def test_both_steps_read_one_shuffle_and_one_sample(spark: SparkSession) -> None:
     """Operations with several watches take a second step; the rows are packed, sorted and shuffled once for both."""
-    plan = executed_plan(pipeline.resolve(*tables(spark, traces()[:50]), unique_ids=True))
+    plan = executed_plan(pipeline.resolve(*tables(spark, traces()[:50]), sample=DEFAULT_SAMPLE))
     assert plan.count("MapInArrow pack_events") == 1
     assert plan.count("ReusedExchange [order") == 1
-    assert plan.count("MapInArrow partial") == 2
-    assert plan.count("collect_list") <= 6, "the sample is read more than once"
+    assert plan.count("MapInArrow partial") == 2 + 1  # and the look
+    assert plan.count("MapInArrow _look") == 1, "the sample is read more than once"
 
 
 @pytest.fixture
@@ -324,22 +322,18 @@ def test_no_second_step_where_no_operation_has_several_watches(spark: SparkSessi
     single = Trace([Op("op", 0, 10, (Watch("k", 1),), "all")], [Event("k", 3, 1)])
     several = single._replace(operations=[Op("op", 0, 10, (Watch("k", 1), Watch("k", 0)), "all")])
     for trace, skipped in ((single, True), (several, False)):
-        outcomes = pipeline.resolve(*tables(spark, [trace]), unique_ids=True)
+        outcomes = pipeline.resolve(*tables(spark, [trace]), sample=DEFAULT_SAMPLE)
         assert [(row.op_id, row.outcome) for row in outcomes.collect()] == [("op", "completed")]
-        assert ("EmptyRelation Filter ((order" in executed_plan(outcomes)) == skipped
+        assert ("min_by(" not in executed_plan(outcomes)) == skipped
 
 
 @pytest.mark.parametrize(
-    ("plan", "unique_ids", "reads"),
-    [("adaptive", False, 2), ("adaptive", True, 2), ("fixed", False, 3), ("fixed", True, 2)],
+    ("plan", "sample", "reads"), [("adaptive", DEFAULT_SAMPLE, 2), ("fixed", DEFAULT_SAMPLE, 2), ("fixed", None, 1)]
 )
-def test_each_table_is_read_twice(
-    spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, plan: str, unique_ids: bool, reads: int
+def test_each_table_is_read_twice_and_a_small_one_once(
+    spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, plan: str, sample: Sample | None, reads: int
 ) -> None:
-    """Once before the job, for all that has to be known beforehand, and once for the job.
-
-    A plan that is fixed before it is known that no id is there twice reads the operations once more.
-    """
+    """Once before the job, for all that has to be known beforehand, and once for the job."""
     if plan == "adaptive":
         request.getfixturevalue("adaptive")
 
@@ -351,10 +345,72 @@ def test_each_table_is_read_twice(
         return table.mapInArrow(read, table.schema)
 
     operations, events = tables(spark, traces()[:50])
-    outcomes = pipeline.resolve(reading(operations, "operations"), reading(events, "events"), unique_ids=unique_ids)
+    outcomes = pipeline.resolve(reading(operations, "operations"), reading(events, "events"), sample=sample)
     assert len(outcomes.collect()) == operations.count()
     tasks = Counter(path.name[:6] for path in tmp_path.iterdir())
-    assert tasks == {"operat": reads * 3, "events": 2 * 3}
+    assert tasks == {"operat": reads * 3, "events": reads * 3}
+
+
+@pytest.mark.parametrize("plan", ["adaptive", "fixed"])
+def test_a_session_with_spark_s_200_partitions_runs_few_tasks_for_little_data(
+    spark: SparkSession, request: pytest.FixtureRequest, plan: str
+) -> None:
+    if plan == "adaptive":
+        request.getfixturevalue("adaptive")
+    operations, events = tables(spark, traces()[:50])
+    expected = by_spark(pipeline.resolve(operations.coalesce(1), events.coalesce(1)))
+    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    spark.conf.set("spark.sql.shuffle.partitions", "200")
+    spark.sparkContext.setJobGroup(f"few, {plan}", "")
+    try:
+        assert by_spark(pipeline.resolve(operations.coalesce(1), events.coalesce(1))) == expected
+        tracker = spark.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(f"few, {plan}")]
+        stages = {stage for job in jobs if job for stage in job.stageIds}
+        tasks = [stage.numCompletedTasks for stage in map(tracker.getStageInfo, stages) if stage]
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+        spark.sparkContext.setJobGroup("others", "")
+    # The inputs' own three partitions each, what is by shard, and what is by id.
+    assert len(jobs) <= 5
+    assert sum(tasks) <= 12
+
+
+def test_rows_that_are_in_the_plan_themselves_are_there_once(spark: SparkSession) -> None:
+    operations = spark.createDataFrame(pa.Table.from_pylist(small_operations(), ARROW_OPERATIONS))
+    events = spark.createDataFrame(pa.Table.from_pylist(small_events(), ARROW_EVENTS))
+    outcomes = pipeline.resolve(operations, events)
+    assert outcomes._jdf.queryExecution().optimizedPlan().toString().count("LocalRelation") == 2
+    assert len(outcomes.collect()) == operations.count() - pipeline.invalid_operations(operations).count()
+
+
+def test_names_of_columns_follow_the_session(spark: SparkSession) -> None:
+    row = operation_row(Op("op", 0, 10, (Watch("k", 1),), "all"))
+    happened = events_table(spark, [event_row(Event("k", 3, 1))]).withColumnRenamed("at", "AT")
+    kind = "array<struct<Key:string,REQUIRED:bigint>>"
+    operations = operations_table(spark, [row, row]).withColumnRenamed("op_id", "Op_Id")
+    operations = operations.withColumn("WATCHES", F.col("watches").cast(kind))
+    for sample in (None, DEFAULT_SAMPLE):
+        outcomes = pipeline.resolve(operations, happened, sample=sample)
+        assert outcomes.columns == OUTCOMES.fieldNames()
+        assert [(row.op_id, row.outcome) for row in outcomes.collect()] == [("op", "completed")]
+    aside = pipeline.invalid_operations(operations)
+    assert (aside.columns, aside.count()) == ([*operations.columns, "reason"], 1)
+    with pytest.raises(SchemaError, match=r"events: 2 columns 'at' \(AT, at\): rename all but one, or tell them apart"):
+        pipeline.resolve(operations, happened.select("*", F.lit(1).alias("at")))
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        with pytest.raises(SchemaError, match="operations: no column 'op_id', expected string"):
+            pipeline.resolve(operations, happened)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+LOOKED_AT = [
+    ("hash", pa.int64()),
+    ("several", pa.bool_()),
+    *((name, pa.int64()) for name in ("place", "identity", "value")),
+]
 
 
 # -- what runs in the workers, without Spark -----------------------------------------------------------------------
@@ -399,7 +455,7 @@ def test_a_task_without_the_cuts_or_with_others_is_refused() -> None:
     other = pa.array([some] + [None] * (batches[1].num_rows - 1))
     cut_otherwise = list(pack_events([batches[1].set_column(4, "cuts", other)]))
     with pytest.raises(RuntimeError, match="the sample of hot keys was read twice and differs"):
-        list(first_reached([*pack_events(batches[:1]), *cut_otherwise], "inclusive"))
+        list(first_reached([*pack_events(batches[:1]), *cut_otherwise], ALONE, "inclusive"))
 
 
 @pytest.mark.parametrize("repeated", [0, 1, 300])
@@ -409,10 +465,11 @@ def test_ids_that_are_there_twice_are_found(spark: SparkSession, repeated: int) 
     op_id = f"concat('op-', id % {3000 - repeated}) AS op_id"
     rows = spark.range(0, 3000, 1, 4).selectExpr("'i' AS instance", op_id, watches)
     again = spark.range(repeated).selectExpr("'i' AS instance", "concat('op-', id) AS op_id")
-    expected = {row[0] for row in again.selectExpr(GROUP).collect()}
     # That all watches are in the sample, two an operation, makes no id repeated.
-    found = [row[0] for row in repeated_groups(look_at(rows, fraction=1.0)).collect()]
-    assert sorted(found) == sorted(expected)
+    seen = look_at(rows, again.selectExpr("instance", "op_id AS key", "1L AS progress"), sample=ALL_HOT)
+    told = rows.withColumn("seen", seen.select(F.struct("*")).scalar())
+    found = [row.op_id for row in told.where(is_repeated("seen")).collect()]
+    assert Counter(found) == {f"op-{n}": 2 for n in range(repeated)}
 
 
 def test_rows_without_an_id_are_no_duplicates_of_one_another(spark: SparkSession) -> None:
@@ -421,17 +478,16 @@ def test_rows_without_an_id_are_no_duplicates_of_one_another(spark: SparkSession
         "if(id % 3 = 0, NULL, 'i') AS instance", "if(id % 2 = 0, NULL, concat('op-', id)) AS op_id",
         "array(named_struct('key', 'k', 'required', id)) AS watches",
     )  # fmt: skip
-    seen = look_at(rows, fraction=None)
-    assert repeated_groups(seen).count() == 0
-    assert seen.selectExpr("sum(length(packed))").first() == (8 * 1000,)
+    assert look_at(rows, sample=DEFAULT_SAMPLE).first() == Row(cuts="[]", repeated=None, several=False)
+    packed = list(_look(pa.record_batch({name: pa.nulls(9, kind) for name, kind in LOOKED_AT}) for _ in range(2)))
+    assert packed == []
 
 
-def test_one_id_a_million_times_is_found_by_few_hashes(spark: SparkSession) -> None:
-    seen = look_at(
-        spark.range(1_000_000).selectExpr("'i' AS instance", "'a' AS op_id", "NULL AS watches"), fraction=None
-    )
-    assert repeated_groups(seen).count() == 1
-    assert cast("Any", seen.selectExpr("sum(length(packed))").first())[0] < 1000
+def test_one_id_a_million_times_is_found_by_few_hashes() -> None:
+    once = pa.record_batch({name: pa.nulls(1 << 18, kind) for name, kind in LOOKED_AT})
+    same = once.set_column(0, "hash", pa.array(np.full(1 << 18, 1 << 62)))
+    packed = [row for batch in _look([same] * 4) for row in batch.to_pylist()]
+    assert packed == [{"part": 64, "packed": struct.pack("<qq", 1 << 62, 1 << 62)}] * 4
 
 
 def test_a_sample_that_is_none_is_refused() -> None:

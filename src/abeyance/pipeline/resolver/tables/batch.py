@@ -4,35 +4,41 @@
                                                        ├─ by shard ── reached ─────────────── outcomes
     events ────── valid ───────────────────── packed ──┘          └── reached ── combined ── outcomes
 
-Each watch of an operation is told when it was reached. That is the outcome of an operation with one watch; those with
-several are combined in a second step, keyed by operation. Both read the same shuffle.
+Each watch of an operation is told when it was reached. That is the outcome of an operation with one watch, if no other
+row can have its id. All others are *combined* in a second step, by id: of several rows with one id the first counts,
+and of its watches all or any have to be reached. Both steps read the same shuffle.
+
+What takes which way is told by a look at the tables beforehand (`first_look`). Tables that Spark's own statistics hold
+for small are not worth it: all of their operations are combined, and none of their keys is cut.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.pipeline.resolver.reasons import DEADLINE_US
-from abeyance.pipeline.resolver.tables.first_look import any_several, look_at, repeated_groups, sampled_watches
-from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, IDENTITY, PLACE, Sample, cuts_once_a_partition
+from abeyance.pipeline.resolver.tables.first_look import is_repeated, look_at
+from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, FIRST_OF_PARTITION, IDENTITY, PLACE, Sample
 from abeyance.pipeline.resolver.tables.one_shuffle import part_of
 from abeyance.pipeline.resolver.tables.packing import (
+    ALONE,
+    COMBINED,
     EVENTS,
     KINDS,
     PACKED,
-    SEVERAL,
-    SINGLE,
     pack_events,
     pack_operations,
 )
 from abeyance.pipeline.resolver.tables.reaching import REACHED, first_reached
 from abeyance.pipeline.resolver.tables.validity import valid_events, valid_operations
-from abeyance.pipeline.schemas import OPERATIONS, check_table
-from abeyance.pipeline.spark.session import shuffle_partitions
+from abeyance.pipeline.schemas import EVENTS as EVENT_COLUMNS
+from abeyance.pipeline.schemas import OPERATIONS, check_table, columns_of
+from abeyance.pipeline.spark.estimates import estimated_bytes
+from abeyance.pipeline.spark.session import adapts_partitions, shuffle_partitions
 
 __all__ = ["resolve"]
 
@@ -40,22 +46,25 @@ Deadline = Literal["inclusive", "exclusive"]
 
 _EVENT: Final = (f"{PLACE} AS place", f"{IDENTITY} AS identity", "progress", "unix_micros(at) AS at_us")
 _SPAN: Final = (
-    "instance",
-    "op_id",
-    "kind",
+    *("instance", "op_id", "kind", "alone", "watches"),
     "unix_micros(start) AS start_us",
     f"{DEADLINE_US} AS deadline_us",
-    "CASE WHEN size(watches) = 1 THEN 0 WHEN condition = 'any' THEN -size(watches) ELSE size(watches) END AS combine",
+    "coalesce(condition = 'any', false) AS any_of",
+    "if(rivals, struct(condition, watches), NULL) AS version",
 )
 _WATCH: Final = (
-    *("instance", "op_id", "kind", "start_us", "deadline_us", "combine", "required"),
+    *("instance", "op_id", "kind", "start_us", "deadline_us", "any_of", "version", "alone", "required"),
     f"{PLACE} AS place",
     f"{IDENTITY} AS identity",
 )
-_COMBINED: Final = (
-    *(f"first({name}) AS {name}" for name in ("kind", "start_us", "deadline_us")),
-    "CASE WHEN first(combine) < 0 THEN min(reached) "
-    "WHEN count(reached) = first(combine) THEN max(reached) END AS reached",
+_ROW: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "version")
+_ROW_REACHED: Final = (
+    "CASE WHEN first(any_of) THEN min(reached) WHEN count(reached) = count(*) THEN max(reached) END AS reached"
+)
+# In the order of `validity`: the first row of an id counts.
+_COUNTS: Final = (
+    "min_by(struct(kind, start_us, deadline_us, reached), "
+    "struct(start_us, deadline_us, version.condition, kind, version.watches)) AS row"
 )
 _OUTCOME: Final = (
     "instance",
@@ -73,7 +82,7 @@ def resolve(
     *,
     deadline: Deadline = "inclusive",
     unique_ids: bool = False,
-    sample: Sample = DEFAULT_SAMPLE,
+    sample: Sample | None = None,
 ) -> DataFrame:
     """Return the outcome of every operation (`schemas.OUTCOMES`): completed or expired, when, and after what wait.
 
@@ -83,39 +92,82 @@ def resolve(
     condition holds at the start). Keys belong to their instance. Events may come in any order, twice, and long before
     or after; progress may go back.
 
-    Lazy: nothing runs before an action, and no row is collected to the driver. The inputs are read more than once;
-    where that is dear, persist them first. Rows that cannot be resolved have no outcome: see `invalid_operations` and
-    `invalid_events`. `unique_ids` promises that no (instance, op_id) is there twice and saves the search for such.
-    `sample` says how hot keys are found and how finely they are cut; it changes no outcome.
+    Lazy: nothing runs before an action, and no row is collected to the driver. Inputs are read twice unless they are
+    small; where that is dear, persist them first. Rows that cannot be resolved have no outcome: see
+    `invalid_operations` and `invalid_events`. `unique_ids` promises that no (instance, op_id) is there twice and saves
+    the search for such. `sample` says how hot keys are found and how finely they are cut; it changes no outcome.
+    Without it, tables that Spark's statistics hold for small (96 MB together, or 16 MB of files) are not looked at
+    beforehand at all.
 
     Raises `SchemaError` for a table without the columns needed, ValueError for another `deadline`.
     """
     if deadline not in ("inclusive", "exclusive"):
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
     check_table(operations, OPERATIONS, "operations")
-    seen = look_at(operations, fraction=sample.fraction, ids=not unique_ids)
-    waiting = valid_operations(operations, None if unique_ids else repeated_groups(seen))
-    watches = waiting.selectExpr(*_SPAN, "inline(watches)").selectExpr(*_WATCH)
-    happened = valid_events(events).selectExpr(*_EVENT)
-    cuts = cuts_once_a_partition(sampled_watches(seen), events, sample).alias("cuts")
-    by_shard = _by_shard(
-        happened.select("*", cuts).mapInArrow(pack_events, PACKED),
-        watches.select("*", cuts).mapInArrow(pack_operations, PACKED),
+    waiting, happened = valid_operations(operations), valid_events(events)
+    few = None if sample is not None else _few_partitions(operations, events)
+    if few is not None:
+        watches = _watches(waiting.selectExpr("*", "false AS alone", "true AS rivals"))
+        reached = _reached(
+            _packed(watches, happened.selectExpr(*_EVENT)).repartition(*few, F.expr(_SHARD)), COMBINED, deadline
+        )
+        return _combined(reached.repartition(*few, "instance", "op_id"))
+    looked = look_at(operations, events, sample=sample or DEFAULT_SAMPLE, ids=not unique_ids)
+    seen = looked.select(F.struct("*")).scalar()
+    cuts = F.when(F.expr(FIRST_OF_PARTITION), seen.getField("cuts")).alias("cuts")
+    rivals = "false" if unique_ids else is_repeated("seen")
+    # A column of its own, since each time that it is named it stands in the plan, with all that it is made from.
+    marked = waiting.withColumn("seen", seen).selectExpr("*", f"{rivals} AS rivals", f"{FIRST_OF_PARTITION} AS first")
+    marked = marked.selectExpr("*", "size(watches) = 1 AND NOT rivals AS alone", "if(first, seen.cuts, NULL) AS cuts")
+    by_shard = _packed(_watches(marked, "cuts"), happened.select(*map(F.expr, _EVENT), cuts)).repartition(
+        F.expr(_SHARD)
     )
-    single = _reached(by_shard, SINGLE, deadline)
-    # Where no operation has several watches, Spark finds one side of this join empty, and does nothing for the other.
-    several = _reached(by_shard.crossJoin(F.broadcast(any_several(seen))), SEVERAL, deadline)
-    combined = several.groupBy("instance", "op_id").agg(*map(F.expr, _COMBINED))
-    return single.selectExpr(*_OUTCOME).union(combined.selectExpr(*_OUTCOME))
+    # Where nothing has to be combined, Spark finds one side of this join empty, and does nothing for the other.
+    several = operations.sparkSession.range(0, 1, 1, 1).where(seen.getField("several")).select()
+    reached = _reached(by_shard.crossJoin(F.broadcast(several)), COMBINED, deadline)
+    combined = _combined(reached.repartition("instance", "op_id"))
+    return _reached(by_shard, ALONE, deadline).selectExpr(*_OUTCOME).union(combined)
 
 
-def _by_shard(events: DataFrame, operations: DataFrame) -> DataFrame:
-    """Bring together what is packed of a shard."""
-    partitions = shuffle_partitions(events.sparkSession)
-    return events.union(operations).repartitionById(partitions, F.expr(f"int(`order` div {KINDS} % {partitions})"))
+_SMALL_BYTES: Final = 96 << 20
+_PARTITION_BYTES: Final = 1 << 20  # of a small table, as Spark's own least partition
+
+
+def _few_partitions(operations: DataFrame, events: DataFrame) -> list[Any] | None:
+    """Return None where tables are not known to be small: where a look beforehand would take longer than all the rest.
+
+    Else the partitions of a shuffle: as many as Spark finds right once it has shuffled, where it adapts them itself.
+    Should the tables be larger than Spark believes, all still works.
+    """
+    sizes = estimated_bytes(columns_of(operations, OPERATIONS)), estimated_bytes(columns_of(events, EVENT_COLUMNS))
+    size = sum(_SMALL_BYTES + 1 if size is None else size for size in sizes)
+    if size > _SMALL_BYTES:
+        return None
+    spark = operations.sparkSession
+    return [] if adapts_partitions(spark) else [min(shuffle_partitions(spark), 1 + int(size / _PARTITION_BYTES))]
+
+
+_SHARD: Final = f"`order` div {KINDS}"
+
+
+def _watches(operations: DataFrame, *more: str) -> DataFrame:
+    """Return a row a watch."""
+    return operations.selectExpr(*_SPAN, *more).selectExpr("*", "inline(watches)").selectExpr(*_WATCH, *more)
+
+
+def _packed(watches: DataFrame, events: DataFrame) -> DataFrame:
+    """Pack rows by shard."""
+    return events.mapInArrow(pack_events, PACKED).union(watches.mapInArrow(pack_operations, PACKED))
 
 
 def _reached(by_shard: DataFrame, kind: int, deadline: Deadline) -> DataFrame:
     """Tell of the operations of one kind when each watch was reached."""
     rows = part_of(by_shard, f"`order` % {KINDS} IN ({EVENTS}, {kind})").select("order", "cuts", "packed")
-    return rows.sortWithinPartitions("order").mapInArrow(partial(first_reached, deadline=deadline), REACHED)
+    reach = partial(first_reached, kind=kind, deadline=deadline)
+    return rows.sortWithinPartitions("order").mapInArrow(reach, REACHED[kind])
+
+
+def _combined(by_id: DataFrame) -> DataFrame:
+    """Of each id, tell the outcome of the row that counts."""
+    rows = by_id.groupBy(*_ROW).agg(F.expr(_ROW_REACHED))
+    return rows.groupBy("instance", "op_id").agg(F.expr(_COUNTS)).selectExpr("*", "row.*").selectExpr(*_OUTCOME)

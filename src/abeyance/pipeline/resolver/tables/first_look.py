@@ -1,19 +1,27 @@
-"""One look at all operations, before the job: what has to be known of them beforehand, from one scan.
+"""One look at the tables, before the job: what has to be known of them beforehand, in one row.
 
-    operations ── look ── by part ──┬── the groups of ids that may be there twice
-                                    ├── the watches of a sample: see hot_keys
-                                    └── whether any operation has several watches
+    operations ── ids, a sample of watches ──┐
+                                             ├── by part ── seen ── one row: `cuts`, `repeated`, `several`
+    events ────── a sample ──────────────────┘
 
-All three read one small shuffle. *Ids* are looked for without sorting or shuffling the operations, by 8 bytes a row
-that has one: a task packs the hashes of its ids by *part*, their uppermost bits, a binary value a part and chunk. Named
-are the groups, a finer division by 20 of the uppermost bits, in which one hash was seen twice. So at most 2**20
-integers come out, whatever the size of the table; who wants to be sure looks at the ids of these groups. Memory: the
-hashes of a part, three times.
+- `cuts`: the hot keys of the sample, and where they are cut: see hot_keys.
+- `repeated`: the groups of ids that may be there twice.
+- `several`: whether any operation needs the second step: one of several watches, or of an id that is repeated.
+
+*Ids* are looked for without sorting or shuffling the operations, by 8 bytes a row that has one: a task packs the hashes
+of its ids by *part*, their uppermost bits, a binary value a part and chunk. Named are the groups, a finer division by
+20 of the uppermost bits, in which one hash was seen twice: a byte a group of each part that has one. So at most a
+megabyte comes out, whatever the size of the table; who wants to be sure looks at the ids of these groups. The sample is
+packed by part too, by the keys' places. Memory: the hashes of a part, three times.
+
+The row is a scalar subquery of the job: Spark reads it once, however often the job's plan names it. (A join would take
+a job of its own, and another copy of the tables' plan, for each of the three.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -23,106 +31,147 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from abeyance.pipeline.resolver.tables.hot_keys import IDENTITY, PLACE, in_sample
-from abeyance.pipeline.resolver.tables.one_shuffle import part_of
+from abeyance.pipeline.resolver.tables.hot_keys import IDENTITY, PLACE, Integers, Sample, cuts_of_keys
 from abeyance.pipeline.resolver.tables.packing import binary
 from abeyance.pipeline.spark.chunks import chunks
 
-__all__ = ["GROUP", "any_several", "look_at", "repeated_groups", "sampled_watches"]
+__all__ = ["is_repeated", "look_at"]
 
 _ID_HASH: Final = "xxhash64(instance, op_id)"
 _GROUP_SHIFT: Final = 44
-
-GROUP: Final = f"shiftrightunsigned({_ID_HASH}, {_GROUP_SHIFT})"
-"""The group of an operation's id: 20 bits of its hash."""
-
 _PART_BITS: Final = 8
-_FIRST_HASHES: Final = np.arange(1, 1 << _PART_BITS, dtype=np.uint64) << np.uint64(64 - _PART_BITS)
-_SAMPLED: Final = 1 << _PART_BITS
-_SEVERAL: Final = _SAMPLED + 1
+_PARTS: Final = 1 << _PART_BITS
+_GROUPS: Final = 1 << (64 - _GROUP_SHIFT - _PART_BITS)  # of a part
+_FIRST_HASHES: Final = np.arange(1, _PARTS, dtype=np.uint64) << np.uint64(64 - _PART_BITS)
 
-_HAS_SEVERAL: Final = "coalesce(size(watches.required) > 1, false)"
-_SEEN: Final = "part int, packed binary"
+# What is packed: the part of the ids' hashes; above them those of the sample, by place; above them a row for `several`.
+_SAMPLED: Final = _PARTS
+_SEVERAL: Final = 2 * _PARTS
+_PACKED: Final = "part int, packed binary"
+_SEEN: Final = "part int, groups binary, cuts string, several boolean"
 
 
-def look_at(operations: DataFrame, *, fraction: float | None, ids: bool = True) -> DataFrame:
-    """Return what is seen of the operations, for the three below; of the ids nothing unless `ids`.
+def look_at(operations: DataFrame, events: DataFrame | None = None, *, sample: Sample, ids: bool = True) -> DataFrame:
+    """Return what is seen, in one row; of the ids nothing unless `ids`. Without `events` nothing is sampled."""
+    rows = _of_operations(operations, sample.fraction if events is not None else 0.0, ids=ids)
+    if events is not None:
+        # Sampled before anything is computed of a row: most are only skipped.
+        few = events.where(f"xxhash64(monotonically_increasing_id()) <= {_least_hashes(sample.fraction)}L")
+        key = (f"{PLACE} AS place", f"{IDENTITY} AS identity")
+        values = few.selectExpr("CAST(NULL AS bigint) AS hash", "false AS several", *key, "progress AS value")
+        rows = rows.union(values.where("value IS NOT NULL"))
+    packed = rows.mapInArrow(_look, _PACKED).repartition("part")
+    seen = packed.sortWithinPartitions("part").mapInArrow(partial(_seen, piece=sample.piece), _SEEN)
+    row = seen.selectExpr(
+        "concat('[', array_join(collect_list(cuts), ','), ']') AS cuts",
+        "map_from_entries(collect_list(struct(part, groups)) FILTER (WHERE groups IS NOT NULL)) AS by_part",
+        "coalesce(bool_or(several), false) AS several",
+    )
+    of_parts = f"transform(sequence(0, {_PARTS - 1}), n -> by_part[n])"
+    return row.selectExpr("cuts", f"if(cardinality(by_part) > 0, {of_parts}, NULL) AS repeated", "several")
 
-    `fraction` is the sample's. Where it is None only the ids are looked at.
-    """
+
+def is_repeated(seen: str) -> str:
+    """Return the condition that an operation's id may be there twice; the column `seen` is the one row, as a struct."""
+    group = f"shiftrightunsigned({_ID_HASH}, {_GROUP_SHIFT})"
+    groups = f"get({seen}.repeated, int({group} div {_GROUPS}))"
+    return (
+        f"{seen}.repeated IS NOT NULL AND coalesce(substring({groups}, int({group} % {_GROUPS}) + 1, 1) = X'01', false)"
+    )
+
+
+def _of_operations(operations: DataFrame, fraction: float, *, ids: bool) -> DataFrame:
+    """Return `hash` of each id, whether there are `several` watches, and of one in a sample the watch."""
     # Rows without an id are set aside, and no duplicates of one another.
     about_id = f"if(instance IS NULL OR op_id IS NULL, NULL, {_ID_HASH})" if ids else "CAST(NULL AS bigint)"
-    several, sampled = ("false", "false") if fraction is None else (_HAS_SEVERAL, in_sample(fraction))
-    rows = operations.selectExpr(
-        f"{about_id} AS hash", f"{several} AS several", "instance", "watches", f"{sampled} AS sampled"
+    drawn = operations.selectExpr(
+        "instance", "watches", f"{about_id} AS hash", "xxhash64(monotonically_increasing_id()) AS draw"
     )
-    wanted = rows.selectExpr(
-        *("hash", "several", "if(sampled, instance, NULL) AS instance", "if(sampled, watches, NULL) AS watches")
-    ).where("hash IS NOT NULL OR several OR watches IS NOT NULL")
-    return wanted.mapInArrow(_look, _SEEN).repartition("part")
+    # One watch of an operation, which has as many chances to be drawn as it has watches.
+    is_drawn = f"shiftrightunsigned(draw, 11) < {fraction * 2.0**53!r}D * size(watches)"
+    watch = drawn.selectExpr(
+        "hash",
+        "coalesce(size(watches) > 1, false) AS several",
+        "instance",
+        f"if({is_drawn}, get(watches, int(pmod(draw, size(watches)))), NULL) AS watch",
+    )
+    key = [f"xxhash64({seed}instance, watch.key) AS {name}" for seed, name in (("", "place"), ("1, ", "identity"))]
+    found = watch.selectExpr("hash", "several", *key, "watch.required AS value")
+    return found.where("hash IS NOT NULL OR several OR value IS NOT NULL")
 
 
-def repeated_groups(seen: DataFrame) -> DataFrame:
-    """Return the groups of ids (column `_group`) in which some id's hash is there twice."""
-    return part_of(seen, f"part < {_SAMPLED}").sortWithinPartitions("part").mapInArrow(_groups, "_group long")
+def _least_hashes(fraction: float) -> int:
+    """Return the greatest of that fraction of all hashes which are the least.
 
-
-def sampled_watches(seen: DataFrame) -> DataFrame:
-    """Return `place`, `identity` and `value` (what is required) of each watch in the sample."""
-    watches = part_of(seen, f"part = {_SAMPLED}").mapInArrow(_watches, "instance string, key string, value long")
-    return watches.selectExpr(f"{PLACE} AS place", f"{IDENTITY} AS identity", "value")
-
-
-def any_several(seen: DataFrame) -> DataFrame:
-    """Return one row, or none where no operation has several watches."""
-    # Asks for both columns, lest Spark drop one before the shuffle, and no longer find it the same.
-    return part_of(seen, f"part = {_SEVERAL}").limit(1).where("part > 0 AND length(packed) = 0").selectExpr("1 AS one")
+    The same rows at every run where the partitions are the same. (DataFrame.sample draws a random number a row, which
+    takes several times as long.)
+    """
+    return min(int(fraction * 2**64), 2**64 - 1) - 2**63
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
 def _look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(hash, several, instance, watches) -> (part, packed)."""
+    """(hash, several, place, identity, value) -> (part, packed)."""
     several = False
     for chunk in chunks(batches):
         hashes = np.sort(chunk.column("hash").drop_null().to_numpy().view(np.uint64))
         # Twice tells as much as a million times, and does not all go into one value.
         hashes = np.concatenate((hashes[:2], hashes[2:][hashes[2:] != hashes[:-2]]))
-        counts = np.diff(np.searchsorted(hashes, _FIRST_HASHES), prepend=0, append=len(hashes))
-        parts = np.flatnonzero(counts)
-        if len(parts):
-            yield _parts(parts, counts[parts] * 8, hashes)
-        sampled = chunk.select(["instance", "watches"]).filter(chunk.column("watches").is_valid())
+        yield from _parts(np.searchsorted(hashes, _FIRST_HASHES), hashes, 0)
+        sampled = chunk.select(["place", "identity", "value"]).filter(chunk.column("value").is_valid())
         if sampled.num_rows:
-            stream = pa.BufferOutputStream()
-            with pa.ipc.new_stream(stream, sampled.schema) as writer:
-                writer.write_batch(sampled)
-            packed = stream.getvalue()
-            yield _parts([_SAMPLED], [packed.size], packed)
+            rows = np.column_stack([column.to_numpy() for column in sampled.columns])
+            rows = rows[np.argsort(rows[:, 0].view(np.uint64), kind="stable")]
+            yield from _parts(np.searchsorted(rows[:, 0].view(np.uint64), _FIRST_HASHES), rows, _SAMPLED)
         if not several and pc.any(chunk.column("several")).as_py():
             several = True
-            yield _parts([_SEVERAL], [0], b"")
+            yield pa.record_batch({"part": pa.array([_SEVERAL], pa.int32()), "packed": binary([0], b"")})
 
 
-def _parts(parts: npt.ArrayLike, lengths: npt.ArrayLike, values: object) -> pa.RecordBatch:
-    return pa.record_batch({"part": pa.array(parts, pa.int32()), "packed": binary(lengths, values)})
+def _parts(firsts: npt.NDArray[np.intp], rows: npt.NDArray[np.generic], base: int) -> Iterator[pa.RecordBatch]:
+    """Yield the parts that are there of sorted rows, given where all parts but the first begin."""
+    counts = np.diff(firsts, prepend=0, append=len(rows))
+    parts = np.flatnonzero(counts)
+    if len(parts):
+        size = rows.nbytes // len(rows)
+        yield pa.record_batch(
+            {"part": pa.array(parts + base, pa.int32()), "packed": binary(counts[parts] * size, rows)}
+        )
 
 
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _seen(batches: Iterable[pa.RecordBatch], piece: int) -> Iterator[pa.RecordBatch]:
+    """(part, packed), sorted by part -> a row a part of what is seen in it, if anything."""
     columns = ((batch.column("part").to_pylist(), batch.column("packed")) for batch in batches)
     rows = (row for parts, packed in columns for row in zip(parts, packed, strict=True))
-    for _, values in groupby(rows, key=lambda row: row[0]):
-        hashes = np.sort(np.frombuffer(b"".join(packed.as_buffer() for _, packed in values), np.uint64))
-        twice = hashes[1:][hashes[1:] == hashes[:-1]]
-        yield pa.record_batch({"_group": pa.array(np.unique(twice >> np.uint64(_GROUP_SHIFT)).astype(np.int64))})
+    for part, values in groupby(rows, key=lambda row: row[0]):
+        packed = b"".join(value.as_buffer() for _, value in values)
+        groups, cuts = None, None
+        if part < _SAMPLED:
+            groups = _repeated_groups(np.sort(np.frombuffer(packed, np.uint64)))
+        elif part < _SEVERAL:
+            cuts = cuts_of_keys(_rows_of_three(packed), piece)
+        if groups or cuts or part == _SEVERAL:
+            yield pa.record_batch(
+                {
+                    "part": pa.array([part], pa.int32()),
+                    "groups": pa.array([groups], pa.binary()),
+                    "cuts": pa.array([cuts], pa.string()),
+                    "several": [cuts is None],
+                }
+            )
 
 
-def _watches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(part, packed) -> (instance, key, value), a row a watch."""
-    for packed in (value for batch in batches for value in batch.column("packed")):
-        for sampled in pa.ipc.open_stream(packed.as_buffer()):
-            lists = sampled.column("watches")
-            key, value = lists.flatten().flatten()
-            instance = sampled.column("instance").take(pc.list_parent_indices(lists))
-            yield pa.record_batch({"instance": instance, "key": key, "value": value})
+def _rows_of_three(packed: bytes) -> Integers:
+    return np.frombuffer(packed, np.int64).reshape(-1, 3)
+
+
+def _repeated_groups(hashes: npt.NDArray[np.uint64]) -> bytes | None:
+    """Return a byte for each group of a part, 1 where a hash is there twice; None where none is."""
+    twice = hashes[1:][hashes[1:] == hashes[:-1]]
+    if not len(twice):
+        return None
+    marks = np.zeros(_GROUPS, np.uint8)
+    marks[(twice >> np.uint64(_GROUP_SHIFT)).astype(np.int64) % _GROUPS] = 1
+    return marks.tobytes()

@@ -29,19 +29,17 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 __all__ = [
     "DEFAULT_SAMPLE",
+    "FIRST_OF_PARTITION",
     "IDENTITY",
     "PLACE",
     "HotKey",
     "HotKeys",
     "Integers",
     "Sample",
-    "cuts_once_a_partition",
-    "in_sample",
+    "cuts_of_keys",
 ]
 
 Integers = npt.NDArray[np.int64]
@@ -69,42 +67,30 @@ class Sample:
 DEFAULT_SAMPLE: Final = Sample(1 / 1024, 128)
 
 
-# -- in the plan ---------------------------------------------------------------------------------------------------
+FIRST_OF_PARTITION: Final = "(monotonically_increasing_id() & ((1L << 33) - 1)) = 0"
+"""Which rows get all hot keys and their cuts: the others of their partition know them from there.
 
-
-def in_sample(fraction: float) -> str:
-    """Return the condition that a row is in the sample: a hash of its number is among the least.
-
-    The same rows at every run where the partitions are the same. (DataFrame.sample draws a random number a row, which
-    takes several times as long.)
-    """
-    return f"xxhash64(monotonically_increasing_id()) <= {min(int(fraction * 2**64), 2**64 - 1) - 2**63}L"
-
-
-def cuts_once_a_partition(watches: DataFrame, events: DataFrame, sample: Sample = DEFAULT_SAMPLE) -> Column:
-    """Return a column that has all hot keys and their cuts in the first row of each partition, and else null.
-
-    `watches` are those of a sample of operations (place, identity, value): see `first_look`.
-    The cuts are a scalar subquery: Spark runs it once, before the job. (A join would carry them along in every row.)
-    They are text, since Spark may take a time that grows with the square of its rows to hand over a nested column.
-    """
-    # Sampled before anything is computed of a row: most are only skipped.
-    few = events.where(in_sample(sample.fraction))
-    happened = few.selectExpr(f"{PLACE} AS place", f"{IDENTITY} AS identity", "progress AS value")
-    cuts = f"transform(sequence(1, int((size(row) - 1) div {sample.piece})), n -> row[n * {sample.piece}]) AS cuts"
-    found = (
-        watches.union(happened)
-        .where("value IS NOT NULL")
-        .groupBy("place", "identity")
-        .agg(F.expr("sort_array(collect_list(value)) AS row"))
-        .where(f"size(row) > {sample.piece}")
-        .selectExpr("place", "identity", cuts)
-        .agg(F.expr("to_json(collect_list(struct(place, identity, cuts)))"))
-    )
-    return F.when(F.expr("(monotonically_increasing_id() & ((1L << 33) - 1)) = 0"), found.scalar())
+They are text, since Spark may take a time that grows with the square of its rows to hand over a nested column.
+"""
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
+
+
+def cuts_of_keys(sampled: Integers, piece: int) -> str | None:
+    """Return the cuts of the hot keys in a sample, of rows (place, identity, value), as `HotKeys.read` takes them.
+
+    JSON objects with commas between them; None where no key has more than `piece` rows. O(n log n).
+    """
+    rows = sampled[np.lexsort((sampled[:, 2], sampled[:, 1], sampled[:, 0]))]
+    firsts = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=rows[:1, :2] - 1), axis=1))
+    counts = np.diff(firsts, append=len(rows))
+    found = []
+    for first, count in zip(firsts[counts > piece], counts[counts > piece], strict=True):
+        place, identity, _ = rows[first].tolist()
+        cuts = rows[first + piece : first + count : piece, 2].tolist()
+        found.append(json.dumps({"place": place, "identity": identity, "cuts": cuts}))
+    return ",".join(found) or None
 
 
 class HotKey(NamedTuple):
@@ -125,9 +111,11 @@ class HotKeys:
         self._cuts = [np.array(key.cuts, np.int64) for key in known]
 
     @classmethod
-    def read(cls, column: pa.Array) -> HotKeys:
-        """Read them where `cuts_once_a_partition` put them: in the first row of the first batch."""
-        text = column[0].as_py()
+    def read(cls, rows: pa.RecordBatch) -> HotKeys:
+        """Read them from `cuts` in the first row of a partition; where there is no such column no key is hot."""
+        if "cuts" not in rows.schema.names:
+            return cls([])
+        text = rows.column("cuts")[0].as_py()
         if text is None:
             raise RuntimeError("the first row of a partition has no cuts: its rows were filtered or moved by the plan")
         return cls(HotKey(**key) for key in json.loads(text))

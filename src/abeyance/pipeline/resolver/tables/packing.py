@@ -21,13 +21,13 @@ from abeyance.pipeline.resolver.tables.hot_keys import HotKeys, Integers
 from abeyance.pipeline.spark.chunks import chunks, gathered
 
 __all__ = [
+    "ALONE",
+    "COMBINED",
     "EVENTS",
     "KINDS",
-    "OPERATION",
     "PACKED",
-    "SEVERAL",
+    "SCHEMAS",
     "SHARDS",
-    "SINGLE",
     "binary",
     "pack_events",
     "pack_operations",
@@ -39,22 +39,31 @@ SHARDS: Final = 1024
 PACKED: Final = "order long, cuts long, packed binary"
 """`order`: `KINDS` times the shard, and one of the three below. `cuts`: the fingerprint of the cuts that were used."""
 KINDS: Final = 3
-EVENTS, SINGLE, SEVERAL = range(KINDS)  # operations with one watch, with several
+EVENTS, ALONE, COMBINED = range(KINDS)
+"""Of the operations: rows that are an answer alone, and rows to be combined with others of the same id."""
 
-OPERATION: Final = pa.schema(
+_ALONE: Final = pa.schema(
     {
         "instance": pa.string(),
         "op_id": pa.string(),
         "kind": pa.string(),
         "start_us": pa.int64(),
         "deadline_us": pa.int64(),
-        "combine": pa.int32(),  # 0 for an only watch, else how many have to be reached, negative for any of them
         "required": pa.int64(),
         "identity": pa.int64(),
         "place": pa.int64(),
     }
 )
-"""A row a watch of an operation. `place` and `identity` are its key: see hot_keys."""
+_WATCHES: Final = pa.list_(pa.struct({"key": pa.string(), "required": pa.int64()}))
+_COMBINED: Final = _ALONE.append(pa.field("any_of", pa.bool_())).append(
+    pa.field("version", pa.struct({"condition": pa.string(), "watches": _WATCHES}))
+)
+SCHEMAS: Final = {ALONE: _ALONE, COMBINED: _COMBINED}
+"""A row a watch of an operation. `place` and `identity` are its key: see hot_keys.
+
+`any_of`: any of its watches will do.
+`version`: what else tells rows of one id apart, and which of them counts; null where an id has no other row.
+"""
 
 _SHARD_BITS: Final = 10
 # The least place of each shard but the first: a shard is the uppermost bits of a place, which is signed.
@@ -62,10 +71,10 @@ _FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS
 
 
 def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(place, identity, progress, at_us, cuts) -> PACKED."""
+    """(place, identity, progress, at_us, and `cuts` where keys may be hot) -> PACKED."""
     hot: HotKeys | None = None
     for some in gathered(batches):
-        hot = hot or HotKeys.read(some[0].column("cuts"))
+        hot = hot or HotKeys.read(some[0])
         steps = Staircases(hot.cut_events(_rows(some)).ravel().data).steps
         firsts = np.searchsorted(np.frombuffer(steps, np.int64)[::4], _FIRST_PLACES)
         lengths = np.diff(firsts, prepend=0, append=len(steps) // 4)
@@ -74,21 +83,29 @@ def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(OPERATION, cuts) -> PACKED."""
+    """(the columns of SCHEMAS, `alone`, and `cuts` where keys may be hot) -> PACKED."""
     hot: HotKeys | None = None
     for chunk in chunks(batches):
-        hot = hot or HotKeys.read(chunk.column("cuts"))
+        hot = hot or HotKeys.read(chunk)
         place = chunk.column("place").to_numpy().copy()
         hot.cut_operations(place, chunk.column("identity").to_numpy(), chunk.column("required").to_numpy())
-        kind = np.where(chunk.column("combine").to_numpy() == 0, SINGLE, SEVERAL)
+        kind = np.where(chunk.column("alone").to_numpy(zero_copy_only=False), ALONE, COMBINED)
         order = ((place >> (64 - _SHARD_BITS)) + SHARDS // 2) * KINDS + kind
         sorting = np.argsort(order.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
-        columns = [*(chunk.column(name) for name in OPERATION.names[:-1]), pa.array(place)]
-        rows = pa.RecordBatch.from_arrays(columns, OPERATION.names).cast(OPERATION).take(pa.array(sorting))
+        rows = chunk.set_column(chunk.schema.get_field_index("place"), "place", pa.array(place))
+        kinds = [kind for kind in SCHEMAS if np.any(order % KINDS == kind)]
+        sorted_rows = {kind: _columns(rows, SCHEMAS[kind]).take(pa.array(sorting)) for kind in kinds}
         orders, firsts = np.unique(order[sorting], return_index=True)
         lengths = np.diff(firsts, append=len(order))
-        values = [some.serialize() for some in map(rows.slice, firsts.tolist(), lengths.tolist())]
+        values = [
+            sorted_rows[order % KINDS].slice(first, length).serialize()
+            for order, first, length in zip(orders.tolist(), firsts.tolist(), lengths.tolist(), strict=True)
+        ]
         yield _packed(orders, binary([value.size for value in values], b"".join(values)), hot)
+
+
+def _columns(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    return rows.select(schema.names).cast(schema)
 
 
 def _rows(batches: Sequence[pa.RecordBatch]) -> Integers:

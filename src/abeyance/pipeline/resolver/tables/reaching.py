@@ -15,23 +15,26 @@ import numpy as np
 import pyarrow as pa
 
 from abeyance.engine.resolve import NEVER, Staircases
-from abeyance.pipeline.resolver.tables.packing import EVENTS, KINDS, OPERATION
+from abeyance.pipeline.resolver.tables.packing import ALONE, COMBINED, EVENTS, KINDS, SCHEMAS
 from abeyance.pipeline.spark.chunks import chunks
 
 __all__ = ["REACHED", "first_reached"]
 
-REACHED: Final = (
-    "instance string, op_id string, kind string, start_us long, deadline_us long, combine int, reached long"
-)
+_REACHED: Final = "instance string, op_id string, kind string, start_us long, deadline_us long"
+_VERSION: Final = "struct<condition: string, watches: array<struct<key: string, required: long>>>"
+REACHED: Final = {
+    ALONE: f"{_REACHED}, reached long",
+    COMBINED: f"{_REACHED}, any_of boolean, version {_VERSION}, reached long",
+}
 
-_KEPT: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "combine")
 _ASKED: Final = ("place", "identity", "required", "start_us", "deadline_us")
+_ONLY_ASKED: Final = _ASKED[:3]
 
 
 def first_reached(
-    batches: Iterable[pa.RecordBatch], deadline: Literal["inclusive", "exclusive"]
+    batches: Iterable[pa.RecordBatch], kind: int, deadline: Literal["inclusive", "exclusive"]
 ) -> Iterator[pa.RecordBatch]:
-    """PACKED, sorted by `order` -> the operations, and when they were `reached` in their time, or null."""
+    """PACKED, sorted by `order`, with operations of one kind -> `REACHED`: when each was, in its time, or null."""
     for _, rows in groupby(_unpacked(batches), key=lambda row: row[0] // KINDS):
         events = b""
         for are_events, values in groupby(rows, key=lambda row: row[0] % KINDS == EVENTS):
@@ -39,7 +42,7 @@ def first_reached(
                 events = b"".join(packed for _, packed in values)
                 continue
             staircases = Staircases(events)
-            for operations in chunks(pa.ipc.read_record_batch(packed, OPERATION) for _, packed in values):
+            for operations in chunks(pa.ipc.read_record_batch(packed, SCHEMAS[kind]) for _, packed in values):
                 yield _answered(staircases, operations, deadline)
 
 
@@ -59,5 +62,6 @@ def _answered(
     places, identities, required, starts, deadlines = (operations.column(name).to_numpy() for name in _ASKED)
     reached = np.empty(operations.num_rows, np.int64)
     staircases.first_reached(places, identities, required, starts, deadlines, reached.data, deadline=deadline)
-    kept = [operations.column(name) for name in _KEPT]
-    return pa.RecordBatch.from_arrays([*kept, pa.array(reached, mask=reached == NEVER)], [*_KEPT, "reached"])
+    kept = [name for name in operations.schema.names if name not in _ONLY_ASKED]
+    columns = [*(operations.column(name) for name in kept), pa.array(reached, mask=reached == NEVER)]
+    return pa.RecordBatch.from_arrays(columns, [*kept, "reached"])

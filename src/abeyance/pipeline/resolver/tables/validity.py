@@ -5,15 +5,17 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from abeyance.pipeline.resolver.given import Given, as_dataframe, session_of
 from abeyance.pipeline.resolver.reasons import DUPLICATE, EVENT_REASON, OPERATION_REASON
-from abeyance.pipeline.resolver.tables.first_look import GROUP, look_at, repeated_groups
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
+from abeyance.pipeline.resolver.tables.first_look import is_repeated, look_at
+from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
+from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table, columns_of
 from abeyance.tables.reasons import reason_column
 
-__all__ = ["invalid_events", "invalid_operations", "valid_events", "valid_operations"]
+__all__ = ["distinct_operations", "invalid_events", "invalid_operations", "valid_events", "valid_operations"]
 
 
-def invalid_operations(operations: DataFrame) -> DataFrame:
+def invalid_operations(operations: Given) -> DataFrame:
     """Return the rows that `resolve` sets aside, with all their columns and a `reason`. Lazy.
 
     The reasons: no `instance`, `op_id`, `start`, `timeout_ms` or `watches`; a watch without `key` or `required`; a
@@ -23,46 +25,48 @@ def invalid_operations(operations: DataFrame) -> DataFrame:
     `operations.count() - invalid_operations(operations).count()` rows. A table with a column `reason` of its own keeps
     it; ours is then `reason_2`.
     """
-    check_table(operations, OPERATIONS, "operations")
-    reason = reason_column(operations.columns)
-    broken = operations.withColumn(reason, F.expr(OPERATION_REASON)).where(f"{reason} IS NOT NULL")
-    fine = operations.where(f"({OPERATION_REASON}) IS NULL")
-    repeated = repeated_groups(look_at(operations, fraction=None))
-    suspects = _joined_to_repeated(fine, repeated, "left_semi")
-    duplicates = _ranked(suspects).where("_rank > 1").drop("_rank")
+    table = as_dataframe(operations, "operations", session_of([operations]), whole=True)
+    check_table(table, OPERATIONS, "operations")
+    reason = reason_column(table.columns)
+    broken = table.withColumn(reason, F.expr(OPERATION_REASON)).where(f"{reason} IS NOT NULL")
+    fine = table.where(f"({OPERATION_REASON}) IS NULL")
+    duplicates = _ranked(_with_rivals(fine, table).where("_rivals")).where("_rank > 1").drop("_rank", "_rivals")
     return broken.unionByName(duplicates.withColumn(reason, F.lit(DUPLICATE)))
 
 
-def invalid_events(events: DataFrame) -> DataFrame:
+def invalid_events(events: Given) -> DataFrame:
     """Return the events that `resolve` ignores, with all their columns and a `reason`: a column that is null. Lazy."""
-    check_table(events, EVENTS, "events")
-    reason = reason_column(events.columns)
-    return events.withColumn(reason, F.expr(EVENT_REASON)).where(f"{reason} IS NOT NULL")
+    table = as_dataframe(events, "events", session_of([events]), whole=True)
+    check_table(table, EVENTS, "events")
+    reason = reason_column(table.columns)
+    return table.withColumn(reason, F.expr(EVENT_REASON)).where(f"{reason} IS NOT NULL")
 
 
-def valid_operations(operations: DataFrame, repeated: DataFrame | None) -> DataFrame:
-    """Return the columns of `OPERATIONS` of each row that can be resolved, without duplicates.
+def valid_operations(operations: DataFrame) -> DataFrame:
+    """Return the columns of `OPERATIONS` of each row that can be resolved, duplicates among them."""
+    return columns_of(operations, OPERATIONS).where(f"({OPERATION_REASON}) IS NULL")
 
-    `repeated` names the groups of ids in which such are: see `first_look`; None promises that there are none.
-    """
-    fine = operations.select(*OPERATIONS.fieldNames()).where(f"({OPERATION_REASON}) IS NULL")
-    if repeated is None:
-        return fine
-    first = _ranked(_joined_to_repeated(fine, repeated, "left_semi")).where("_rank = 1").drop("_rank")
-    return _joined_to_repeated(fine, repeated, "left_anti").union(first)
+
+def distinct_operations(operations: DataFrame) -> DataFrame:
+    """Return the columns of `OPERATIONS` of each row that can be resolved, and of each id only the row that counts."""
+    fine = _with_rivals(valid_operations(operations), operations)
+    first = _ranked(fine.where("_rivals")).where("_rank = 1").drop("_rank")
+    return fine.where("NOT _rivals").union(first).drop("_rivals")
 
 
 def valid_events(events: DataFrame) -> DataFrame:
     """Return the columns of `EVENTS` of each event that has them all."""
     check_table(events, EVENTS, "events")
-    return events.select(*EVENTS.fieldNames()).dropna()
+    return columns_of(events, EVENTS).dropna()
 
 
 # -- duplicates ----------------------------------------------------------------------------------------------------
 
 
-def _joined_to_repeated(operations: DataFrame, repeated: DataFrame, how: str) -> DataFrame:
-    return operations.join(F.broadcast(repeated), F.expr(f"_group = {GROUP}"), how)
+def _with_rivals(rows: DataFrame, operations: DataFrame) -> DataFrame:
+    """Add whether an id may be there twice among all operations."""
+    seen = look_at(operations, sample=DEFAULT_SAMPLE).select(F.struct("*")).scalar()
+    return rows.withColumn("_seen", seen).withColumn("_rivals", F.expr(is_repeated("_seen"))).drop("_seen")
 
 
 def _ranked(operations: DataFrame) -> DataFrame:

@@ -1,0 +1,95 @@
+"""Tables as they are given: DataFrames of Spark, and whatever speaks Arrow (pandas, Polars, DuckDB, pyarrow)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from abeyance.errors import AbeyanceError, SchemaError
+from abeyance.pipeline.schemas import EVENTS, OPERATIONS, is_case_sensitive
+from abeyance.pipeline.spark.arrow import arrow_schema
+from abeyance.tables import schemas as in_process
+from abeyance.tables.reading import table_of
+
+__all__ = ["Given", "as_dataframe", "session_of"]
+
+Given = Any
+"""A DataFrame of Spark, or a table that speaks Arrow: has `__arrow_c_stream__`."""
+
+
+def session_of(tables: Iterable[Given]) -> SparkSession:
+    """Return the session that the first DataFrame among them is of, else the active one.
+
+    Raises `AbeyanceError` where there is none.
+    """
+    for table in tables:
+        if isinstance(table, DataFrame):
+            return table.sparkSession
+    try:
+        return SparkSession.active()
+    except PySparkException as error:
+        raise AbeyanceError(
+            "there is no Spark session to take the tables to: start one (abeyance.pipeline.spark_session()), or "
+            "resolve them without Spark (abeyance.tables)"
+        ) from error
+
+
+def as_dataframe(table: Given, name: str, spark: SparkSession, *, whole: bool = False) -> DataFrame:
+    """Return the table `operations` or `events` as a DataFrame: of the columns that it needs, or `whole`.
+
+    Times without a time zone are in the session's, as everywhere in Spark. Integers, text and times of any width will
+    do. Raises TypeError for what is no table, `SchemaError` for one without the columns needed, and for values that do
+    not fit their column.
+    """
+    if isinstance(table, DataFrame):
+        return table
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise TypeError(
+            f"{name} must be a DataFrame of Spark or a table that speaks Arrow (pandas, Polars, DuckDB, pyarrow), "
+            f"not {type(table).__name__}"
+        )
+    schema, wanted = _SCHEMAS[name]
+    rows = table_of(table, {}, name)
+    if not is_case_sensitive(spark):
+        canonical = {field.lower(): field for field in wanted}
+        rows = rows.rename_columns([canonical.get(column.lower(), column) for column in rows.column_names])
+    in_process.check(rows.schema, wanted, name)
+    if not whole:
+        rows = rows.select(list(wanted))
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    kinds = {field.name: field.type for field in arrow_schema(schema)}
+    columns = [
+        _fitting(values, kinds.get(column), zone, f"{name}: column {column!r}")
+        for column, values in zip(rows.column_names, rows.columns, strict=True)
+    ]
+    # Spark 4.3 loses rows of a table of many chunks.
+    return spark.createDataFrame(pa.table(columns, rows.column_names).combine_chunks())
+
+
+_SCHEMAS: Final[Mapping[str, tuple[StructType, Mapping[str, str]]]] = {
+    "operations": (OPERATIONS, in_process.OPERATIONS),
+    "events": (EVENTS, in_process.EVENTS),
+}
+
+
+def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, what: str) -> pa.ChunkedArray:
+    """Return the column as Spark takes it; `kind` is that of a column of ours."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_timestamp(column.type):
+        if column.type.unit == "ns":  # nor does Spark keep them; before 1970 a cast would round up
+            column = pc.floor_temporal(column, unit="microsecond").cast(pa.timestamp("us", column.type.tz))
+        if kind is not None and column.type.tz is None:
+            column = pc.assume_timezone(column, zone, ambiguous="earliest", nonexistent="earliest")
+    if kind is None:
+        return column
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise SchemaError(f"{what} is {column.type}, and cannot be made {kind}: {error}") from error

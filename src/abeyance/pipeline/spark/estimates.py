@@ -1,0 +1,34 @@
+"""How large Spark takes a table for, before any job: the statistics of its plan."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+__all__ = ["estimated_bytes"]
+
+_SIZE: Final = re.compile(r"Statistics\(sizeInBytes=([\d.E+]+) (B|[KMGTPE]iB)")
+_FILES: Final = re.compile(r"^[\s:+-]*(Relation|RelationV2) ?\[?", re.MULTILINE)
+_UNPACKED: Final = 6
+_UNITS: Final = {unit: 1 << (10 * n) for n, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
+
+
+def estimated_bytes(table: DataFrame) -> float | None:
+    """Return the size that Spark's optimizer takes a table for; None where it does not say. No job is run.
+
+    Of rows that came from this process it is what they take; 8 EiB where nothing is known, as of an RDD. Spark takes
+    files for as large as they are on disk; here they count sixfold, since they may be compressed. Asked by a statement,
+    since there is no call for it that every kind of session has.
+    """
+    try:
+        explained = table.sparkSession.sql("EXPLAIN COST SELECT * FROM {table}", table=table).first()
+    except PySparkException:  # whatever is wrong with the table, its own query will say so better
+        return None
+    plan = "" if explained is None else explained[0]
+    found = _SIZE.search(plan)
+    if found is None:
+        return None
+    return float(found[1]) * _UNITS[found[2]] * (_UNPACKED if _FILES.search(plan) else 1)

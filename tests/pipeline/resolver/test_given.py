@@ -1,0 +1,74 @@
+"""Tables that are no DataFrames of Spark: pandas, Polars and Arrow, as they are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from abeyance import pipeline
+from abeyance.errors import SchemaError
+from abeyance.pipeline.resolver.given import as_dataframe
+
+NOON = datetime(2026, 3, 2, 12)
+OPERATIONS = {
+    "instance": ["shop"] * 3,
+    "op_id": ["a", "b", "b"],
+    "kind": ["order"] * 3,
+    "start": [NOON] * 3,
+    "timeout_ms": [60_000] * 3,
+    "watches": [[{"key": key, "required": 1}] for key in ("a", "b", "b")],
+    "condition": ["all"] * 3,
+    "Note": [1.5, 2.5, 3.5],
+}
+EVENTS = {"instance": ["shop"], "key": ["a"], "at": [NOON + timedelta(seconds=7)], "progress": [1]}
+
+
+def in_chunks(rows: dict[str, list[Any]]) -> pa.Table:
+    table = pa.table(rows)
+    return pa.concat_tables([table.slice(n, 1) for n in range(table.num_rows)])
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, in_chunks])
+def test_tables_are_taken_as_they_are(spark: SparkSession, make: Any) -> None:
+    outcomes = pipeline.resolve(make(OPERATIONS), make(EVENTS))
+    assert sorted((row.op_id, row.outcome, row.waited_ms) for row in outcomes.collect()) == [
+        ("a", "completed", 7000.0),
+        ("b", "expired", 60_000.0),
+    ]
+    aside = pipeline.invalid_operations(make(OPERATIONS))
+    assert (aside.columns, aside.count()) == ([*OPERATIONS, "reason"], 1)
+    assert pipeline.invalid_events(make(EVENTS)).count() == 0
+
+
+def test_a_table_goes_to_the_session_of_the_other_and_times_are_in_its_zone(spark: SparkSession) -> None:
+    events = spark.createDataFrame(pd.DataFrame(EVENTS))
+    assert [row.outcome for row in pipeline.resolve(pl.DataFrame(OPERATIONS).head(1), events).collect()] == [
+        "completed"
+    ]
+    early = pa.array([-1_500], pa.timestamp("ns"))
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        table = as_dataframe(pa.table(EVENTS).set_column(2, "at", early), "events", spark)
+        micros = table.selectExpr("unix_micros(at)").first()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    five_hours = 5 * 3600 * 1_000_000
+    assert micros == (five_hours - 2,)
+
+
+def test_what_is_no_table_or_a_wrong_one_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(TypeError, match=r"events must be a DataFrame of Spark or a table that .*, not list"):
+        pipeline.resolve(pd.DataFrame(OPERATIONS), [EVENTS])
+    with pytest.raises(SchemaError, match="events: no column 'at', expected a timestamp"):
+        pipeline.resolve(pd.DataFrame(OPERATIONS), pl.DataFrame(EVENTS).drop("at"))
+    beyond = pl.DataFrame(EVENTS).with_columns(pl.Series("progress", [1 << 63], pl.UInt64))
+    with pytest.raises(SchemaError, match="events: column 'progress' is uint64, and cannot be made int64"):
+        pipeline.resolve(pd.DataFrame(OPERATIONS), beyond)
+    zoned = pd.DataFrame(EVENTS | {"at": [NOON.replace(tzinfo=UTC)]})
+    assert as_dataframe(zoned, "events", spark).schema["at"].dataType.typeName() == "timestamp"
