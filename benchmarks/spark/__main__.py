@@ -3,22 +3,27 @@
 python -m benchmarks.spark                        5 M operations, 20 M events, 500 k keys; even and hot; 3 rounds
 python -m benchmarks.spark --scale 0.1 --rounds 1 a tenth of it
 
-The first round warms Spark's JVM up, and is shown but not counted; of the others, medians.
+The first round warms Spark's JVM up, and is shown but not counted; of the others, medians. What runs on Spark runs in
+a session of ours, and then in a process of its own in one with Spark's defaults (1 GB, 200 partitions).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import statistics
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pyspark.sql import SparkSession
 
-from abeyance.pipeline import spark_session
+from abeyance.pipeline import find_java, spark_session
 from abeyance.pipeline.spark.session import SHUFFLE_PARTITIONS
 from benchmarks.machine import load
 from benchmarks.spark import data
@@ -44,16 +49,18 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--folder", type=Path, default=Path("build/bench-spark"), help="for the tables (default: %(default)s)"
     )
+    parser.add_argument(
+        "--sessions", nargs="+", choices=["ours", "defaults"], default=["ours", "defaults"], help="(default: both)"
+    )
+    parser.add_argument("--seconds", type=Path, help="write the medians there as JSON, too")
     return parser.parse_args(given)
 
 
 def main(given: list[str] | None = None) -> int:
     """Do as the command line says; return 1 when methods disagree."""
+    given = sys.argv[1:] if given is None else given
     options = _arguments(given)
-    config = {"spark.driver.memory": options.memory}
-    if options.partitions:
-        config[SHUFFLE_PARTITIONS] = str(options.partitions)
-    spark = spark_session(options.master, "abeyance bench-spark", config=config)
+    spark = _session(options)
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
     costs: dict[tuple[str, str], list[Cost]] = {}
     found: dict[str, dict[str, tuple[int, ...]]] = {}
@@ -79,8 +86,37 @@ def main(given: list[str] | None = None) -> int:
                     found.setdefault(case, {})[name] = _digest(out)
                 _remove(out)
     spark.stop()
-    _print(options, costs)
+    seconds = {which: statistics.median(cost.wall for cost in measured) for which, measured in costs.items()}
+    if options.seconds:
+        options.seconds.write_text(json.dumps([[*which, value] for which, value in seconds.items()]), encoding="utf-8")
+    in_defaults = _in_defaults(given, options) if "defaults" in options.sessions[1:] else {}
+    _print(options, costs, seconds, in_defaults)
     return _disagreements(found)
+
+
+def _session(options: argparse.Namespace) -> SparkSession:
+    """Start the first of the sessions asked for."""
+    if options.sessions[0] == "defaults":
+        os.environ |= {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
+        spark = SparkSession.builder.master(options.master).appName("abeyance bench-spark").getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        return spark
+    config = {"spark.driver.memory": options.memory}
+    if options.partitions:
+        config[SHUFFLE_PARTITIONS] = str(options.partitions)
+    return spark_session(options.master, "abeyance bench-spark", config=config)
+
+
+def _in_defaults(given: list[str], options: argparse.Namespace) -> dict[tuple[str, str], float]:
+    """Run what runs on Spark once more, in a process of its own; return the medians in seconds, by case and method."""
+    methods = [name for name in options.methods if METHODS[name].on_spark]
+    if not methods:
+        return {}
+    print("\na session with Spark's defaults:", flush=True)
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        more = ["--sessions", "defaults", "--seconds", file.name, "--methods", *methods]
+        subprocess.run([sys.executable, "-m", "benchmarks.spark", *given, *more], check=True)
+        return {(case, name): value for case, name, value in json.load(file)}
 
 
 def _remove(out: Path) -> None:
@@ -100,20 +136,27 @@ def _digest(out: Path) -> tuple[int, ...]:
     return rows, completed, at_sum, completed_at_sum
 
 
-def _print(options: argparse.Namespace, costs: dict[tuple[str, str], list[Cost]]) -> None:
+def _print(
+    options: argparse.Namespace,
+    costs: dict[tuple[str, str], list[Cost]],
+    seconds: dict[tuple[str, str], float],
+    in_defaults: dict[tuple[str, str], float],
+) -> None:
     print(
         f"\n{data.OPERATIONS * options.scale:,.0f} operations, {data.EVENTS * options.scale:,.0f} events, "
         f"{data.KEYS * options.scale:,.0f} keys, {options.master}; medians of {options.rounds}"
     )
-    seconds = {which: statistics.median(cost.wall for cost in measured) for which, measured in costs.items()}
     effort = {which: statistics.median(cost.cpu for cost in measured) for which, measured in costs.items()}
     for case in options.cases:
         ours = (case, "abeyance")
-        print(f"\n| {case:<40} | seconds | of ours | processor, s | of ours |")
-        print(f"|{'-' * 42}|--------:|--------:|-------------:|--------:|")
+        print(f"\n| {case:<40} | seconds | of ours | processor, s | of ours | Spark's defaults, s | of ours |")
+        print(f"|{'-' * 42}|--------:|--------:|-------------:|--------:|--------------------:|--------:|")
         for which in ((case, name) for name in options.methods if (case, name) in costs):
             cells = [f"{seconds[which]:7.1f}", _ratio(seconds, which, ours), f"{effort[which]:12.1f}"]
-            print(f"| {METHODS[which[1]].label:<40} | {' | '.join(cells)} | {_ratio(effort, which, ours)} |")
+            cells += [_ratio(effort, which, ours)]
+            there = f"{in_defaults[which]:19.1f}" if which in in_defaults else f"{'-':>19}"
+            cells += [there, _ratio(in_defaults, which, ours) if which in in_defaults else f"{'-':>7}"]
+            print(f"| {METHODS[which[1]].label:<40} | {' | '.join(cells)} |")
     even, hot = ("even", "abeyance"), ("hot", "abeyance")
     if even in costs and hot in costs:
         print(f"\nhot over even, ours:{_ratio(seconds, hot, even)}, processor{_ratio(effort, hot, even)}")

@@ -30,6 +30,7 @@ class Method(NamedTuple):
     run: Callable[[SparkSession, Path, Path], None]
     stands_skew: bool
     """Whether it ends at all when one key has half of the rows; a join of that key with itself does not."""
+    on_spark: bool = True
 
 
 def _tables(spark: SparkSession, tables: Path) -> tuple[DataFrame, DataFrame]:
@@ -197,7 +198,7 @@ METHODS = {
     "join": Method("Spark: equi-join, filter, min", _join, False),
     "window": Method("Spark: union, window min by progress", _window, True),
     "bins": Method("Spark: range join on 10-minute bins", _bins, False),
-    "tables": Method("abeyance: tables.resolve, no Spark", _tables_alone, True),
-    "duckdb": Method("DuckDB: exact range join", _duckdb, False),
-    "polars": Method("Polars: join, filter, min", _polars, False),
+    "tables": Method("abeyance: tables.resolve, no Spark", _tables_alone, True, on_spark=False),
+    "duckdb": Method("DuckDB: exact range join", _duckdb, False, on_spark=False),
+    "polars": Method("Polars: join, filter, min", _polars, False, on_spark=False),
 }
