@@ -2,10 +2,10 @@
 
 HYPOTHESIS_PROFILE=thorough looks some ten times as long as the default does.
 
-Tests with Spark cost most. A query on a small table takes a second of processor time, however few its rows are; a JVM of
-its own takes five to ten. So:
+Tests with Spark cost most. A query on a small table takes a second of processor time, however few its rows are; a JVM
+of its own takes five to ten. So:
 
-- Ask many things of one job: a fixture of the module makes it, or one table has many cases, each an instance of its own.
+- Ask many things of one job: a fixture of the module makes it, or one table has many cases, an instance each.
 - Take the session of `spark`, and call `main([...])` in this process where a process of its own is not the point.
 - Take the fewest rows that can fail, and mark as slow what kills a JVM.
 - Name a file with Spark in sharing.py, if its folder is not there.
