@@ -22,12 +22,13 @@ from confluent_kafka import KafkaException
 import abeyance
 from abeyance.broker.genuine import ClusterError
 from abeyance.lab.machine import Others
-from benchmarks.broker import client, page, waiting
+from benchmarks.broker import client, groups, page, waiting
 from benchmarks.broker.peers import PEERS, PeerError, Serving, allow_connections
 from benchmarks.broker.relay import relay_latency
 from benchmarks.machine import load
 
 FETCHES = 10_000  # that wait at once
+MEMBERS, REBALANCED = 10_000, 1_000  # of groups
 LARGEST = 1_000_000  # records of a throughput row
 LONG_PAUSE, SHORT_PAUSE = 0.02, 0.002  # seconds between the records that wake long polls
 
@@ -94,7 +95,7 @@ class _Run:
 def main(given: list[str] | None = None) -> int:
     """Do as the command line says; 1 where ours could not be measured to the end."""
     options = _arguments(given)
-    allow_connections(FETCHES + 1_000)
+    allow_connections(max(FETCHES, MEMBERS) + 1_000)
     # As pip leaves a package: with its bytecode, also where PYTHONDONTWRITEBYTECODE is set.
     compileall.compile_dir(Path(abeyance.__file__).parent, quiet=2)
     begun, load_before, others = time.monotonic(), load(), Others()
@@ -131,6 +132,7 @@ def _measurements(name: str, peer: Serving, scale: int, *, first_round: bool) ->
     if name != "mock":  # it keeps the last 5 MB only, and looks at it when a fetch has waited its time
         yield lambda: [("consume", client.consume_rate(peer, LARGEST // scale))]
         yield lambda: waiting.measure(peer, FETCHES // scale, seconds=10).rows()
+        yield lambda: groups.measure(peer, MEMBERS // scale, REBALANCED // scale, seconds=15).rows()
 
 
 def _started(name: str, peer: Serving) -> Iterator[tuple[str, float]]:

@@ -74,6 +74,10 @@ _ROWS = {
     "consume": _Row("consumed, records per second", 0, "limited by the client"),
     "waiting": _Row("10,000 fetches that wait, nothing arrives, % of a core", 2, "< 1", most=1),
     "woken": _Row("of the fetches on its partition, woken by one record, %", 0, "all, and no other", least=100),
+    "members": _Row("10,000 members of groups, a heartbeat each every 3 s, % of a core", 1, ""),
+    "members-memory": _Row("memory, three brokers with those members and their connections, MB", 0, ""),
+    "rebalance": _Row("a rebalance of 1,000 members, s", 2, ""),
+    "rebalance-cpu": _Row("the brokers' processor time for it, s", 2, ""),
 }
 
 

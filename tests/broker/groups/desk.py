@@ -9,6 +9,7 @@ from abeyance import ManualTimer, Purgatory
 from abeyance.broker.errors import ApiError
 from abeyance.broker.groups.classic import ClassicGroup
 from abeyance.broker.groups.member import Joined, Joining, Synced
+from abeyance.broker.groups.membership import Membership
 from abeyance.broker.groups.rebalancing import Rebalancing
 from abeyance.broker.groups.waits import Waits
 from abeyance.broker.wire.schema import ErrorCode
@@ -25,9 +26,8 @@ class Desk:
         self.rebalances: Purgatory[Any] = Purgatory("Rebalance", self.timer)
         self.sessions: Purgatory[Any] = Purgatory("Heartbeat", self.timer)
         self.waits = Waits(self.rebalances, self.sessions, self.timer.time, self._expired)
-        self.protocol = Rebalancing(
-            self.waits, self._store, self.now_ms, initial_delay=initial_delay, max_size=max_size
-        )
+        rebalances = Rebalancing(self.waits, self._store, self.now_ms, initial_delay=initial_delay)
+        self.protocol = Membership(self.waits, self._store, rebalances, self.now_ms, max_size=max_size)
         self.group = ClassicGroup("group", 0)
         self.stored: list[dict[str, bytes] | None] = []
         self.held: list[Callable[[ErrorCode], object]] | None = None  # writes that the log has not, while it is slow
@@ -74,7 +74,9 @@ class Desk:
         """Ask what there is; the leader gives `assignments` by place in the list of members."""
         told: list[Synced] = []
         given = {member[0]: assignments.get(f"m{place}", b"") for place, member in enumerate(joined.members)}
-        self.protocol.sync(self.group, joined.member_id, None, joined.generation, (None, None), given, told.append)
+        self.protocol.rebalances.sync(
+            self.group, joined.member_id, None, joined.generation, (None, None), given, told.append
+        )
         return told
 
     def heartbeat(self, joined: Joined) -> ErrorCode:

@@ -75,6 +75,14 @@ class MixedDesk:
         self.shard.end()
         self.shard = self._loaded()
 
+    def heartbeat(self, member_id: str, generation: int) -> None:
+        """That of a member of the classic protocol, as its request would have it. Raises ApiError."""
+        shard = self.shard
+        if GROUP in shard.consumers:
+            shard.classic_members.heartbeat(shard.consumers[GROUP], (member_id, None), generation)
+        else:
+            shard.protocol.heartbeat(shard.known(GROUP), member_id, None, generation)
+
     @property
     def members(self) -> set[str]:
         """The ids of those that are in the group."""
@@ -109,12 +117,8 @@ class Old:
         if self.generation < 0:
             self._join()
             return
-        shard = self.desk.shard
         try:
-            if GROUP in shard.consumers:
-                shard.classic_members.heartbeat(shard.consumers[GROUP], (self.id, None), self.generation)
-            else:
-                shard.protocol.heartbeat(shard.known(GROUP), self.id, None, self.generation)
+            self.desk.heartbeat(self.id, self.generation)
         except ApiError as error:
             self._failed(error.code)
 
@@ -191,7 +195,7 @@ class Old:
             else:
                 given = _assigned(joined, len(self.desk.all)) if joined.members else {}
                 group = shard.known(GROUP)
-                shard.protocol.sync(group, self.id, None, self.generation, protocols, given, told.append)
+                shard.protocol.rebalances.sync(group, self.id, None, self.generation, protocols, given, told.append)
         except ApiError as error:
             told.append(Synced(error.code))
 

@@ -15,7 +15,7 @@ from abeyance.broker.groups import consumer_records
 from abeyance.broker.groups.consumer import Classic, ConsumerMember
 from broker.clients import wait_for
 from broker.groups.members import Aiokafka, Confluent, Journal
-from broker.groups.mixed_desk import GROUP, MixedDesk, New, Old, settle
+from broker.groups.mixed_desk import MixedDesk, New, Old, settle
 from broker.groups.test_consumer_groups import Consumer, described, held
 from broker.groups.wire import GroupClient, coordinator
 
@@ -96,9 +96,8 @@ def test_who_is_to_join_again_or_to_sync_and_does_not_is_out_after_its_rebalance
     other.beat()
 
     def alive() -> str:
-        group = desk.shard.consumers[GROUP]
         try:
-            desk.shard.classic_members.heartbeat(group, (old.id, None), old.generation)
+            desk.heartbeat(old.id, old.generation)
         except ApiError as error:
             return error.code.name
         return "none"

@@ -1,6 +1,6 @@
 """A group that speaks the classic protocol: its members and where it is in its rebalance. State, and no time.
 
-Kafka: `ClassicGroup`. What leads from one state to the next is in `rebalancing`.
+Kafka: `ClassicGroup`. What leads from one state to the next is in `rebalancing`, who joins and leaves in `membership`.
 
     Empty ---------> PreparingRebalance ----> CompletingRebalance ----> Stable
       ^                 |     ^  ^                     |                  |
@@ -112,6 +112,15 @@ class ClassicGroup:
         member = self.members.get(member_id)
         if member is None:
             raise ApiError(ErrorCode.unknown_member_id)
+        return member
+
+    def require_current(self, member_id: str, instance_id: str | None, generation: int) -> Member:
+        """The member, in this generation. Raises ApiError: as `require`, or ILLEGAL_GENERATION."""
+        if self.state is State.DEAD:
+            raise ApiError(ErrorCode.coordinator_not_available)
+        member = self.require(member_id, instance_id)
+        if generation != self.generation:
+            raise ApiError(ErrorCode.illegal_generation)
         return member
 
     def roster(self) -> tuple[tuple[str, str | None, bytes], ...]:

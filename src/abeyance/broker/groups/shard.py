@@ -12,6 +12,7 @@ from abeyance.broker.groups.classic import ClassicGroup, State
 from abeyance.broker.groups.classic_members import ClassicMembers
 from abeyance.broker.groups.consumer import ConsumerGroup, ConsumerMember, ConsumerState
 from abeyance.broker.groups.consuming import Beat, Beaten, Consuming
+from abeyance.broker.groups.membership import Membership
 from abeyance.broker.groups.migration import Migration, forgotten
 from abeyance.broker.groups.offsets import Offsets
 from abeyance.broker.groups.rebalancing import Rebalancing
@@ -44,13 +45,10 @@ class GroupShard(Shard):
         self.consumers: dict[str, ConsumerGroup] = {}  # those of the new protocol; an id is here or there
         self.offsets = Offsets()
         waits = Waits(broker.rebalance_purgatory, broker.heartbeat_purgatory, broker.now, self._expired)
-        self.protocol = Rebalancing(
-            waits,
-            self._store,
-            broker.now_ms,
-            initial_delay=settings["group.initial.rebalance.delay.ms"] / 1000,
-            max_size=settings["group.max.size"],
-        )
+        max_classic = settings["group.max.size"]
+        initial_delay = settings["group.initial.rebalance.delay.ms"] / 1000
+        rebalances = Rebalancing(waits, self._store, broker.now_ms, initial_delay=initial_delay)
+        self.protocol = Membership(waits, self._store, rebalances, broker.now_ms, max_size=max_classic)
         controller = broker.cluster.controller
         max_consumers = settings["group.consumer.max.size"]
         targets = Targets(lambda: controller.topics, lambda: controller.by_id)
@@ -59,7 +57,7 @@ class GroupShard(Shard):
             targets,
             broker.now_ms,
             max_consumers=max_consumers,
-            max_classic=settings["group.max.size"],
+            max_classic=max_classic,
         )
         session = settings["group.consumer.session.timeout.ms"] / 1000
         self.consuming = Consuming(waits, self, targets, session=session, max_size=max_consumers)
@@ -259,7 +257,7 @@ class GroupShard(Shard):
         self.groups[group.id] = classic  # the log has only the protocol that was chosen
         self.protocol.resume(classic)
         if rebalance:
-            self.protocol.rebalance(classic)
+            self.protocol.rebalances.rebalance(classic)
 
     def members(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
         """The instance id and the client id of each member of a group; None where there is no such group."""

@@ -34,7 +34,7 @@ def handle(call: Call) -> None:
             shard.classic_members.sync(group, identity, request.generation_id, protocols, answer)
         else:
             given = {given.member_id: given.assignment for given in request.assignments}
-            shard.protocol.sync(
+            shard.protocol.rebalances.sync(
                 shard.known(request.group_id), *identity, request.generation_id, protocols, given, answer
             )
     except ApiError as error:
