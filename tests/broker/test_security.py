@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import json
 import socket
 import ssl
 import struct
@@ -93,6 +94,19 @@ async def _write_with_aiokafka() -> None:
         await producer.send_and_wait("orders", b"one")
         await producer.stop()
         assert [record.value for record in kafka.records("orders")] == [b"one"]
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_the_request_log_tells_who_came_and_how(tmp_path: Path, mechanism: str) -> None:
+    with Cluster(security="SASL_SSL", users=USERS, request_log=tmp_path) as kafka:
+        producer = Producer(settings(kafka, mechanism, "böb"))
+        producer.produce("orders", b"one")
+        assert producer.flush(20) == 0
+    lines = (tmp_path / "broker-1" / "kafka-request.log").read_text().splitlines()
+    told = [json.loads(line[line.index("{") : line.rindex("}") + 1]) for line in lines]
+    assert {(one["securityProtocol"], one["listener"]) for one in told} == {("SASL_SSL", "SASL_SSL")}
+    assert {one["principal"] for one in told if one["requestHeader"]["requestApiKeyName"] == "PRODUCE"} == {"User:böb"}
+    assert told[0]["principal"] == "User:ANONYMOUS"
 
 
 # -- who is not let in ------------------------------------------------------------------------------------------------

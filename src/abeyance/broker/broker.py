@@ -350,7 +350,7 @@ class Broker:
             connection.close(f"not let in: {error}")
             return
         if is_in:
-            connection.login = None
+            connection.login, connection.user = None, login.user
         connection.answer([answer])
 
     def handle(self, call: Call) -> None:

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from abeyance.broker.partition_state import PartitionState, Topic
     from abeyance.broker.replica.messages import ReplicaAnswer, ReplicaFetch
     from abeyance.broker.requests.call import Call
+    from abeyance.broker.wire.connection import Connection
 
 _FETCH: Final = 1
 _ALTER_PARTITION: Final = 56
-_IN_PROCESS: Final = "127.0.0.1:0"  # brokers of one process have no connections with one another
+# Brokers of one process have no connections with one another: what is told of a client's
+_IN_PROCESS: Final = ("127.0.0.1:0", "ANONYMOUS", ("unknown", "unknown"), "PLAINTEXT")
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_UNKNOWN: Final = ("unknown", "unknown")
 
 
 class RequestLog:
@@ -62,10 +63,9 @@ class RequestLog:
             ),
             None if request is None else json_form(call.codec.request_entity, request),
             None if response is None else json_form(call.codec.response_entity, response),
-            call.connection.peer,
             call.since,
             call.local,
-            call.connection.software,
+            call.connection,
         )
 
     def replicated(self, broker: Broker, fetch: ReplicaFetch, answer: ReplicaAnswer, since: float) -> None:
@@ -115,10 +115,8 @@ class RequestLog:
                 "rackId": "",
             },
             {"throttleTimeMs": 0, "errorCode": 0, "sessionId": fetch.number, "responses": given.topics},
-            _IN_PROCESS,
             since,
             0.0,
-            _UNKNOWN,
         )
 
     def in_sync_changed(self, broker: Broker, before: PartitionState, after: PartitionState) -> None:
@@ -145,10 +143,8 @@ class RequestLog:
             _header(_ALTER_PARTITION, 3, 0, str(broker.id), "ALTER_PARTITION"),
             {"brokerId": broker.id, "brokerEpoch": -1, "topics": [{"topicId": topic_id, "partitions": [asked]}]},
             {"throttleTimeMs": 0, "errorCode": 0, "topics": [{"topicId": topic_id, "partitions": [answered]}]},
-            _IN_PROCESS,
             broker.now(),
             None,
-            _UNKNOWN,
         )
 
     def close(self) -> None:
@@ -164,13 +160,16 @@ class RequestLog:
         header: dict[str, Any],
         request: dict[str, Any] | None,
         response: dict[str, Any] | None,
-        peer: str,
         since: float,
         local: float | None,
-        software: tuple[str, str],
+        client: Connection | None = None,
     ) -> None:
         if self._broken:
             return
+        peer, user, software, protocol = _IN_PROCESS
+        if client is not None:
+            peer, user, software = client.peer, client.user, client.software
+            protocol = broker.cluster.security.protocol
         total = broker.now() - since
         local = total if local is None else min(local, total)
         line = {
@@ -186,9 +185,9 @@ class RequestLog:
             "throttleTimeMs": 0,
             "responseQueueTimeMs": 0.0,
             "sendTimeMs": 0.0,
-            "securityProtocol": "PLAINTEXT",
-            "principal": "User:ANONYMOUS",
-            "listener": "PLAINTEXT",
+            "securityProtocol": protocol,
+            "principal": f"User:{user}",
+            "listener": protocol,
             "clientInformation": {"softwareName": software[0], "softwareVersion": software[1]},
         }
         at = datetime.fromtimestamp(broker.now_ms() / 1000, UTC)

@@ -27,7 +27,7 @@ def handle(call: Call) -> None:
         connection.close(f"not let in: {error}")
         return
     if is_in:
-        connection.login = None
+        connection.login, connection.user = None, login.user
     call.answer(_response(ErrorCode.none, None, token))
 
 

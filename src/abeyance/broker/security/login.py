@@ -8,7 +8,7 @@ handshake bare tokens in place of requests, as in Kafka's `SaslServerAuthenticat
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from abeyance.errors import AbeyanceError
@@ -50,13 +50,15 @@ class Users:
         if mechanism == "PLAIN":
             return _Plain(self.passwords)
         scram, known = self._scram[mechanism]
-        return _Scram(mechanism, scram.make_server(known.__getitem__))
+        return _Scram(mechanism, scram.make_server, known)
 
 
 class Conversation(Protocol):
     """Tokens there and back."""
 
     ended: bool
+    user: str
+    """The name that the client gave."""
 
     def answer(self, token: bytes) -> bytes:
         """The token that answers the client's. `ended` once it is in. Raises AuthenticationError."""
@@ -83,6 +85,12 @@ class Login:
         """Whether a mechanism has been agreed on."""
         return self._conversation is not None
 
+    @property
+    def user(self) -> str:
+        """Who has asked to be let in."""
+        assert self._conversation is not None
+        return self._conversation.user
+
     def admit(self, api: Api) -> None:
         """Raise ValueError for a request that has to wait until the client is in."""
         if api.name not in _BEFORE:
@@ -108,6 +116,7 @@ class _Plain:
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self.ended = False
+        self.user = ""
         self._passwords = passwords
 
     def answer(self, token: bytes) -> bytes:
@@ -123,18 +132,26 @@ class _Plain:
             raise AuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        self.ended = True
+        self.ended, self.user = True, name
         return b""
 
 
 class _Scram:
     """RFC 5802: the client's first, ours, the client's final, ours."""
 
-    def __init__(self, mechanism: str, server: Any) -> None:
+    def __init__(
+        self, mechanism: str, make_server: Callable[[Callable[[str], Any]], Any], known: Mapping[str, Any]
+    ) -> None:
         self.ended = False
+        self.user = ""
         self._mechanism = mechanism
-        self._server = server
+        self._server = make_server(self._look_up)
+        self._known = known
         self._begun = False
+
+    def _look_up(self, name: str) -> Any:
+        self.user = name
+        return self._known[name]
 
     def answer(self, token: bytes) -> bytes:
         try:

@@ -78,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         "login",
         "peer",
         "software",
+        "user",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, receiver: Receiver, staging: Staging, max_request: int) -> None:
@@ -97,6 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = "?"
         self.client_id = ""  # as its last request had it
         self.login: Login | None = None  # what it has to go through before anything else
+        self.user = "ANONYMOUS"  # who it is, once it has shown that
         self.software = ("unknown", "unknown")  # the client's name and version, where it has told
 
     # -- for the broker
