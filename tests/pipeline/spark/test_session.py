@@ -81,16 +81,57 @@ def test_a_jvm_that_runs_has_not_ended(spark: SparkSession) -> None:
     assert how_it_ended() is None
 
 
-def test_the_next_session_runs_in_the_same_jvm() -> None:
+@pytest.fixture(scope="module")
+def life() -> list[list[str]]:
+    """What is told in one JVM's life: of two sessions, of two failures, and of its end."""
     told = program("""
 for cores in 1, 2:
     spark = spark_session(f"local[{cores}]", brief=True)
     print(spark.sparkContext._gateway.proc.pid, spark.sparkContext.master, spark.range(3).count())
-    spark.stop()
+    if cores == 1:
+        spark.stop()
+
+print("failures")
+with told():
+    spark.sql("SELECT nothing FROM range(1)").collect()
+with told():
+    numbers = spark.range(1)
+    numbers.select(1 / numbers.id).collect()
+
+print("end")
+java = spark.sparkContext._jvm.java.lang
+java.System.err.println("the last word")
+with told():
+    java.Runtime.getRuntime().halt(7)
+with told():
+    spark.range(1).count()
+with told():
+    spark_session()
 """)
-    (first, *_), (second, *_) = one, two = [line.split() for line in told]
+    failures, end = told.index("failures"), told.index("end")
+    return [told[:failures], told[failures + 1 : end], told[end + 1 :]]
+
+
+def test_the_next_session_runs_in_the_same_jvm(life: list[list[str]]) -> None:
+    (first, *_), (second, *_) = one, two = [line.split() for line in life[0]]
     assert first == second
     assert (one[1:], two[1:]) == (["local[1]", "3"], ["local[2]", "3"])
+
+
+def test_a_failure_is_told_once(life: list[list[str]]) -> None:
+    # Spark would log each as well: of a text of SQL by one logger, of a DataFrame by another.
+    assert [line.split("]")[0] for line in life[1]] == [
+        "Spark failed: [UNRESOLVED_COLUMN.WITH_SUGGESTION",
+        "Spark failed: [DIVIDE_BY_ZERO",
+    ]
+
+
+def test_another_end_is_told_with_what_the_jvm_said_last(life: list[list[str]]) -> None:
+    assert life[2] == [
+        "Spark failed: its JVM ended with status 7: the last word",
+        "Spark failed: its JVM ended with status 7: the last word",
+        "this process can have no Spark session any more, start another: its JVM ended with status 7: the last word",
+    ]
 
 
 @pytest.mark.slow
@@ -122,14 +163,26 @@ with told():
 @pytest.mark.slow
 def test_a_collector_that_the_environment_names_is_taken() -> None:
     # Java does not start with two.
-    for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"):
-        told = program(f"""
-os.environ["{name}"] = "-XX:+UseG1GC"
+    told = program("""
+os.environ["JDK_JAVA_OPTIONS"] = "-XX:+UseG1GC"
 spark = spark_session("local[1]")
 beans = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
-print(spark.range(3).count(), {{bean.getName().split()[0] for bean in beans}})
+print(spark.range(3).count(), {bean.getName().split()[0] for bean in beans})
 """)
-        assert told == ["3 {'G1'}"]
+    assert told == ["3 {'G1'}"]
+
+
+@pytest.mark.parametrize("name", session._JAVA_VARIABLES)
+def test_beside_a_collector_that_is_named_none_is_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in session._JAVA_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(session, "archive_options", lambda *_, **__: [])
+    java: Any = None
+    for brief, ours in ((True, "-XX:+UseSerialGC"), (False, "-XX:+UseParallelGC")):
+        assert ours in session._java_options(java, {}, brief=brief, write=False)
+    monkeypatch.setenv(name, "-Xmx1g -XX:+UseG1GC")
+    for brief in (True, False):
+        assert not any("GC" in option for option in session._java_options(java, {}, brief=brief, write=False))
 
 
 def test_a_container_may_have_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,42 +207,6 @@ with told():
         "Spark failed: a JVM ran out of memory: "
         "give it more, as by --conf spark.driver.memory=8g, or spark.executor.memory on a cluster"
     )
-
-
-@pytest.mark.slow
-def test_another_end_is_told_with_what_the_jvm_said_last() -> None:
-    told = program("""
-spark = spark_session("local[2]", brief=True)
-java = spark.sparkContext._jvm.java.lang
-java.System.err.println("the last word")
-with told():
-    java.Runtime.getRuntime().halt(7)
-with told():
-    spark.range(1).count()
-with told():
-    spark_session()
-""")
-    assert told == [
-        "Spark failed: its JVM ended with status 7: the last word",
-        "Spark failed: its JVM ended with status 7: the last word",
-        "this process can have no Spark session any more, start another: its JVM ended with status 7: the last word",
-    ]
-
-
-def test_a_failure_is_told_once() -> None:
-    # Spark would log each as well: of a text of SQL by one logger, of a DataFrame by another.
-    told = program("""
-spark = spark_session("local[1]", brief=True)
-with told():
-    spark.sql("SELECT nothing FROM range(1)").collect()
-with told():
-    numbers = spark.range(1)
-    numbers.select(1 / numbers.id).collect()
-""")
-    assert [line.split("]")[0] for line in told] == [
-        "Spark failed: [UNRESOLVED_COLUMN.WITH_SUGGESTION",
-        "Spark failed: [DIVIDE_BY_ZERO",
-    ]
 
 
 def test_spark_logs_as_ever_once_its_failure_is_told() -> None:
