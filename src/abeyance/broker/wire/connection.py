@@ -67,6 +67,7 @@ class Connection(asyncio.BufferedProtocol):
         "_choked",
         "_filled",
         "_frame",
+        "_goes_on",
         "_loop",
         "_max_request",
         "_need",
@@ -95,6 +96,7 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = False
         self._choked = False
         self._paused = False  # whether the transport has been told not to read
+        self._goes_on = False  # whether the loop will call `_go_on`
         self.peer = "?"
         self.client_id = ""  # as its last request had it
         self.login: Login | None = None  # what it has to go through before anything else
@@ -113,7 +115,7 @@ class Connection(asyncio.BufferedProtocol):
             transport.write(b"".join(parts))
         self._busy = False
         if self._backlog or self._paused:
-            self._loop.call_soon(self._go_on)
+            self._go_on_soon()
 
     def close(self, why: str = "") -> None:
         """End it; what had been answered is still sent. `why` is logged, where there is something to be said."""
@@ -160,7 +162,7 @@ class Connection(asyncio.BufferedProtocol):
         """It has taken enough."""
         self._choked = False
         if not self._busy and (self._backlog or self._paused):
-            self._loop.call_soon(self._go_on)
+            self._go_on_soon()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where to put what comes next."""
@@ -215,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._busy or self._choked or not left:
                 self._backlog = bytes(received[position:])
                 if self._backlog and not (self._busy or self._choked):
-                    self._loop.call_soon(self._go_on)
+                    self._go_on_soon()
                 return
         if position < end:
             self._begin_frame(received[position:])
@@ -246,8 +248,15 @@ class Connection(asyncio.BufferedProtocol):
             self._paused = True
             self._transport.pause_reading()
 
+    def _go_on_soon(self) -> None:
+        """In the loop's next turn, once."""
+        if not self._goes_on:
+            self._goes_on = True
+            self._loop.call_soon(self._go_on)
+
     def _go_on(self) -> None:
         """Begin the next request, if one has come, and read on."""
+        self._goes_on = False
         if self._busy or self._choked or self.closed:
             return
         if self._backlog:
