@@ -193,14 +193,23 @@ def test_pending_over_time(case: Case) -> None:
     assert {name: sorted(series) for name, series in found.items()} == {n: e for n, e in expected.items() if e}
 
 
-@pytest.mark.parametrize("points", [3, 30, 100_000])
-def test_pending_plot_keeps_every_peak(spark: SparkSession, points: int) -> None:
-    frame = table(spark, some_operations(5))
-    exact: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    for row in pending_over_time(frame).collect():
+Curves = dict[tuple[str, str], list[tuple[int, int]]]
+
+
+@pytest.fixture(scope="module")
+def pending(spark: SparkSession) -> tuple[DataFrame, Curves]:
+    frame = pending_over_time(table(spark, some_operations(5))).persist()
+    exact: Curves = defaultdict(list)
+    for row in frame.collect():
         exact[row["instance"], row["kind"]].append((us(row["at"]), row["pending"]))
-    kept: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    plot = pending_plot(pending_over_time(frame), points)
+    return frame, exact
+
+
+@pytest.mark.parametrize("points", [3, 30, 100_000])
+def test_pending_plot_keeps_every_peak(pending: tuple[DataFrame, Curves], points: int) -> None:
+    frame, exact = pending
+    kept: Curves = defaultdict(list)
+    plot = pending_plot(frame, points)
     check_table(plot, PENDING, "pending_plot")
     for row in plot.collect():
         kept[row["instance"], row["kind"]].append((us(row["at"]), row["pending"]))
