@@ -93,3 +93,27 @@ TestMixed = Mixed.TestCase
 TestMixed.settings = settings(
     max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
 )
+
+
+class _Closed(dict[str, Any]):
+    """A group's members, of which one can be looked up, and all can not."""
+
+    def _refuse(self, *_: object) -> Any:
+        raise AssertionError("all members were looked at")
+
+    __iter__ = keys = values = items = _refuse
+
+
+def test_a_heartbeat_that_brings_nothing_new_looks_at_no_other_member() -> None:
+    desk = MixedDesk()
+    members: list[Old | New] = [New(desk, "one"), Old(desk, "two", eager=True)]
+    for _ in range(5):
+        for member in members:
+            member.beat()
+            settle(members)
+    group = desk.shard.consumers["group"]
+    group.members = _Closed(group.members)
+    for member in members:
+        member.beat()
+        settle(members)
+    assert [len(member.has) for member in members] == [2, 2]

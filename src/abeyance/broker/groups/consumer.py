@@ -9,6 +9,7 @@ the target's epoch, and gets what others have given back.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum, IntEnum
 from types import MappingProxyType
@@ -46,6 +47,9 @@ class MemberState(IntEnum):
     UNRELEASED = 2
     """It waits for what others have to give back."""
 
+
+Subscription = tuple[tuple[str, ...], str | None]
+"""Topics by name, and what the names of further ones look like."""
 
 _NEVER: Mapping[Partition, int] = MappingProxyType({})
 
@@ -88,6 +92,11 @@ class ConsumerMember(NamedTuple):
     classic: Classic | None = None
     """None for one that speaks the new protocol."""
 
+    @property
+    def subscription(self) -> Subscription:
+        """What it reads."""
+        return self.topics, self.regex
+
 
 class ConsumerGroup:
     """One group. It changes only as records say: see `records` and `consuming`."""
@@ -102,6 +111,7 @@ class ConsumerGroup:
         self.target_epoch = 0
         self.members: dict[str, ConsumerMember] = {}
         self.static: dict[str, str] = {}  # the member ids of instance ids
+        self.subscriptions: Counter[Subscription] = Counter()  # how many members subscribe like this
         self.target: dict[str, Assignment] = {}
         self.topics: dict[str, tuple[object, int]] = {}  # as the target was made for: id and number of partitions
         self.owners: dict[Partition, str] = {}  # who has a partition, or has to give it back still
@@ -203,7 +213,11 @@ class ConsumerGroup:
     def put(self, member: ConsumerMember) -> None:
         """Have a member as it is now."""
         self._release(member.id)
+        known = self.members.get(member.id)
+        if known is not None:
+            self._subscribes_no_more(known)
         self.members[member.id] = member
+        self.subscriptions[member.subscription] += 1
         if member.instance_id is not None:
             self.static[member.instance_id] = member.id
         self.owners.update(dict.fromkeys(member.assigned | member.revoking, member.id))
@@ -212,8 +226,25 @@ class ConsumerGroup:
         """Have it no longer."""
         self._release(member_id)
         member = self.members.pop(member_id, None)
+        if member is not None:
+            self._subscribes_no_more(member)
         if member is not None and member.instance_id is not None and self.static.get(member.instance_id) == member_id:
             del self.static[member.instance_id]
+
+    def subscribed_with(self, member: ConsumerMember, without: str) -> Collection[Subscription]:
+        """How members subscribe once one is as it is here, and another is gone. O(1) where that changes nothing."""
+        known = self.members.get(member.id)
+        if known is not None and known.subscription == member.subscription and without not in self.members:
+            return self.subscriptions.keys()
+        left = self.subscriptions.copy()
+        left.subtract(one.subscription for one in (known, self.members.get(without)) if one is not None)
+        left[member.subscription] += 1
+        return (+left).keys()
+
+    def _subscribes_no_more(self, member: ConsumerMember) -> None:
+        self.subscriptions[member.subscription] -= 1
+        if not self.subscriptions[member.subscription]:
+            del self.subscriptions[member.subscription]
 
     def _release(self, member_id: str) -> None:
         member = self.members.get(member_id)

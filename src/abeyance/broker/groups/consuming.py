@@ -126,15 +126,15 @@ class Consuming:
         """
         if member.id not in group.members or member != before:
             entries.append((records.key(records.MEMBER, group.id, member.id), records.member_value(member)))
-        members = {**group.members, member.id: member}
-        members.pop(replaced, None)
-        topics = self._targets.subscribed(members)
+        topics = self._targets.subscribed(group.subscribed_with(member, replaced))
         epoch, target_epoch = group.epoch, group.target_epoch
-        anew = (member.topics, member.regex) != (before.topics, before.regex)
+        anew = member.subscription != before.subscription
         if anew or (member.id not in group.members and target is None) or topics != group.topics:
             epoch += 1
             entries.append((records.key(records.GROUP, group.id), records.epoch_value(epoch)))
         if epoch > target_epoch:
+            members = {**group.members, member.id: member}
+            members.pop(replaced, None)
             target = self._targets.aim(group, members, topics, epoch, entries)[member.id]
             target_epoch = epoch
         owners = group.owners
@@ -158,7 +158,7 @@ class Consuming:
     def catch_up(self, group: ConsumerGroup) -> None:
         """Make a target where the group's epoch has none yet, though nobody asks for it who speaks the new protocol."""
         if group.epoch > group.target_epoch:
-            topics = self._targets.subscribed(group.members)
+            topics = self._targets.subscribed(group.subscriptions)
             entries: list[Entry] = []
             self._targets.aim(group, group.members, topics, group.epoch, entries)
             self._groups.keep(entries, _nothing)
@@ -267,7 +267,7 @@ class Consuming:
     def resume(self, group: ConsumerGroup) -> None:
         """A group has been read from the log, or has changed its protocol: its members' sessions begin."""
         if group.epoch == group.target_epoch:
-            group.topics = self._targets.subscribed(group.members)
+            group.topics = self._targets.subscribed(group.subscriptions)
         for member in group.members.values():
             self.watch(group, member)
 

@@ -62,7 +62,7 @@ class Migration:
                 raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from None
             made.put(moved)
             made.target[member.id] = moved.assigned
-        made.topics = self._targets.subscribed(made.members)
+        made.topics = self._targets.subscribed(made.subscriptions)
         return made, [(records.group_key(group.id), None), *_said_of(made)]
 
     def _moved(self, group: ClassicGroup, member: Member) -> ConsumerMember:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from abeyance.broker.groups import consumer_records as records
 from abeyance.broker.groups.assignors import ASSIGNORS, Assignment
-from abeyance.broker.groups.consumer import ConsumerGroup, ConsumerMember
+from abeyance.broker.groups.consumer import ConsumerGroup, ConsumerMember, Subscription
 from abeyance.broker.groups.subscription import NamedPartition
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ class Targets:
         self._topics = topics
         self._by_id = by_id
 
-    def subscribed(self, members: Mapping[str, ConsumerMember]) -> Subscribed:
+    def subscribed(self, subscriptions: Iterable[Subscription]) -> Subscribed:
         """The topics that are subscribed to and there, with their ids and how many partitions they have."""
         present = self._topics()
-        names = {name for member in members.values() for name in self._names(member)}
+        names = {name for one in subscriptions for name in self._names(one)}
         return {name: (present[name].id, len(present[name].partitions)) for name in sorted(names) if name in present}
 
     def named(self, assignment: Assignment) -> list[NamedPartition]:
@@ -56,8 +56,9 @@ class Targets:
     ) -> dict[str, Assignment]:
         """Make a target for an epoch; what it changes is added to the entries."""
         ids: dict[str, uuid.UUID] = {name: self._topics()[name].id for name in topics}
+        names = {one: self._names(one) for one in {member.subscription for member in members.values()}}
         subscribed = {
-            member.id: frozenset(ids[name] for name in self._names(member) if name in ids)
+            member.id: frozenset(ids[name] for name in names[member.subscription] if name in ids)
             for member in members.values()
         }
         chosen = [member.assignor for member in members.values() if member.assignor is not None]
@@ -71,11 +72,12 @@ class Targets:
         entries.append((records.key(records.TARGET, group.id), records.epoch_value(epoch)))
         return target
 
-    def _names(self, member: ConsumerMember) -> set[str]:
-        """What a member subscribes to, by name and by what names look like."""
-        names = set(member.topics)
-        if member.regex:
-            pattern = re.compile(member.regex)
+    def _names(self, subscription: Subscription) -> set[str]:
+        """The topics of a subscription, by name and by what names look like."""
+        topics, regex = subscription
+        names = set(topics)
+        if regex:
+            pattern = re.compile(regex)
             names.update(
                 name for name, topic in self._topics().items() if not topic.internal and pattern.fullmatch(name)
             )
