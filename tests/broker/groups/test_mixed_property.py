@@ -62,9 +62,18 @@ class Mixed(RuleBasedStateMachine):
     def the_coordinator_moves(self) -> None:
         self.desk.move()
 
+    @rule(data=st.data())
+    def an_answer_arrives(self, data: Any) -> None:
+        waiting = [member for member in self.members if member.waits]
+        if waiting:
+            data.draw(st.sampled_from(waiting)).hear()
+
+    @rule()
+    def all_answers_arrive(self) -> None:
+        settle(self.members)
+
     @invariant()
     def nothing_is_had_by_two(self) -> None:
-        settle(self.members)
         here = self.desk.members
         had = [partition for member in self.members if member.id in here for partition in member.has]
         assert len(had) == len(set(had))
