@@ -119,7 +119,7 @@ def found(folder: Path, sink: str) -> dict[str, Outcomes]:
 
 
 def _from_files(place: Path) -> list[tuple[str, str, str, int]]:
-    if not place.is_dir():
+    if not any(place.glob("batch=*")):  # the folder is made before the first batch is renamed into it
         return []
     table = ds.dataset(place, format="parquet", partitioning="hive").to_table(["instance", "op_id", "outcome", "at"])
     at = table["at"].cast(pa.timestamp("us")).cast(pa.int64())
