@@ -76,7 +76,9 @@ def stream(cluster: Brokers, out: Path, *options: str) -> subprocess.Popen[str]:
 def drain(cluster: Brokers, out: Path) -> None:
     running = stream(cluster, out, "--drain", "--quiet")
     said, _ = running.communicate(timeout=300)
-    assert (running.returncode, said.splitlines()[-1]) == (0, str(out)), said
+    page = out / "summary" / "report.html"
+    assert (running.returncode, said.splitlines()[-1]) == (0, str(page)), said
+    assert page.exists()
 
 
 def commits(out: Path) -> list[Path]:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyance.pipeline.analysis import outcomes as outcomes_module
-from abeyance.pipeline.analysis.outcomes import expired_keys, look_at_outcomes
+from abeyance.pipeline.analysis.outcomes import Waits, binned, expired_keys, look_at_outcomes
 from abeyance.pipeline.commands.outcome_result import write_summary
 from abeyance.pipeline.report.outcomes import read_outcomes
 from pages.page_checks import check_page
@@ -35,7 +35,7 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
         [("i", op, [(key, 1) for key in keys]) for op, keys in copies],
         "instance string, op_id string, watches array<struct<key string, required long>>",
     )
-    assert write_summary(tmp_path, files, operations, kicker="test", set_aside={"late": 2}, about={})
+    assert write_summary(tmp_path, look_at_outcomes(files), operations, kicker="test", set_aside={"late": 2}, about={})
     check_page(tmp_path / "report.html", ["plot-waits"])
     found = read_outcomes(tmp_path)
     expired = [op for op, _, ms in rows if ms == 1000.0]
@@ -57,9 +57,13 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
     monkeypatch.setattr(outcomes_module, "EXACT_UP_TO", len(expired) // 2)
     monkeypatch.setattr(outcomes_module, "_BATCH_ROWS", 100)
     ended = look_at_outcomes(files)
+    assert ended.sample is not None
     assert len(expired) // 8 < ended.sample.num_rows <= len(expired) // 2
     assert ended.waits.sort_by("bin").equals(pq.read_table(tmp_path / "waits").sort_by("bin"))
     assert ended.waits.num_rows < 1_500
+    by_spark = Waits()
+    by_spark.add(binned(spark.createDataFrame(outcomes, list(names))).toPandas())
+    assert by_spark.table().equals(ended.waits)
     estimated = expired_keys(ended, operations).toPandas()
     assert estimated["one_in"].iloc[0] == len(expired) / ended.sample.num_rows
     assert 0.7 < estimated["expired"].sum() / by_hand.total() < 1.4

@@ -20,8 +20,9 @@ from pyspark.sql import SparkSession
 
 from abeyance.cli import main
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.analysis.outcomes import Waits, binned
 from abeyance.pipeline.commands.stream_run.description import DESCRIPTION, claim
-from abeyance.pipeline.commands.stream_run.inputs import Input
+from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
 from abeyance.pipeline.commands.stream_run.lines import Lines
 from abeyance.pipeline.commands.stream_run.run import Plan
 from abeyance.pipeline.commands.stream_run.summary import sum_up
@@ -224,10 +225,28 @@ def test_a_summary_does_without_operations_that_were_taken_away(spark: SparkSess
     plan = Plan(gone, gone, tmp_path, str(tmp_path / "c"), "inclusive", "event", 0.0, None, None, None, drain=True)
     lines = Lines(quiet=True)
     lines.first = 0
-    assert sum_up(spark, plan, lines)
+    assert sum_up(spark, plan, lines, Waits())
     text = (tmp_path / "summary" / "report.html").read_text(encoding="utf-8")
     assert "1 operation: 0 completed, 1 expired" in text
     assert "could not be read again for their keys" in text
+
+
+def test_outcomes_sent_to_a_topic_have_the_same_page(spark: SparkSession, tmp_path: Path) -> None:
+    given = Input(table="operations", name="orders", columns={})
+    kafka = Kafka("localhost:1", {}, "earliest", 1)
+    plan = Plan(
+        given, given, tmp_path, str(tmp_path / "c"), "inclusive", "event", 0.0, None, None, None, drain=True,
+        kafka=kafka, to_topic="outcomes",
+    )  # fmt: skip
+    sent = Waits()
+    for ms in (5.0, None, 250.0):
+        rows = [] if ms is None else [("k", "expired", ms), (None, "completed", 0.0)]
+        sent.add(binned(spark.createDataFrame(rows, "kind string, outcome string, waited_ms double")).toPandas())
+    assert sum_up(spark, plan, Lines(quiet=True), sent)
+    text = (tmp_path / "summary" / "report.html").read_text(encoding="utf-8")
+    assert "4 operations: 2 completed, 2 expired" in text
+    assert "Outcomes that went to a topic are not read again for their keys." in text
+    assert pq.read_table(tmp_path / "summary" / "waits")["operations"].to_pylist() == [2, 1, 1]
 
 
 def test_a_checkpoint_belongs_to_one_result(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,13 +21,23 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-__all__ = ["EXACT_UP_TO", "MOST_KEYS", "Ended", "counted_reasons", "expired_keys", "look_at_outcomes"]
+__all__ = [
+    "EXACT_UP_TO",
+    "MOST_KEYS",
+    "Ended",
+    "Waits",
+    "binned",
+    "counted_reasons",
+    "expired_keys",
+    "look_at_outcomes",
+]
 
 MOST_KEYS: Final = 50
 EXACT_UP_TO: Final = 100_000
 """Of more expired operations than this, the keys of at most so many are looked up, drawn at random."""
 
 _BATCH_ROWS: Final = 1 << 17
+_ADD_UP: Final = 32  # batches
 _BINS_PER_E: Final = 200  # a bin's longest wait is at most 0.5 % longer than its shortest
 _GROUP: Final = ["kind", "outcome", "bin"]
 _WAITS: Final = pa.schema(
@@ -40,49 +51,94 @@ class Ended:
 
     waits: pa.Table
     """(kind, outcome, bin, most_ms, operations): counts, and the longest wait of each bin; `kind` '' where none is."""
-    expired: int
-    sample: pa.Table
-    """(instance, op_id) of operations that expired: all, or `EXACT_UP_TO` at most."""
+    sample: pa.Table | None = None
+    """(instance, op_id) of operations that expired: all, or `EXACT_UP_TO` at most. None where none were drawn."""
+
+    @property
+    def expired(self) -> int:
+        """How many operations expired."""
+        of_them = pc.equal(self.waits["outcome"], "expired")
+        return pc.sum(self.waits["operations"].filter(of_them)).as_py() or 0
 
 
 def look_at_outcomes(files: Iterable[Path]) -> Ended:
     """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired."""
     random = np.random.default_rng(0)
-    waits = pd.DataFrame()
+    waits = Waits()
     kept = pa.table({"instance": pa.array([], pa.string()), "op_id": pa.array([], pa.string())})
-    expired, one_in = 0, 1
+    one_in = 1
     for file in files:
         columns = ["instance", "op_id", "kind", "outcome", "waited_ms"]
         for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
-            waits = _added(pd.concat([waits, _bins(batch)]))
-            ended = batch.filter(pc.equal(batch.column("outcome"), "expired")).select(kept.column_names)
-            expired += ended.num_rows
+            waits.add(_bins(batch))
+            ended = batch.select(kept.column_names).filter(pc.equal(batch.column("outcome"), "expired"))
             drawn = ended.filter(pa.array(random.random(ended.num_rows) * one_in < 1))
             kept = pa.concat_tables([kept, pa.Table.from_batches([drawn]).cast(kept.schema)])
             while kept.num_rows > EXACT_UP_TO:
                 one_in *= 2
                 kept = kept.filter(pa.array(random.random(kept.num_rows) < 0.5)).combine_chunks()
-    table = _WAITS.empty_table() if waits.empty else pa.Table.from_pandas(waits, _WAITS, preserve_index=False)
     # In one piece: of a table with empty chunks Spark 4.3 loses rows.
-    return Ended(table, expired, kept.combine_chunks())
+    return Ended(waits.table(), kept.combine_chunks())
+
+
+def binned(outcomes: DataFrame) -> DataFrame:
+    """Return the same counts, made by Spark in one task: for outcomes that are written where they cannot be read."""
+    length = F.floor(F.log1p(F.col("waited_ms") * 1000) * _BINS_PER_E).alias("bin")
+    rows = outcomes.select(F.coalesce("kind", F.lit("")).alias("kind"), "outcome", length, "waited_ms")
+    counted = F.max("waited_ms").alias("most_ms"), F.count(F.lit(1)).alias("operations")
+    return rows.coalesce(1).groupBy(*_GROUP).agg(*counted)
+
+
+class Waits:
+    """Counts of outcomes, added up as they come: (kind, outcome, bin, most_ms, operations)."""
+
+    def __init__(self) -> None:
+        self._parts: list[pd.DataFrame] = []
+
+    def add(self, some: pd.DataFrame) -> None:
+        """Take the counts of some more."""
+        if len(some):  # pandas guesses the types of a table without rows
+            self._parts.append(some)
+        if len(self._parts) == _ADD_UP:
+            self._parts = [self._sum()]
+
+    def table(self) -> pa.Table:
+        """Return all counts."""
+        found = self._sum() if self._parts else pd.DataFrame()
+        return _WAITS.empty_table() if found.empty else pa.Table.from_pandas(found, _WAITS, preserve_index=False)
+
+    def _sum(self) -> pd.DataFrame:
+        grouped = pd.concat(self._parts).groupby(_GROUP, as_index=False, observed=True)
+        return pd.DataFrame(grouped.agg(most_ms=("most_ms", "max"), operations=("operations", "sum")))
 
 
 def _bins(batch: pa.RecordBatch) -> pd.DataFrame:
+    """Count one batch. By one sort of integers: group and bin together."""
+    kind, kinds = _numbered(batch.column("kind"))
+    outcome, outcomes = _numbered(batch.column("outcome"))
     waited = batch.column("waited_ms").to_numpy()
-    columns = {
-        # As categories: a group is then a few integers, not texts.
-        **{name: pd.Categorical(batch.column(name).fill_null("").to_pandas()) for name in ("kind", "outcome")},
-        "bin": np.floor(np.log1p(waited * 1000) * _BINS_PER_E).astype(np.int64),
-        "most_ms": waited,
-        "operations": np.ones(len(waited), np.int64),
-    }
-    return _added(pd.DataFrame(columns)).astype({"kind": object, "outcome": object})
+    length = np.floor(np.log1p(waited * 1000) * _BINS_PER_E).astype(np.int64)
+    width = int(length.max(initial=0)) + 1
+    cell = (kind * len(outcomes) + outcome) * width + length
+    order = np.argsort(cell)
+    cell = cell[order]
+    firsts = np.flatnonzero(np.diff(cell, prepend=-1))
+    group, length = np.divmod(cell[firsts], width)
+    return pd.DataFrame(
+        {
+            "kind": kinds[group // max(len(outcomes), 1)],
+            "outcome": outcomes[group % max(len(outcomes), 1)],
+            "bin": length,
+            "most_ms": np.maximum.reduceat(waited[order], firsts) if len(firsts) else waited,
+            "operations": np.diff(firsts, append=len(cell)),
+        }
+    )
 
 
-def _added(bins: pd.DataFrame) -> pd.DataFrame:
-    """Add up bins of the same group."""
-    grouped = bins.groupby(_GROUP, as_index=False, observed=True)
-    return pd.DataFrame(grouped.agg(most_ms=("most_ms", "max"), operations=("operations", "sum")))
+def _numbered(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
+    """Return a number per text, and the texts of the numbers; a null is ''."""
+    encoded = texts.fill_null("").dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy(zero_copy_only=False)
 
 
 def expired_keys(ended: Ended, operations: DataFrame) -> DataFrame:
@@ -91,10 +147,12 @@ def expired_keys(ended: Ended, operations: DataFrame) -> DataFrame:
     One scan of the `operations`. Where only one in `one_in` was looked up, `expired` is an estimate. An operation with
     several watches counts on each of its keys.
     """
+    if ended.sample is None:
+        raise ValueError("no operations that expired were drawn: their keys cannot be looked up")
     one_in = ended.expired / max(ended.sample.num_rows, 1)
     few = operations.sparkSession.createDataFrame(ended.sample)
     struck = operations.join(F.broadcast(few), ["instance", "op_id"])
-    keys = F.explode(F.transform("watches", lambda watch: watch["key"])).alias("key")
+    keys = F.explode("watches.key").alias("key")  # so that Spark reads nothing else of the watches
     # A key twice in an operation, and an operation that is there twice, count once.
     found = struck.select("instance", "op_id", keys).where(F.col("key").isNotNull()).distinct()
     return (

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from abeyance.pages.style import ReportError
-from abeyance.pipeline.analysis.outcomes import expired_keys, look_at_outcomes
+from abeyance.pipeline.analysis.outcomes import Ended, expired_keys
 from abeyance.pipeline.results.directory import write_marker
 from abeyance.pipeline.results.tables import REPORT
 
@@ -23,7 +23,7 @@ __all__ = ["write_summary"]
 
 def write_summary(
     directory: Path,
-    outcomes: Iterable[Path],
+    ended: Ended,
     operations: DataFrame | None,
     *,
     kicker: str,
@@ -34,10 +34,9 @@ def write_summary(
 ) -> bool:
     """Write the tables `waits` and `expired_keys`, the marker, and the page; return whether there is one.
 
-    The files of `outcomes` are read once; `operations` once more, for their keys, if any expired. If they are None,
-    `no_keys` says why. The page needs the extra `report`: without it the error stream says how to install it.
+    The `operations` are read once more, for their keys, if any expired. If they are None, `no_keys` says why. The page
+    needs the extra `report`: without it the error stream says how to install it.
     """
-    ended = look_at_outcomes(outcomes)
     _write(ended.waits, directory / "waits")
     counts = {"completed": pc.sum(ended.waits["operations"]).as_py() or 0, "expired": ended.expired}
     counts["completed"] -= ended.expired

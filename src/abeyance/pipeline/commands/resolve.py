@@ -120,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
 def _resolve(spark: SparkSession, args: argparse.Namespace) -> bool:
     """Write the result; return whether there is a report."""
     from abeyance.pipeline import invalid_events, invalid_operations, resolve
+    from abeyance.pipeline.analysis.outcomes import look_at_outcomes
     from abeyance.pipeline.commands.outcome_result import write_summary
     from abeyance.pipeline.sources.files import file_format, read_files
     from abeyance.pipeline.sources.tables import events_from, operations_from
@@ -146,7 +147,7 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> bool:
         with steps.step("summing up", spark, group):
             return write_summary(
                 aside,
-                sorted((aside / "outcomes").glob("*.parquet")),
+                look_at_outcomes(sorted((aside / "outcomes").glob("*.parquet"))),
                 operations,
                 kicker="what completed in time, and what expired",
                 set_aside=_set_aside(aside),

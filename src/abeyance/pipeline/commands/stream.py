@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
-    from abeyance.pipeline.commands.stream_run.lines import Lines
     from abeyance.pipeline.commands.stream_run.run import Plan
 
 __all__ = ["add_arguments", "run"]
@@ -199,19 +197,21 @@ def run(args: argparse.Namespace) -> int:
     from abeyance.pipeline import resolve  # noqa: F401
     from abeyance.pipeline.commands.stream_run.lines import Lines
     from abeyance.pipeline.commands.stream_run.run import run as run_stream
-    from abeyance.pipeline.commands.stream_run.summary import SUMMARY
+    from abeyance.pipeline.commands.stream_run.summary import SUMMARY, sum_up
     from abeyance.pipeline.commands.stream_run.watch import stop_when_asked
     from abeyance.pipeline.results.tables import REPORT
     from abeyance.pipeline.spark.errors import explained
+    from abeyance.pipeline.spark.progress import Steps
 
     check_columns(args)
     plan, lines = _plan(args), Lines(quiet=args.quiet)
     plan.check()
     try:
         with terminate_as_interrupt(), _spark(args) as spark, explained(), stop_when_asked() as asked:
-            run_stream(spark, plan, lines, asked)
+            sent = run_stream(spark, plan, lines, asked)
             stopped = asked.is_set()
-            reported = _summed_up(spark, plan, lines)
+            with Steps(quiet=lines.quiet).step("summing up"):
+                reported = sum_up(spark, plan, lines, sent)
     except KeyboardInterrupt:
         print("abeyance: interrupted: the same command goes on", file=sys.stderr)
         return 130
@@ -221,7 +221,7 @@ def run(args: argparse.Namespace) -> int:
     counts = dict(lines.totals) | ({} if lines.pending is None else {"pending": lines.pending})
     end(
         args,
-        lambda: _tell(counts, summary if plan.to_topic is None else None),
+        lambda: _tell(lines.pending or 0, summary),
         out=args.out,
         report=summary / REPORT if reported else None,
         found=counts | {"stopped": stopped},
@@ -313,24 +313,9 @@ def _kafka(args: argparse.Namespace) -> Kafka | None:
     return Kafka(args.kafka, properties, args.start, args.records_per_batch)
 
 
-def _summed_up(spark: SparkSession, plan: Plan, lines: Lines) -> bool:
-    """Write the summary of what this run left in --out; return whether there is a page."""
-    if plan.to_topic is not None:
-        return False
-    from abeyance.pipeline.commands.stream_run.summary import sum_up
-    from abeyance.pipeline.spark.progress import Steps
+def _tell(pending: int, summary: Path) -> None:
+    from abeyance.pipeline.commands.summary_text import print_outcomes
+    from abeyance.pipeline.report.outcomes import read_outcomes
 
-    with Steps(quiet=lines.quiet).step("summing up"):
-        return sum_up(spark, plan, lines)
-
-
-def _tell(counts: Mapping[str, int], summary: Path | None) -> None:
-    if summary is not None:
-        from abeyance.pipeline.commands.summary_text import print_outcomes
-        from abeyance.pipeline.report.outcomes import read_outcomes
-
-        print_outcomes(read_outcomes(summary))
-        print(f"\n{counts.get('pending', 0):,} pending")
-        return
-    for what, count in counts.items():
-        print(f"{what:<44}{count:>14,}")
+    print_outcomes(read_outcomes(summary))
+    print(f"\n{pending:,} pending")

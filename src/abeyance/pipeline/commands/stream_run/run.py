@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.analysis.outcomes import Waits
 from abeyance.pipeline.commands.stream_run.description import check, claim
 from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka, open_input
 from abeyance.pipeline.commands.stream_run.topic_sink import TopicSink
@@ -83,8 +84,8 @@ class Plan:
         }
 
 
-def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -> None:
-    """Run a plan that was checked, until the input ends or it is asked to stop.
+def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -> Waits:
+    """Run a plan that was checked, until the input ends or it is asked to stop. Return what was sent to a topic.
 
     Raises `AbeyanceError` for what the user can mend.
     """
@@ -94,12 +95,13 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
     operations, events = (open_input(spark, given, plan.kafka) for given in (plan.operations, plan.events))
     claim(plan.out, plan.checkpoint, plan.identity())
     _no_empty_partitions(spark)
-    answers = _answers(operations, events, plan)
+    answers, sent = _answers(operations, events, plan), Waits()
     if not plan.drained:
-        _run_once(answers, plan, lines, asked)
+        _run_once(answers, plan, lines, asked, sent)
     if plan.drain and not asked.is_set():
         end_of_input(plan.ending)
-        _run_once(answers, plan, lines, asked)
+        _run_once(answers, plan, lines, asked, sent)
+    return sent
 
 
 def _no_empty_partitions(spark: SparkSession) -> None:
@@ -124,10 +126,10 @@ def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
         raise AbeyanceError(str(error)) from error
 
 
-def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Event) -> None:
+def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Event, sent: Waits) -> None:
     # Without a scheme it is this machine's, whatever file system the cluster takes for granted.
     checkpoint = plan.checkpoint if "://" in plan.checkpoint else f"file://{plan.checkpoint}"
-    writer = answers.writeStream.foreachBatch(_sink(plan)).option("checkpointLocation", checkpoint)
+    writer = answers.writeStream.foreachBatch(_sink(plan, sent)).option("checkpointLocation", checkpoint)
     if plan.trigger is None or plan.drain:
         writer = writer.trigger(availableNow=True)
     else:
@@ -135,8 +137,8 @@ def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Eve
     follow(writer.start(), lines, asked)
 
 
-def _sink(plan: Plan) -> Callable[[DataFrame, int], None]:
+def _sink(plan: Plan, sent: Waits) -> Callable[[DataFrame, int], None]:
     files = ParquetSink(plan.out, checkpoint=plan.checkpoint)
     if plan.kafka is None or plan.to_topic is None:
         return files
-    return TopicSink(plan.kafka.servers, plan.to_topic, files, plan.aside_topic, plan.kafka.properties)
+    return TopicSink(plan.kafka.servers, plan.to_topic, files, plan.aside_topic, plan.kafka.properties, sent)

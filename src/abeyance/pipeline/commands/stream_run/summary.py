@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.analysis.outcomes import Ended, Waits, look_at_outcomes
 from abeyance.pipeline.commands.outcome_result import write_summary
 from abeyance.pipeline.commands.stream_run.inputs import read_again
 from abeyance.pipeline.results.directory import new_result
@@ -22,16 +23,20 @@ __all__ = ["SUMMARY", "sum_up"]
 SUMMARY: Final = "summary"
 """The directory in the stream's --out. Of several runs it tells of the last."""
 
+_SENT: Final = "Outcomes that went to a topic are not read again for their keys."
 _TOPIC: Final = "Operations of a topic are not read again for their keys."
 _GONE: Final = "The files of operations could not be read again for their keys."
 _CONTINUED: Final = "This run went on with an earlier one: operations are not read again for their keys."
 
 
-def sum_up(spark: SparkSession, plan: Plan, lines: Lines) -> bool:
+def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Waits) -> bool:
     """Write the tables and the page of this run's outcomes; return whether there is a page.
 
-    It reads what this run wrote, once; and the operations' files, once, where this run has read all of them.
+    It reads what this run wrote, once; and the operations' files, once, where this run has read all of them. Of what
+    was `sent` to a topic the counts do.
     """
+    if plan.to_topic is not None:
+        return _write(plan, lines, Ended(sent.table()), None, _SENT)
     if plan.operations.is_topic(plan.kafka):
         return _sum_up(plan, lines, None, _TOPIC)
     if lines.first:
@@ -44,10 +49,14 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines) -> bool:
 
 
 def _sum_up(plan: Plan, lines: Lines, operations: DataFrame | None, no_keys: str = "") -> bool:
+    return _write(plan, lines, look_at_outcomes(_written(plan.out / "outcomes", lines.first)), operations, no_keys)
+
+
+def _write(plan: Plan, lines: Lines, ended: Ended, operations: DataFrame | None, no_keys: str) -> bool:
     with new_result(plan.out / SUMMARY, overwrite=True) as aside:
         return write_summary(
             aside,
-            _written(plan.out / "outcomes", lines.first),
+            ended,
             operations,
             kicker="a stream: what completed in time, and what expired",
             set_aside={name: lines.totals[name] for name in ("late", "duplicates", "invalid") if lines.totals[name]},

@@ -15,6 +15,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from abeyance.pipeline.analysis.outcomes import Waits, binned
 from abeyance.pipeline.resolver.streams.aside import TIME_FORMAT
 from abeyance.pipeline.schemas import OUTCOMES
 
@@ -25,20 +26,27 @@ _FORM: Final = {"timestampFormat": TIME_FORMAT, "ignoreNullFields": "false"}
 
 @dataclass(frozen=True)
 class TopicSink:
-    """For `foreachBatch`: outcomes to `topic`, rows set aside to another sink, or to `aside_topic`."""
+    """For `foreachBatch`: outcomes to `topic`, rows set aside to another sink, or to `aside_topic`.
+
+    What was sent is counted in `waits`.
+    """
 
     servers: str
     topic: str
     aside: Callable[[DataFrame, int], None] | None = None
     aside_topic: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    waits: Waits = field(default_factory=Waits)
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
         """Write one batch of answers."""
         answers.persist()
         try:
             fine = F.col("reason").isNull()
-            self._send(outcome_records(answers.where(fine)), self.topic)
+            outcomes = answers.where(fine)
+            self._send(outcome_records(outcomes), self.topic)
+            # A small job of its own: Spark's sink for Kafka lets no Observation end.
+            self.waits.add(binned(outcomes).toPandas())
             if self.aside_topic is not None:
                 self._send(_aside_records(answers.where(~fine)), self.aside_topic)
             elif self.aside is not None:
