@@ -82,7 +82,7 @@ def main(given: list[str] | None = None) -> int:
                     f"{cost.cpu:7.1f} s of processor {cost.memory / 1e9:6.1f} GB (load {load():.1f})",
                     flush=True,
                 )
-                if round_ == 0:
+                if round_ == 0 and METHODS[name].resolves:
                     found.setdefault(case, {})[name] = _digest(out)
                 _remove(out)
     spark.stop()
@@ -157,6 +157,9 @@ def _print(
             there = f"{in_defaults[which]:19.1f}" if which in in_defaults else f"{'-':>19}"
             cells += [there, _ratio(in_defaults, which, ours) if which in in_defaults else f"{'-':>7}"]
             print(f"| {METHODS[which[1]].label:<40} | {' | '.join(cells)} |")
+        floor = (case, "floor")
+        if ours in costs and floor in costs:
+            print(f"\nours over the floor:{_ratio(seconds, ours, floor)}, processor{_ratio(effort, ours, floor)}")
     even, hot = ("even", "abeyance"), ("hot", "abeyance")
     if even in costs and hot in costs:
         print(f"\nhot over even, ours:{_ratio(seconds, hot, even)}, processor{_ratio(effort, hot, even)}")
