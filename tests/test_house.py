@@ -29,6 +29,7 @@ FLOORS = (
     ("pipeline.resolver.either",),
     ("pipeline.resolver.streams",),
     ("pipeline.resolver.tables",),
+    ("pipeline.resolver.given",),
     ("pipeline.resolver.reasons",),
     ("pipeline.request_log", "pipeline.sources"),
     ("pipeline.results",),
