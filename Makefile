@@ -4,10 +4,13 @@
 # make test-all   the slow ones as well: they kill processes, sleep, or search for long
 # make test-pythons   the rooms below Spark, interpreted and compiled, and CPython's asyncio tests on every Python that is
 #              declared, on this machine or from Debian (root, debootstrap); PYTHONS=3.13 for that one
+# make test-spark-versions   the pipeline with the oldest and the newest patch of each declared minor of PySpark (0.5 GB each);
+#              SPARKS=4.1.0 for that one
 # make test-kafka   the stream over genuine Apache Kafka, three brokers (Maven, Java; skipped, and says so, without), and
 #              whether it answers as the broker's conformance set has recorded; make record-kafka records it anew
 # make test-clients   Java's clients and tools, Go's, Node's, Rust's and kcat through three brokers of ours; each is skipped, and
 #              says so, where its language or the network is missing
+# make test-connect   a Spark Connect server whose Python lacks the package, which a session brings to it
 # make test-peers   anyio's own tests on our event loop, beside asyncio's own
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
@@ -31,7 +34,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-kafka record-kafka test-clients test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream lab docs classes clean
+.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream lab docs classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -71,14 +74,17 @@ BELOW_SPARK += $(addprefix --ignore=,tests/engine/test_mutants.py tests/purgator
 
 test: $(VENV)/.test
 	ABEYANCE_PURE=1 $(PYTEST) -m "not slow" $(BELOW_SPARK)
-	$(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients
+	$(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server
 
 test-all: $(VENV)/.test
 	ABEYANCE_PURE=1 $(PYTEST) $(BELOW_SPARK)
-	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients
+	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server
 
 test-pythons: $(VENV)/.test
 	@$(BIN)/python -m scripts.test_pythons $(PYTHONS)
+
+test-spark-versions: $(VENV)/.test
+	@$(BIN)/python -m scripts.test_spark_versions $(SPARKS)
 
 KAFKA ?= tests/real_kafka
 test-kafka: $(VENV)/.test
@@ -89,6 +95,9 @@ record-kafka: $(VENV)/.test
 
 test-clients: $(VENV)/.test
 	$(BIN)/python -m pytest tests/clients
+
+test-connect: $(VENV)/.test
+	$(BIN)/python -m pytest tests/connect_server
 
 test-asyncio: $(VENV)/.test
 	@PYTHONPATH=tests $(BIN)/python -m aio.conformance

@@ -144,7 +144,7 @@ class Streamed:
         def table(name: str, schema: StructType) -> DataFrame:
             return self.spark.readStream.schema(schema).parquet(str(self.folder / name))
 
-        how: dict[str, Any] = {"tick": None, "end_of_input": self.end, "shards": 2, "lateness": 0.002}
+        how: dict[str, Any] = {"tick": None, "end_of_input": self.end, "shards": 4, "lateness": 0.002}
         answers = pipeline.resolve_stream(table("operations", OPERATIONS), table("events", EVENTS), **how)
         writer = answers.writeStream.foreachBatch(sink).trigger(availableNow=True)
         started(writer.option("checkpointLocation", str(self.folder / checkpoint))).awaitTermination()
