@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--source", help="a folder, or the address of a git repository")
     parser.add_argument("--only", default="", help="tests whose names match: pytest's -k, or a regular expression")
     parser.add_argument("--genuine", action="store_true", help="beside genuine Kafka, to see whose fault a failure is")
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for each of librdkafka's tests")
+    parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each of librdkafka's tests")
     args = parser.parse_args()
     folder = ROOT / "build" / "client-suites" / args.suite
     folder.parent.mkdir(parents=True, exist_ok=True)
