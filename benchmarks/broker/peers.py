@@ -96,7 +96,8 @@ def _served_by(what: str, *, creates_topics: bool) -> Callable[[], AbstractConte
 @contextmanager
 def _genuine() -> Iterator[Serving]:
     kafka = fetch()
-    settings = {"min.insync.replicas": "1"}
+    # As ours: a group's first members do not wait 3 s for others.
+    settings = {"min.insync.replicas": "1", "group.initial.rebalance.delay.ms": "0"}
     with tempfile.TemporaryDirectory() as folder:
         cluster = Cluster(kafka, Path(folder), free_ports(), settings=settings)
         begun = time.perf_counter()
