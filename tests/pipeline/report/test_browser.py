@@ -143,8 +143,8 @@ def test_a_kind_reaches_every_figure_and_table_and_the_address(opened: Page, rep
     assert address.endswith("?kind=JOIN_GROUP")
     opened.run(choose.format(""))
     assert opened.run("location.search") == ""
-    opened.run(f"location.assign('{address}')")
-    opened.wait_for("document.readyState === 'complete' && document.getElementById('kind')?.value === 'JOIN_GROUP'")
+    opened.visit(address)
+    opened.wait_for("document.getElementById('kind').value === 'JOIN_GROUP'")
     assert opened.run(kinds) == ["JOIN_GROUP"]
     opened.forget()
     opened.open(report)
@@ -194,8 +194,8 @@ def test_a_part_of_the_time_reaches_every_table_and_figure(opened: Page, report:
     assert sum(whole["operations"].values()) == len(done)
     begin, end = (int(first.timestamp()) + n * width for n in (1, 2))
     part = done[done["start"].map(lambda start: begin <= start.timestamp() < end)]
-    opened.run(f"location.assign('{report.as_uri()}?from={begin}&to={end}')")
-    opened.wait_for("document.readyState === 'complete' && document.getElementById('slices')?.checkVisibility()")
+    opened.visit(f"{report.as_uri()}?from={begin}&to={end}")
+    opened.wait_for("document.getElementById('slices').checkVisibility()")
     said = opened.run(_SAID)
     counted = part.groupby("kind").size()
     assert said["operations"] == counted.to_dict()

@@ -119,7 +119,8 @@ def found(folder: Path, sink: str) -> dict[str, Outcomes]:
 
 
 def _from_files(place: Path) -> list[tuple[str, str, str, int]]:
-    if not any(place.glob("batch=*")):  # the folder is made before the first batch is renamed into it
+    # Our folder is made before the first batch is renamed into it; Spark's own sink has no folder per batch.
+    if not any(place.glob("batch=*")) and not any(place.glob("*.parquet")):
         return []
     table = ds.dataset(place, format="parquet", partitioning="hive").to_table(["instance", "op_id", "outcome", "at"])
     at = table["at"].cast(pa.timestamp("us")).cast(pa.int64())
