@@ -11,7 +11,7 @@
 # make test-clients   Java's clients and tools, Go's, Node's, Rust's and kcat through three brokers of ours; each is skipped, and
 #              says so, where its language or the network is missing
 # make test-connect   a Spark Connect server whose Python lacks the package, which a session brings to it
-# make test-peers   anyio's own tests on our event loop, beside asyncio's own
+# make test-peers   anyio's and aiohttp's own tests on our event loop, beside asyncio's own
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
 # make sanitize   the compiled core's tests under AddressSanitizer and PYTHONMALLOC=debug (gcc)

@@ -1,6 +1,7 @@
-"""Run the suite of anyio on asyncio's loop and on ours, and compare test by test.
+"""Run the suites of anyio and aiohttp on asyncio's loop and on ours, and compare test by test.
 
-    python3 -m scripts.test_peers                      all of it
+    python3 -m scripts.test_peers                      both, all of them
+    python3 -m scripts.test_peers aiohttp              one of them
     python3 -m scripts.test_peers -- -k timeout        these tests; what follows `--` goes to pytest
 
 The tests come with the source distribution, of the version that we pin; they run in `.venv-peers`, with what
@@ -22,12 +23,16 @@ from xml.etree import ElementTree
 
 from scripts.set_up import ROOT, make_environment, requirements
 
-PEERS = ("anyio",)
+PEERS = ("anyio", "aiohttp")
 FOLDER = ROOT / "build" / "peers"
 ATTEMPTS = 3
 OURS = ("-p", "aio.conformance.as_plugin")
-# Not our loop's business: other loops and schedulers.
-OPTIONS = {"anyio": ("-k", "not trio and not uvloop")}
+OPTIONS = {
+    # Not our loop's business: other loops and schedulers.
+    "anyio": ("-k", "not trio and not uvloop"),
+    # What aiohttp's own configuration leaves out too, and its benchmarks.
+    "aiohttp": ("-m", "not dev_mode and not autobahn and not internal", "--ignore-glob=*/test_benchmarks_*"),
+}
 
 
 def prepare() -> Path:
@@ -63,7 +68,7 @@ def fetch(python: Path, peer: str) -> Path:
             source.extractall(place, filter="data")
         [unpacked] = [path for path in Path(place).iterdir() if path.is_dir()]
         folder.mkdir(parents=True, exist_ok=True)
-        for name in ("pyproject.toml", "setup.cfg"):
+        for name in ("pyproject.toml", "pytest.ini", "setup.cfg"):
             if (unpacked / name).exists():
                 shutil.copy(unpacked / name, folder)
         shutil.copytree(unpacked / "tests", folder / "tests")
@@ -131,9 +136,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     own = sys.argv[1:]
     rest = tuple(own[own.index("--") + 1 :]) if "--" in own else ()
-    parser.parse_args(own[: own.index("--")] if "--" in own else own)
+    parser.add_argument("peers", nargs="*", metavar="PEER", help=f"{' or '.join(PEERS)}; both unless said")
+    peers = parser.parse_args(own[: own.index("--")] if "--" in own else own).peers or PEERS
+    if unknown := set(peers) - set(PEERS):
+        parser.error(f"no such peer: {', '.join(sorted(unknown))}; there are {' and '.join(PEERS)}")
     python = prepare()
-    fine = [compare(python, peer, rest) for peer in PEERS]
+    fine = [compare(python, peer, rest) for peer in peers]
     raise SystemExit(0 if all(fine) else 1)
 
 
