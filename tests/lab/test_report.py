@@ -20,7 +20,7 @@ from abeyance.lab.report.claims import CLAIMS
 from abeyance.lab.report.figures import FIGURES
 from abeyance.lab.results import Results
 from pages.browser import NAMES, Page, browse, installed
-from pages.legible import faults
+from pages.legible import lasting_faults
 
 _BROWSER = installed()
 _in_browser = pytest.mark.skipif(_BROWSER is None, reason=f"no browser is installed (looked for {', '.join(NAMES)})")
@@ -182,8 +182,8 @@ def test_every_figure_is_drawn_and_nothing_complains(page: Page, report: Path, w
         )
         assert all(words and ticks for words, ticks in labelled), (name, labelled)
     assert page.run("document.documentElement.scrollWidth") <= width
-    assert faults(page) == []
+    assert lasting_faults(page) == []
     page.show(width=width, scheme="dark")
     page.open(report)
-    assert faults(page) == []
+    assert lasting_faults(page) == []
     assert page.complaints == []

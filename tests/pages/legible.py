@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 from pages.browser import Page
 
-__all__ = ["faults"]
+__all__ = ["faults", "lasting_faults"]
+
+_PATIENCE_S = 5.0
 
 # WCAG 2.1, 1.4.3: 4.5 for text, 3 for large or bold text; plots name their rows in bold and in mid-tones.
 _LOOK = r"""(() => {
@@ -88,4 +92,12 @@ _LOOK = r"""(() => {
 def faults(page: Page) -> list[str]:
     """Return what cannot be read in the page as it is shown now, in a line each."""
     found: list[str] = page.run(_LOOK)
+    return found
+
+
+def lasting_faults(page: Page) -> list[str]:
+    """Return what cannot be read still when the page has had time to draw its plots anew, as in other colours."""
+    end = time.monotonic() + _PATIENCE_S
+    while (found := faults(page)) and time.monotonic() < end:
+        time.sleep(0.1)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pages.browser import browse, installed
-from pages.legible import faults
+from pages.legible import lasting_faults
 
 _DRAWN = """[...document.querySelectorAll('.plot')].map(plot => [
   plot.id, plot.checkVisibility(), plot.querySelectorAll('.scatterlayer .point, .js-line, .barlayer .point, .hm').length
@@ -27,6 +27,6 @@ def check_page(report: Path, plots: list[str]) -> None:
         for scheme, width in (("light", 1100), ("dark", 400)):
             page.show(width=width, scheme=scheme)
             page.open(report)
-            assert faults(page) == [], (scheme, width)
+            assert lasting_faults(page) == [], (scheme, width)
         assert set(page.requests) == {report.as_uri()}
         assert page.complaints == []

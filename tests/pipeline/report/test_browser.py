@@ -10,7 +10,7 @@ import pytest
 
 from abeyance.pipeline.report import write_report
 from pages.browser import NAMES, Page, browse, installed
-from pages.legible import faults
+from pages.legible import faults, lasting_faults
 from pipeline.report import samples
 
 PLOTS = ("plot-pending", "plot-waits", "plot-timeout")
@@ -206,7 +206,7 @@ def test_a_part_of_the_time_reaches_every_table_and_figure(opened: Page, report:
     assert 0 < said["keys"] <= whole["keys"]
     assert said["bars"] == (part["waited_ms"] > 0).sum()
     assert said["curve"] == [counted[kind] for kind in samples.KINDS]
-    assert faults(opened) == []
+    assert lasting_faults(opened) == []
     opened.run("document.getElementById('whole').click()")
     assert opened.run(_SAID) == whole
     opened.forget()
@@ -238,7 +238,7 @@ def test_all_of_it_can_be_read(opened: Page, scheme: str, width: int) -> None:
     opened.wait_for(
         f"Math.max(...[...document.querySelectorAll('.plot svg.main-svg')].map(s => s.clientWidth)) <= {width}"
     )
-    assert faults(opened) == []
+    assert lasting_faults(opened) == []
 
 
 def test_what_cannot_be_read_is_found(page: Page, tmp_path: Path) -> None:

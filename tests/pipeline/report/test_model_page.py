@@ -11,7 +11,7 @@ import pytest
 from abeyance.pipeline.replication.explanations import CLOCK, HANDLING, UNEXPLAINED
 from abeyance.pipeline.report.model_page import write_model_report
 from pages.browser import browse, installed
-from pages.legible import faults
+from pages.legible import lasting_faults
 
 _BROWSER = installed()
 
@@ -42,7 +42,7 @@ def test_every_explanation_has_a_row_of_its_own_and_can_be_read(tmp_path: Path) 
         for scheme, width in (("light", 1100), ("dark", 1100), ("light", 400)):
             page.show(width=width, scheme=scheme)
             page.open(tmp_path / "report.html")
-            assert faults(page) == []
+            assert lasting_faults(page) == []
             titles = page.run("[...document.querySelectorAll('#plot-errors .annotation-text')].map(t => t.textContent)")
             assert [any(title.startswith(name) for title in titles) for name in names] == [True] * 3
             assert page.run("document.querySelectorAll('#plot-errors .shapelayer path').length") == 1

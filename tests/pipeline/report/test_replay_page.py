@@ -11,7 +11,7 @@ import pytest
 from abeyance.pipeline.report.replay_page import write_replay_report
 from abeyance.pipeline.report.replay_words import conclusions
 from pages.browser import browse, installed
-from pages.legible import faults
+from pages.legible import lasting_faults
 
 _BROWSER = installed()
 _OWN = float("nan")
@@ -103,7 +103,7 @@ def test_all_of_it_can_be_read_and_the_axes_have_units(report: Path) -> None:
         for scheme, width in (("light", 1100), ("dark", 1100), ("light", 400), ("dark", 400)):
             page.show(width=width, scheme=scheme)
             page.open(report)
-            assert faults(page) == [], (scheme, width)
+            assert lasting_faults(page) == [], (scheme, width)
         wanted = ["time (UTC)", "operations pending", "time-out (logarithmic)", "share that expires (%)"]
         assert page.run(titles) == wanted
         values: list[Any] = page.run(known)
