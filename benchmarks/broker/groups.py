@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from abeyance.broker.groups.primitives import Reader
 from benchmarks.broker.peers import PeerError, Serving
 
 INTERVAL = 3.0  # seconds between two heartbeats of a member
@@ -73,12 +74,12 @@ class _Member:
         self.id = ""
         self.generation = -1
         self.stable = False
-        self.heard: Callable[[_Answer], None] | None = None
+        self.heard: Callable[[Reader], None] | None = None
         self.socket = socket.create_connection(address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._kept = b""
 
-    def _ask(self, api: tuple[int, int], body: bytes, heard: Callable[[_Answer], None]) -> None:
+    def _ask(self, api: tuple[int, int], body: bytes, heard: Callable[[Reader], None]) -> None:
         assert self.heard is None
         self.heard = heard
         self.socket.sendall(_request(api, body))
@@ -91,7 +92,7 @@ class _Member:
         self._kept += came
         if len(self._kept) < 4 or len(self._kept) < 4 + struct.unpack_from(">i", self._kept)[0]:
             return
-        answer, self._kept = _Answer(self._kept[8:]), b""
+        answer, self._kept = Reader(self._kept[8:]), b""
         heard, self.heard = self.heard, None
         assert heard is not None
         heard(answer)
@@ -102,7 +103,7 @@ class _Member:
         body = _text(self.group) + struct.pack(">ii", _SESSION, _REBALANCE) + _text(self.id) + _text(None)
         self._ask(_JOIN, body + _text("bench") + struct.pack(">i", 1) + _text("even") + _data(b""), self._joined)
 
-    def _joined(self, answer: _Answer) -> None:
+    def _joined(self, answer: Reader) -> None:
         answer.number("i")
         error = answer.number("h")
         self.generation = answer.number("i")
@@ -122,7 +123,7 @@ class _Member:
         self._ask(_SYNC, body + struct.pack(">i", len(given)) + b"".join(given), self._synced)
         assert bool(given) == (leader == self.id)
 
-    def _synced(self, answer: _Answer) -> None:
+    def _synced(self, answer: Reader) -> None:
         answer.number("i")
         error = answer.number("h")
         if error == _REBALANCE_IN_PROGRESS:
@@ -136,7 +137,7 @@ class _Member:
         body = _text(self.group) + struct.pack(">i", self.generation) + _text(self.id) + _text(None)
         self._ask(_HEARTBEAT, body, self._beaten)
 
-    def _beaten(self, answer: _Answer) -> None:
+    def _beaten(self, answer: Reader) -> None:
         answer.number("i")
         error = answer.number("h")
         if error == _REBALANCE_IN_PROGRESS:
@@ -263,39 +264,16 @@ def _coordinator(peer: Serving, group: str) -> tuple[str, int]:
     raise PeerError(f"no coordinator for {group}")
 
 
-def _asked(address: tuple[str, int], api: tuple[int, int], body: bytes) -> _Answer:
+def _asked(address: tuple[str, int], api: tuple[int, int], body: bytes) -> Reader:
     """Ask over a connection of its own, and wait for the answer, a short one."""
     with socket.create_connection(address) as connection:
         connection.sendall(_request(api, body))
-        return _Answer(connection.recv(1 << 16)[8:])
+        return Reader(connection.recv(1 << 16)[8:])
 
 
 def _request(api: tuple[int, int], body: bytes) -> bytes:
     header = struct.pack(">hhi", *api, 0) + _text("bench")
     return struct.pack(">i", len(header) + len(body)) + header + body
-
-
-class _Answer:
-    """What a broker says, from its beginning."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._place = 0
-
-    def number(self, code: str) -> int:
-        (value,) = struct.unpack_from(f">{code}", self._data, self._place)
-        self._place += struct.calcsize(code)
-        return int(value)
-
-    def text(self) -> str:
-        return self._take(self.number("h")).decode()
-
-    def data(self) -> bytes:
-        return self._take(self.number("i"))
-
-    def _take(self, size: int) -> bytes:
-        self._place += max(size, 0)
-        return self._data[self._place - max(size, 0) : self._place]
 
 
 def _text(text: str | None) -> bytes:
