@@ -91,15 +91,44 @@ def attack(kafka: Cluster, data: bytes, *, patience: float = 0.0) -> None:
 
 def serves(client: WireClient, value: bytes) -> bool:
     """Whether another client's record is taken and given back."""
-    topic = {"name": GOOD, "partition_data": [{"index": 0, "records": batch([value]).data}]}
+    return unserved(client, value) is None
+
+
+def unserved(client: WireClient, value: bytes) -> str | None:
+    """Why another client's record is not taken or not given back; None where it is.
+
+    The record has the time of now: retention goes by records' own times, and its first turn, 30 s after the broker's
+    start, would take older ones away.
+    """
+    records = batch([value], times=[time.time_ns() // 1_000_000]).data
+    topic = {"name": GOOD, "partition_data": [{"index": 0, "records": records}]}
     (answer,) = client.ask(0, 9, acks=-1, timeout=30 * SECOND, topic_data=[topic]).responses
     (produced,) = answer.partition_responses
     if produced.error_code.value:
-        return False
+        return f"its record was refused: {produced.error_code.name}"
     at = {"partition": 0, "fetch_offset": produced.base_offset, "partition_max_bytes": 1_000_000}
     topics = [{"topic": GOOD, "partitions": [at]}]
     response = client.ask(1, 11, max_wait=SECOND, min_bytes=1, max_bytes=1_000_000, session_epoch=-1, topics=topics)
-    return value in response.responses[0].partitions[0].records
+    fetched = response.responses[0].partitions[0]
+    if value in fetched.records:
+        return None
+    return (
+        f"its record was taken at {produced.base_offset}, and a fetch there gave {fetched.error_code.name}, with"
+        f" {len(fetched.records)} bytes; {_bounds(client)}"
+    )
+
+
+def _bounds(client: WireClient) -> str:
+    """From where to where the good client's log goes, as its broker says, and what was set for it."""
+    found = []
+    for timestamp in (-2, -1):
+        asked = {"name": GOOD, "partitions": [{"partition_index": 0, "timestamp": timestamp}]}
+        (row,) = client.ask(2, 1, replica_id=-1, topics=[asked]).topics[0].partitions
+        found.append(f"{row.offset} ({row.error_code.name})")
+    resource = {"resource_type": 2, "resource_name": GOOD, "configuration_keys": None}
+    (said,) = client.ask(32, 1, resources=[resource], include_synonyms=False).results
+    given = [f"{one.name}={one.value}" for one in said.configs if one.config_source not in (4, 5)]
+    return f"its log goes from {' to '.join(found)}; its settings that are no defaults: {', '.join(given) or 'none'}"
 
 
 def prepare(kafka: Cluster) -> None:
@@ -144,8 +173,8 @@ def main() -> int:
                 data = hostile(random.Random(seed), frames)
                 began = time.monotonic()
                 attack(kafka, data, patience=1.0)
-                if not serves(good, b"%d" % seed):
-                    complaints.found.append("the other client was not served")
+                if (why := unserved(good, b"%d" % seed)) is not None:
+                    complaints.found.append(f"the other client was not served: {why}")
                 if time.monotonic() - began > 2.0:
                     complaints.found.append(f"it took {time.monotonic() - began:.1f} s")
                 for complaint in complaints.found:

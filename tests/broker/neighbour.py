@@ -30,7 +30,7 @@ from typing import Any
 from abeyance import aio
 from abeyance.broker import Cluster
 from broker.asking import SECOND
-from broker.fuzz import GOOD, attack, corpus, hostile, prepare, serves
+from broker.fuzz import GOOD, attack, corpus, hostile, prepare, unserved
 from broker.log.batches import batch
 from broker.wire import WireClient, encoded
 
@@ -103,8 +103,8 @@ def be_hostile(bootstrap: str, seconds: float) -> None:
 
 def record(client: WireClient) -> None:
     """Have a record taken and given back."""
-    if not serves(client, b"value"):
-        raise SystemExit("the good client was not served")
+    if (why := unserved(client, b"value")) is not None:
+        raise SystemExit(f"the good client was not served: {why}")
 
 
 def echoed(client: WireClient) -> None:

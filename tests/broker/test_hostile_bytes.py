@@ -10,6 +10,7 @@ import sys
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -17,9 +18,10 @@ from kio.schema.errors import ErrorCode
 from abeyance.broker import Cluster
 from broker.asking import SECOND
 from broker.clients import wait_for
-from broker.fuzz import GOOD, attack, corpus, hostile, prepare, serves
+from broker.fuzz import GOOD, attack, corpus, hostile, prepare, serves, unserved
 from broker.wire import WireClient, encoded
 
+FETCH = 1
 METADATA = 3
 MEGABYTE = 1_000_000
 
@@ -164,3 +166,29 @@ def test_k9_a_topic_of_two_billion_partitions(kafka: Cluster) -> None:
         (grown,) = client.ask(37, 3, topics=more, timeout=SECOND).results
         assert grown.error_code is ErrorCode.policy_violation
         assert serves(client, b"as before")
+
+
+def test_the_good_client_is_no_victim_of_retention() -> None:
+    with Cluster(clock="held") as kafka, WireClient(kafka.bootstrap) as client:
+        prepare(kafka)
+        assert serves(client, b"kept")
+        kafka.clock.advance(30.0)  # retention's first turn
+        assert [record.value for record in kafka.records(GOOD)] == [b"kept"]
+
+
+def test_the_good_client_tells_what_became_of_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Cluster(clock="held", settings={"log.retention.ms": 0}) as kafka, WireClient(kafka.bootstrap) as client:
+        prepare(kafka)
+        fetch = client.ask
+
+        def late(key: int, version: int, **values: Any) -> Any:
+            if key == FETCH:
+                kafka.clock.advance(30.0)
+            return fetch(key, version, **values)
+
+        monkeypatch.setattr(client, "ask", late)
+        why = unserved(client, b"gone")
+    assert why is not None
+    assert "taken at 0" in why
+    assert "offset_out_of_range" in why
+    assert "from 1 (none) to 1 (none)" in why
