@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from abeyance.pipeline.replication.produces import acks_all_produces
     from abeyance.pipeline.request_log.tables import KafkaRequestLog, read_kafka_request_log
     from abeyance.pipeline.resolver.either import resolve
+    from abeyance.pipeline.resolver.reading import read_result
     from abeyance.pipeline.resolver.streams import (
         BatchCounts,
         ParquetSink,
@@ -72,6 +73,7 @@ __all__ = [
     "read_kafka_replication",
     "read_kafka_request_log",
     "read_pending",
+    "read_result",
     "replay",
     "replay_pending",
     "resolve",
@@ -110,6 +112,7 @@ _HOMES: Final = {
     "read_kafka_replication": "replication.facts",
     "read_kafka_request_log": "request_log.tables",
     "read_pending": "resolver.streams",
+    "read_result": "resolver.reading",
     "replay": "replayer",
     "replay_pending": "replayer",
     "resolve": "resolver.either",

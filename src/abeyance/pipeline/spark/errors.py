@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
+import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
@@ -18,6 +21,10 @@ from abeyance.pipeline.spark.jvm import OUT_OF_MEMORY, how_it_ended
 __all__ = ["explained", "in_one_line"]
 
 _OURS: Final = re.compile(r"\babeyance\.[\w.]*Error: (.+)")
+_NO_FILE_SYSTEM: Final = re.compile(
+    r'Class org\.apache\.hadoop\.fs\.([\w.]+) not found|No FileSystem for scheme "([\w+.-]+)"'
+)
+_PACKAGES: Final = {"s3a": "hadoop-aws", "azurebfs": "hadoop-azure", "azure": "hadoop-azure", "gs": "hadoop-gcp"}
 _PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 """The last line of a traceback, of an exception of Python's own."""
 
@@ -63,7 +70,8 @@ def in_one_line(error: BaseException) -> str:
     """Return what says most of a failure of Spark.
 
     How the JVM ended, where it did, or that it ran out of memory; an error of ours, in a worker or the driver; the end
-    of another's traceback; the first cause that Java names; or the first line.
+    of another's traceback; the first cause that Java names; or the first line. Of a file system that this Spark lacks
+    it says which package brings it.
     """
     text = str(error)
     # A Java error whose trace cannot be asked for any more is one line: the JVM was ending as it was told.
@@ -74,7 +82,31 @@ def in_one_line(error: BaseException) -> str:
             return ended
     if "java.lang.OutOfMemoryError" in text:
         return OUT_OF_MEMORY
+    lacks = _NO_FILE_SYSTEM.search(text)
+    if lacks is not None:
+        return _package_of(lacks[1], lacks[2])
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     told = _OURS.findall(text)[-1:] or _PYTHON.findall(text)[-1:] or causes or lines or [type(error).__name__]
     return told[0]
+
+
+def _package_of(class_name: str | None, scheme: str | None) -> str:
+    """Say which package brings a file system: of the class that was not found, or of a scheme that has none."""
+    if scheme in ("s3", "s3n"):
+        return f"Spark reads S3 as s3a://, not as {scheme}://"
+    package = _PACKAGES.get(class_name.partition(".")[0] if class_name else scheme or "")
+    what = f"scheme {scheme}://" if class_name is None else f"class {class_name.rpartition('.')[2]}"
+    if package is None:
+        return f"this Spark has no file system for {what}: give it the jar that brings it, as by --conf spark.jars=JAR"
+    return (
+        f"this Spark has no file system for {what}: start it with "
+        f"--conf spark.jars.packages=org.apache.hadoop:{package}:{_hadoop()}"
+    )
+
+
+def _hadoop() -> str:
+    """Return the version of Hadoop that this Spark comes with."""
+    jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
+    found = next(iter(jars.glob("hadoop-client-api-*.jar")), None)
+    return found.stem.removeprefix("hadoop-client-api-") if found is not None else "VERSION"

@@ -2,7 +2,8 @@
 
 A batch is written beside its place and renamed into it, so a reader never meets half of one. Spark does a batch again
 when it was killed before it noted that the batch was done; what is in its place then stays, since a batch done again
-comes to the same. (In the raw files of Spark's own Parquet sink one may meet torn ones.)
+comes to the same. (In the raw files of Spark's own Parquet sink one may meet torn ones.) Where directories cannot be
+renamed, manifests say which files count (`listed_batches`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.resolver.streams.listed_batches import write_listed
 from abeyance.pipeline.resolver.streams.plan import aside_of, outcomes_of
 from abeyance.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
 from abeyance.pipeline.spark.file_system import FileSystem, file_system
+from abeyance.pipeline.spark.store import renames
 
 __all__ = ["ParquetSink"]
 
@@ -27,20 +30,28 @@ _QUERY: Final = "_query"
 class ParquetSink:
     """For `foreachBatch`: writes answers to `out/outcomes/batch=N` and `out/aside/batch=N`.
 
-    Read them with `spark.read.parquet(f"{out}/outcomes")` or any reader of Parquet; `batch` is then a column.
-    `out` is a path or URI on a file system that renames a directory atomically: a local one, HDFS. It belongs to one
-    query, that is, to one checkpoint. Another's batches have the same numbers, and are refused with `AbeyanceError`.
-    On Spark Connect `checkpoint` has to name that checkpoint, and a local path is one of the server's machine.
+    Read them with `read_result(spark, out)`; `batch` is then a column. `out` is a path, or a URI of any file system
+    that Spark reads. Local ones and HDFS rename a directory at once: there any reader of Parquet sees whole batches in
+    `out/outcomes`. Elsewhere (`s3a://`) only `out/batches/N.json` tells which files count;
+    `manifests` asks for such a file system, or denies it: True for a bucket mounted as a directory, say.
+
+    `out` belongs to one query, that is, to one checkpoint. Another's batches have the same numbers, and are refused
+    with `AbeyanceError`. On Spark Connect `checkpoint` has to name that checkpoint, a local path is one of the server's
+    machine, and manifests cannot be had.
     """
 
-    def __init__(self, out: str | Path, *, checkpoint: str | Path | None = None) -> None:
+    def __init__(self, out: str | Path, *, checkpoint: str | Path | None = None, manifests: bool | None = None) -> None:
         text = str(out)
         # Not a URI with %20 and the like: Hadoop takes the path as it is.
         self.out: Final = text.rstrip("/") if "://" in text else f"file://{Path(text).absolute()}"
         self._checkpoint: Final = checkpoint_of("ParquetSink", checkpoint)
+        self._manifests: Final = not renames(self.out) if manifests is None else manifests
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
         """Write one batch, unless it is there."""
+        if self._manifests:
+            write_listed(answers, batch, self.out, query_of(answers, self._checkpoint))
+            return
         files = file_system(answers.sparkSession, self.out)
         place = _Place(files, self.out)
         place.claim(query_of(answers, self._checkpoint))

@@ -1,0 +1,145 @@
+"""Who writes a result on a store: one at a time, and what a dead run left gives way.
+
+An object store has no locks. So a run puts a small file there, a *claim*, and puts it again every few seconds for as
+long as it lives. Whoever comes then finds a claim that is fresh, by the store's own clock, and is refused. A lease, in
+short (Gray and Cheriton, 1989). Each puts its claim before it looks for others, so of two that come at once at most one
+stays.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+from uuid import uuid4
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.spark.store import Store
+
+__all__ = ["ALIVE_SECONDS", "CLAIMS", "Claim"]
+
+CLAIMS: Final = "claims"
+"""The folder of claims below a result."""
+
+ALIVE_SECONDS: Final = 60.0
+"""For so long after it was last put, a claim of another machine counts."""
+
+_RENEW_SECONDS: Final = 10.0
+
+
+class Claim:
+    """A claim to the result below a store's root, renewed by a thread until `close`, or until the process ends.
+
+    Raises `AbeyanceError` that names the other run where one is alive. `folders` are the names of what dead runs have
+    left behind, one a run: their claims' names.
+    """
+
+    def __init__(self, store: Store, what: str) -> None:
+        self._store: Final = store
+        self.name: Final = f"{what}-{uuid4().hex[:12]}"
+        self._text: Final = json.dumps(
+            {
+                "host": socket.gethostname(),
+                "process": os.getpid(),
+                "started": _started(os.getpid()),
+                "since": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+        )
+        self._closed: Final = threading.Event()
+        store.put(self._file(self.name), self._text)
+        try:
+            self.dead: Final = self._others()
+        except BaseException:
+            store.remove(self._file(self.name))
+            raise
+        threading.Thread(target=self._renew, name="abeyance-claim", daemon=True).start()
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def check(self) -> None:
+        """Raise `AbeyanceError` where another run has taken this one for dead, and its place."""
+        if self._store.read(self._file(self.name)) is None:
+            raise AbeyanceError(
+                f"{self._store.root}: another run has taken over, since this one was not heard of for "
+                f"{ALIVE_SECONDS:.0f} s"
+            )
+
+    def close(self) -> None:
+        """Give it up."""
+        if not self._closed.is_set():
+            self._closed.set()
+            # Where that fails the next run finds a claim of a process that has ended.
+            with suppress(Exception):
+                self._store.remove(self._file(self.name))
+
+    def forget(self, name: str) -> None:
+        """Remove the claim of a run that is dead, when what it left behind is gone."""
+        self._store.remove(self._file(name))
+
+    def _others(self) -> list[str]:
+        mine = self._store.changed_ms(self._file(self.name)) or 0
+        dead = []
+        for file in self._store.names(CLAIMS):
+            name = file.removesuffix(".json")
+            when = self._store.changed_ms(self._file(name))
+            if file.startswith((".", "_")) or name == self.name or when is None:
+                continue
+            told = _told(self._store.read(self._file(name)))
+            age = (mine - when) / 1000
+            if age >= ALIVE_SECONDS or _has_ended(told):
+                dead.append(name)
+            else:
+                raise AbeyanceError(
+                    f"{self._store.root} is being written by process {told.get('process')} on {told.get('host')}, "
+                    f"since {told.get('since')}; if that is dead, it gives way {ALIVE_SECONDS - age:.0f} s from now"
+                )
+        return dead
+
+    def _renew(self) -> None:
+        while not self._closed.wait(_RENEW_SECONDS):
+            # The store may answer again before the claim is old.
+            with suppress(Exception):
+                if self._store.exists(self._file(self.name)):
+                    self._store.put(self._file(self.name), self._text)
+
+    @staticmethod
+    def _file(name: str) -> str:
+        return f"{CLAIMS}/{name}.json"
+
+
+def _told(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _has_ended(told: dict[str, Any]) -> bool:
+    """Whether a claim is of a process of this machine that has ended; of another machine's nobody knows."""
+    if told.get("host") != socket.gethostname() or not isinstance(told.get("process"), int):
+        return False
+    return told.get("started") is not None and _started(told["process"]) != told["started"]
+
+
+def _started(process: int) -> str | None:
+    """Return what tells a process from a later one of its number: when it began, and at which boot (Linux)."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    state, *fields = stat.rpartition(")")[2].split()
+    return None if state in "ZX" else f"{boot}/{fields[18]}"

@@ -1,0 +1,200 @@
+"""Small files on any file system that Spark reads, by the driver's own JVM and with the session's settings.
+
+An object store has no rename. What it has: a small object appears whole or not at all, and over another at once; and
+one may ask to be the first. The rest is built on these (`results`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import SparkSession
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.spark.connect import is_connect
+from abeyance.pipeline.spark.errors import in_one_line
+
+__all__ = ["Store", "renames", "scheme_of"]
+
+_RENAME_DIRECTORIES: Final = ("file", "hdfs")
+"""Where a directory is renamed at once, whatever is in it."""
+
+_RENAME_FILES: Final = (*_RENAME_DIRECTORIES, "viewfs", "webhdfs", "abfs", "abfss")
+"""Where a file is seen while it is written, and renamed at once."""
+
+_CONDITIONAL: Final = "fs.option.create.conditional.overwrite"
+
+
+def scheme_of(place: str) -> str:
+    """Return a URI's scheme; `file` for a path that has none."""
+    scheme, separator, _ = place.partition("://")
+    return scheme.lower() if separator else "file"
+
+
+def renames(place: str) -> bool:
+    """Whether a directory at this URI is renamed at once, whatever is in it: not on an object store."""
+    return scheme_of(place) in _RENAME_DIRECTORIES
+
+
+class Store:
+    """What is below one root: a URI (`file://` and a path as it is, not quoted). Names are relative to it.
+
+    Raises `AbeyanceError` in a session of Spark Connect, which has no JVM here; and, as all its methods, for a file
+    system that the session lacks, or that does not answer.
+    """
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        if is_connect(spark):
+            raise AbeyanceError(
+                f"{root}: on Spark Connect there is no JVM here to write small files there: run this in a session "
+                "that is not Connect's"
+            )
+        self.root: Final = root.rstrip("/")
+        self._jvm: Final[Any] = spark._jvm
+        self._gateway: Final[Any] = spark.sparkContext._gateway
+        self._aside: Final = scheme_of(root) in _RENAME_FILES
+        session: Any = spark._jsparkSession
+        self._settings: Final[Any] = session.sessionState().newHadoopConf()
+        with self._told("reach"):
+            self._files: Final[Any] = self._path("").getFileSystem(self._settings)
+
+    def uri(self, name: str) -> str:
+        """Return where a name is."""
+        return f"{self.root}/{name}"
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file or directory."""
+        with self._told("read"):
+            return bool(self._files.exists(self._path(name)))
+
+    def read(self, name: str) -> str | None:
+        """Return a small file's text; None where there is none."""
+        with self._told("read"):
+            if not self._files.exists(self._path(name)):
+                return None
+            stream = self._files.open(self._path(name))
+            try:
+                return bytes(stream.readAllBytes()).decode("utf-8", errors="replace")
+            finally:
+                stream.close()
+
+    def put(self, name: str, text: str) -> None:
+        """Write a small file, over one that is there: readers see the one or the other."""
+        with self._told("write"):
+            if self._aside:
+                self._rename(self._put_aside(name, text), name, "OVERWRITE")
+            else:
+                self._write(self._files.create(self._path(name), True), text)
+
+    def put_new(self, name: str, text: str) -> bool:
+        """Write a small file unless there is one; return whether it was written. Of several at once one succeeds.
+
+        (Where the file system can tell: HDFS, S3 and its like, local ones.)
+        """
+        with self._told("write"):
+            if self._files.exists(self._path(name)):
+                return False
+            aside = self._put_aside(name, text) if self._aside else None
+            try:
+                if aside is not None:
+                    self._rename(aside, name, "NONE")
+                else:
+                    building = self._files.createFile(self._path(name)).overwrite(False).opt(_CONDITIONAL, "true")
+                    self._write(building.build(), text)
+            except Py4JJavaError:
+                if aside is not None:
+                    self._files.delete(self._path(aside), False)
+                if self._files.exists(self._path(name)):
+                    return False
+                raise
+        return True
+
+    def make_directory(self, name: str) -> None:
+        """Make a directory, and those above it, unless they are there."""
+        with self._told("write"):
+            self._files.mkdirs(self._path(name))
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a directory with all in it, if it is there."""
+        with self._told("write"):
+            self._files.delete(self._path(name), True)
+
+    def names(self, name: str) -> list[str]:
+        """Return what is in a directory, sorted; nothing where there is none."""
+        with self._told("read"):
+            if not self._files.exists(self._path(name)):
+                return []
+            return sorted(status.getPath().getName() for status in self._files.listStatus(self._path(name)))
+
+    def changed_ms(self, name: str) -> int | None:
+        """Return when a file was written, by the store's clock, in ms since 1970; None where there is none."""
+        with self._told("read"):
+            if not self._files.exists(self._path(name)):
+                return None
+            return int(self._files.getFileStatus(self._path(name)).getModificationTime())
+
+    def written(self, name: str) -> dict[str, int]:
+        """Return the files of a table that Spark wrote into a directory, and their bytes."""
+        found = {}
+        with self._told("read"):
+            folder = self._path(name)
+            listing = self._files.listFiles(folder, True)
+            while listing.hasNext():
+                status = listing.next()
+                path = status.getPath()
+                parts: list[str] = []
+                for _ in range(path.depth() - folder.depth()):
+                    parts.insert(0, path.getName())
+                    path = path.getParent()
+                if not any(part.startswith(("_", ".")) for part in parts):
+                    found["/".join([name, *parts])] = int(status.getLen())
+        return dict(sorted(found.items()))
+
+    def fetch(self, name: str, to: Path) -> None:
+        """Copy a file to this machine."""
+        with self._told("read"):
+            self._files.copyToLocalFile(False, self._path(name), self._here(to), True)
+
+    def send(self, file: Path, name: str) -> None:
+        """Copy a file of this machine."""
+        with self._told("write"):
+            self._files.copyFromLocalFile(False, True, self._here(file), self._path(name))
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)
+
+    def _here(self, file: Path) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"file://{file.absolute()}")
+
+    def _put_aside(self, name: str, text: str) -> str:
+        """Write a file beside its place, where it would be seen while it is written; return its name."""
+        folder, slash, last = name.rpartition("/")
+        aside = f"{folder}{slash}.{last}.{uuid4().hex[:12]}"
+        self._write(self._files.create(self._path(aside), True), text)
+        return aside
+
+    def _rename(self, name: str, to: str, how: str) -> None:
+        hadoop = self._jvm.org.apache.hadoop.fs
+        option = getattr(getattr(hadoop, "Options$Rename"), how)
+        options = self._gateway.new_array(getattr(hadoop, "Options$Rename"), 1)
+        options[0] = option
+        context = hadoop.FileContext.getFileContext(self._path("").toUri(), self._settings)
+        context.rename(self._path(name), self._path(to), options)
+
+    @staticmethod
+    def _write(stream: Any, text: str) -> None:
+        # Not closed where a write fails: on an object store closing is what makes it appear.
+        stream.write(bytearray(text.encode("utf-8")))
+        stream.close()
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except Py4JJavaError as error:
+            raise AbeyanceError(f"cannot {what} {self.root}: {in_one_line(error)}") from error
