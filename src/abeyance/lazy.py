@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first asked for, with what an extra brings."""
+"""Names of a package that are imported when they are first asked for, with what an extra brings, if any."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from abeyance.errors import AbeyanceError
 
 
 def lazy_names(
-    package: str, homes: Mapping[str, str], extra: str, brings: Collection[str]
+    package: str, homes: Mapping[str, str], extra: str = "", brings: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a package; `homes` has the module below it of each name.
 

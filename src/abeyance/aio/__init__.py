@@ -4,12 +4,12 @@ The loop on uvloop, `UvloopEventLoop`, is there when uvloop is installed. It, th
 imported when they are first asked for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from abeyance.aio.loop import EventLoop
 from abeyance.aio.running import loop_factory, run, uvloop_factory
 from abeyance.aio.timer import Timer
+from abeyance.lazy import lazy_names
 
 if TYPE_CHECKING:
     from abeyance.aio.purgatory import Outcome, Purgatory
@@ -32,7 +32,7 @@ __all__ = [
     "virtual_time",
 ]
 
-_LATER = {
+_HOMES = {
     "Outcome": "purgatory",
     "Purgatory": "purgatory",
     "UvloopEventLoop": "uvloop_loop",
@@ -42,13 +42,4 @@ _LATER = {
     "run_virtual": "virtual",
     "virtual_time": "virtual",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(f"abeyance.aio.{_LATER[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
