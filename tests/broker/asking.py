@@ -15,6 +15,10 @@ SECOND = timedelta(seconds=1)
 def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
     """A request that means something: of partition 0 of the topic that is there."""
     topic = {"name": "there", "topic": "there", "topic_name": "there", "topic_id": kafka.controller.topics["there"].id}
+    rule = {
+        "resource_type": 2, "resource_name": "there", "principal": "User:alice", "host": "*", "operation": 3,
+        "permission_type": 3,
+    }  # fmt: skip
     by_name: dict[str, dict[str, Any]] = {
         "Produce": {
             "acks": -1, "timeout": SECOND,
@@ -78,6 +82,14 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
         "WriteTxnMarkers": {"markers": [{"topics": [{**topic, "partition_indexes": [0]}]}]},
         "DescribeTransactions": {"transactional_ids": ["till"]},
         "OffsetForLeaderEpoch": {"topics": [{**topic, "partitions": [{"partition": 0, "leader_epoch": 0}]}]},
+        "CreateAcls": {"creations": [rule]},
+        "DeleteAcls": {"filters": [{"resource_type_filter": 2, "operation": 3, "permission_type": 3}]},
+        "AlterReplicaLogDirs": {
+            "dirs": [{"path": kafka.brokers[1].log_dir, "topics": [{"name": "there", "partitions": [0]}]}],
+        },
+        "DescribeClientQuotas": {"components": []},
+        "DescribeQuorum": {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]},
+        "ListConfigResources": {"resource_types": []},
         "DescribeConfigs": {"resources": [{"resource_type": 2, "resource_name": "there", "configuration_keys": None}]},
         "AlterConfigs": {"resources": [{"resource_type": 2, "resource_name": "there", "configs": []}]},
         "IncrementalAlterConfigs": {"resources": [{"resource_type": 2, "resource_name": "there", "configs": []}]},

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from abeyance.broker import Cluster
+from abeyance.broker.wire.schema import ErrorCode
 from abeyance.errors import AbeyanceError
 from broker.clients import consuming, producing, send, settle, take
+from broker.wire import WireClient
 
 
 def produce(kafka: Cluster, topic: str, values: list[bytes], partitions: int = 1) -> None:
@@ -33,6 +35,20 @@ def test_records_and_topics_are_there_again(tmp_path: Path) -> None:
         assert sorted(consume(kafka, "orders", 100, 2)) == sorted(b"%d" % index for index in range(100))
         produce(kafka, "orders", [b"more"])
         assert b"more" in consume(kafka, "orders", 101, 2)
+
+
+def test_settings_of_groups_are_there_again(tmp_path: Path) -> None:
+    name = "consumer.session.timeout.ms"
+    with Cluster(data=tmp_path) as kafka, WireClient(kafka.bootstrap) as client:
+        for group, value in (("shop", "50000"), ("bar", "55000"), ("bar", None)):
+            step = {"name": name, "config_operation": int(value is None), "value": value}
+            resource = {"resource_type": 32, "resource_name": group, "configs": [step]}
+            (answer,) = client.ask(44, 1, resources=[resource], validate_only=False).responses
+            assert answer.error_code is ErrorCode.none, answer
+    with Cluster(data=tmp_path) as kafka:
+        assert kafka.controller.groups.names() == ["shop"]
+        assert kafka.controller.groups.value("shop", name) == 50_000
+        assert kafka.controller.groups.value("bar", name) == 45_000
 
 
 def test_stopped_broker_comes_back_with_its_log(tmp_path: Path) -> None:

@@ -42,6 +42,9 @@ EXPECTED: dict[str | tuple[str, int], ErrorCode] = {
     "TxnOffsetCommit": ErrorCode.coordinator_not_available,  # of transactions
     "SaslHandshake": ErrorCode.illegal_sasl_state,  # there is nothing to show
     "SaslAuthenticate": ErrorCode.illegal_sasl_state,
+    "DescribeAcls": ErrorCode.security_disabled,
+    "CreateAcls": ErrorCode.security_disabled,
+    "DeleteAcls": ErrorCode.security_disabled,
     "DeleteTopics": ErrorCode.unknown_topic_or_partition,
     "CreatePartitions": ErrorCode.invalid_partitions,
     "ElectLeaders": ErrorCode.election_not_needed,

@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools, unmodified: kafka-topics, -configs, -consumer-groups and -transactions."""
+"""Kafka's own command-line tools, unmodified: kafka-topics, -configs, -consumer-groups, -transactions, and more."""
 
 from __future__ import annotations
 
@@ -35,11 +35,25 @@ class Tools:
     def transactions(self, *arguments: str) -> str:
         return self._run("org.apache.kafka.tools.TransactionsCommand", *arguments)
 
+    def client_metrics(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.ClientMetricsCommand", *arguments)
+
+    def quorum(self, *arguments: str) -> str:
+        return self._run("org.apache.kafka.tools.MetadataQuorumCommand", *arguments)
+
+    def acls(self, *arguments: str) -> str:
+        """All that it says: it is refused."""
+        done = self._done("org.apache.kafka.tools.AclCommand", *arguments)
+        return done.stdout + done.stderr
+
     def _run(self, name: str, *arguments: str) -> str:
-        line = self._jars.command(name, "--bootstrap-server", self._kafka.bootstrap, *arguments, options=SMALL)
-        done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+        done = self._done(name, *arguments)
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout
+
+    def _done(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        line = self._jars.command(name, "--bootstrap-server", self._kafka.bootstrap, *arguments, options=SMALL)
+        return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.fixture
@@ -129,3 +143,34 @@ def test_kafka_transactions(kafka: Cluster, tools: Tools) -> None:
         [row] = table(tools.transactions("describe-producers", *place))
         assert row[-1] == "None"
         assert kafka.records(TOPIC, isolation="read_committed") == []
+
+
+def test_kafka_configs_of_groups(kafka: Cluster, tools: Tools) -> None:
+    kafka.create_topic(TOPIC, partitions=3)
+    shop = ("--entity-type", "groups", "--entity-name", "shop")
+    given = "consumer.session.timeout.ms=50000,consumer.heartbeat.interval.ms=6000"
+    assert tools.configs("--alter", *shop, "--add-config", given) == "Completed updating config for group shop.\n"
+    told = tools.configs("--describe", *shop).splitlines()
+    assert sorted(line.split()[0] for line in told[1:]) == sorted(given.split(","))
+    with Confluent(kafka.bootstrap, TOPIC, "shop", session=None, group_protocol="consumer") as one:
+        wait_for(lambda: len(one.partitions) == 3)
+        [session] = kafka.waiting("Heartbeat")
+        assert 49.9 < session.deadline - session.since <= 50.0
+    tools.configs("--alter", *shop, "--delete-config", "consumer.session.timeout.ms")
+    told = tools.configs("--describe", "--entity-type", "groups").splitlines()
+    assert told[0] == "Dynamic configs for group shop are:"
+    assert [line.split()[0] for line in told[1:]] == ["consumer.heartbeat.interval.ms=6000"]
+
+
+def test_what_there_is_none_of(tools: Tools) -> None:
+    assert "SecurityDisabledException: No Authorizer is configured" in tools.acls("--list")
+    assert tools.client_metrics("--list").strip() == ""
+    assert tools.configs("--describe", "--entity-type", "clients") == ""
+
+
+def test_kafka_metadata_quorum(tools: Tools) -> None:
+    told = dict(line.split(":", 1) for line in tools.quorum("describe", "--status").splitlines())
+    assert told["LeaderId"].strip() == "1"
+    assert told["MaxFollowerLag"].strip() == "0"
+    rows = [line.split() for line in tools.quorum("describe", "--replication").splitlines()[1:]]
+    assert [(row[0], row[-1]) for row in rows] == [("1", "Leader"), ("2", "Observer"), ("3", "Observer")]

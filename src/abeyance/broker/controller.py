@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from abeyance.broker import elections, reassignment
 from abeyance.broker.errors import ApiError
+from abeyance.broker.group_settings import GroupSettings
 from abeyance.broker.memory import Memory
 from abeyance.broker.partition_state import NO_LEADER, PartitionState, Topic
 from abeyance.broker.placement import assigned, check_name, check_replicas, placed
@@ -71,6 +72,7 @@ class Controller:
         self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.changed: Callable[[PartitionState], object] | None = None  # for faults and tests: called at every change
         self._memory = Memory(journal)
+        self.groups = GroupSettings(settings, self._memory)
         self._recall()
         self._schedule_rebalance()
 
@@ -136,6 +138,11 @@ class Controller:
     def controller_id(self) -> int:
         """The broker that clients are told is the controller: the lowest there is."""
         return min(self.members, default=NO_LEADER)
+
+    @property
+    def changes(self) -> int:
+        """How many it has made, as a quorum counts them in its log."""
+        return self._memory.changes
 
     # -- topics
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from abeyance.errors import AbeyanceError
 
-Scope = Literal["broker", "topic"]
+Scope = Literal["broker", "topic", "group"]
 
 # DescribeConfigs' numbers
 TYPES = {
@@ -21,6 +21,7 @@ _TABLE = Path(__file__).with_name("settings.tsv")
 _NONE = "-"
 _RANGE = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\](?: or (-?\d+))?")
 _ONE_OF = re.compile(r"(\(case insensitive\) )?\[([\w, ]+)\]")
+_DURATION = re.compile(r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
 _REPLICAS = re.compile(r"\*|\d+:\d+")  # one of a list of throttled replicas
 _NO_EFFECT = "A setting of Apache Kafka that changes nothing in this broker."
 
@@ -44,7 +45,7 @@ class Definition:
     allowed: str
     dynamic: bool
     internal: bool
-    fallback: str | None  # the broker's setting that a topic goes by
+    fallback: str | None  # the broker's setting that a topic or a group goes by
     text: str
 
     @property
@@ -107,6 +108,10 @@ class Definition:
             return _choice_refusal(value, choice[2].split(", "), fold=bool(choice[1]))
         if self.allowed.startswith("[partitionId]:[brokerId]") and not all(map(_REPLICAS.fullmatch, value)):
             return f"{self.name} must be the literal '*' or a list of replicas in the following format: {self.allowed}"
+        if self.allowed.endswith("'by_duration:<PnDTnHnMn.nS>'") and value not in ("earliest", "latest"):
+            if _DURATION.fullmatch(value):
+                return None
+            return f"Invalid value `{value}` for configuration {self.name}. The value must be either {self.allowed}."
         if self.allowed == "non-empty string" and not value:
             return "String must be non-empty"
         return None
@@ -122,7 +127,7 @@ def _choice_refusal(value: Any, choices: list[str], *, fold: bool) -> str | None
 
 @cache
 def definitions(scope: Scope) -> dict[str, Definition]:
-    """Every setting of a broker or of a topic, by its name. Read once, in about a millisecond."""
+    """Every setting of a broker, of a topic or of a group, by its name. Read once, in about a millisecond."""
     found = {}
     for line in _TABLE.read_text("utf-8").splitlines():
         if line.startswith("#"):

@@ -28,6 +28,7 @@ class Memory:
     def __init__(self, journal: Journal | None) -> None:
         """Of this journal."""
         self._journal = journal
+        self.changes = 1  # how many there were since the process began; it began with one
 
     def cluster_id(self, fresh: str) -> str:
         """The cluster's id, which is `fresh` the first time."""
@@ -91,6 +92,16 @@ class Memory:
         """What is about to be changed for a broker, or with None for all of them."""
         self._put(f"settings/{'' if broker is None else broker}", dict(given))
 
+    def group_settings(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """What was set for each group."""
+        if self._journal is not None:
+            for key, given in self._journal.items("group/"):
+                yield key.removeprefix("group/"), given
+
+    def keep_group_settings(self, group_id: str, given: Mapping[str, str]) -> None:
+        """What is about to be set for a group, which is all that it has."""
+        self._put(f"group/{group_id}", dict(given) or None)
+
     def keep_partition(self, state: PartitionState) -> None:
         """A partition's state."""
         self._put(f"partition/{state.topic_id}/{state.partition}", [*state[3:]])
@@ -102,6 +113,7 @@ class Memory:
             self._put(f"partition/{topic.id}/{state.partition}", None)
 
     def _put(self, name: str, value: Any) -> None:
+        self.changes += 1
         if self._journal is None:
             return
         from abeyance.broker.log.errors import StorageError

@@ -2,7 +2,7 @@
 
 A setting's value is the first that there is of: the topic's own; the broker's, changed while it runs; all brokers',
 changed while they run; what the cluster was started with; Kafka's default. A topic's setting that is not set is the
-broker's, under the broker's name for it (`retention.ms` is `log.retention.ms`).
+broker's, under the broker's name for it (`retention.ms` is `log.retention.ms`). So is a group's (group_settings.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from abeyance.broker.definitions import TYPES, ConfigError, Definition, definition, definitions
 from abeyance.broker.log import LogConfig
 
-__all__ = ["ConfigEntry", "ConfigError", "Settings", "TopicSettings"]
+__all__ = ["DEFAULT", "ConfigEntry", "ConfigError", "Settings", "Synonym", "TopicSettings", "entry_of", "texts_of"]
 
 # DescribeConfigs' numbers for where a value comes from
 TOPIC, BROKER, ALL_BROKERS, STATIC, DEFAULT = range(1, 6)
@@ -71,7 +71,7 @@ class Settings:
 
     def __init__(self, given: Mapping[str, object] | None = None) -> None:
         """Start with `given`. Raises ConfigError for a name that Kafka does not know, or a value it would refuse."""
-        self._static = _texts(given or {})
+        self._static = texts_of(given or {})
         for name, text in self._static.items():
             definition("broker", name).parse(text)
         self._all_brokers: dict[str, str] = {}
@@ -122,7 +122,7 @@ class Settings:
     def check_change(self, given: Mapping[str, object]) -> None:
         """Raise ConfigError for a name that there is not, one that is fixed while the broker runs, or a wrong value."""
         fixed = []
-        for name, text in _texts(given).items():
+        for name, text in texts_of(given).items():
             found = definition("broker", name)
             if not found.dynamic:
                 fixed.append(name)
@@ -133,7 +133,7 @@ class Settings:
     def change(self, broker: int | None, given: Mapping[str, object]) -> None:
         """Let `given` be all that is changed for one broker, or with None for all of them. Raises as `check_change`."""
         self.check_change(given)
-        texts = _texts(given)
+        texts = texts_of(given)
         if broker is None:
             self._all_brokers = texts
         else:
@@ -160,10 +160,12 @@ class Settings:
         known = [found for found in definitions("broker").values() if found.name in wanted and not found.internal]
         if broker is None:
             known = [found for found in known if found.name in self._all_brokers]
-        return [_entry(found, tuple(self._places(found.name, broker)), read_only=not found.dynamic) for found in known]
+        return [
+            entry_of(found, tuple(self._places(found.name, broker)), read_only=not found.dynamic) for found in known
+        ]
 
     def places(self, name: str) -> tuple[Synonym, ...]:
-        """Where a topic's setting falls back to, in order."""
+        """Where a topic's or a group's setting falls back to, in order."""
         return tuple(self._places(name, None))
 
 
@@ -172,7 +174,7 @@ class TopicSettings:
 
     def __init__(self, brokers: Settings, given: Mapping[str, object]) -> None:
         """Raises ConfigError for a name that Kafka does not know, or a value that it would refuse."""
-        self.given = _texts(given)
+        self.given = texts_of(given)
         self._brokers = brokers
         for name, text in self.given.items():
             definition("topic", name).parse(text)
@@ -214,7 +216,7 @@ class TopicSettings:
         places = [Synonym(found.name, self.given[found.name], TOPIC)] if found.name in self.given else []
         if found.fallback:
             places += self._brokers.places(found.fallback)
-        entry = _entry(found, tuple(places), read_only=False)
+        entry = entry_of(found, tuple(places), read_only=False)
         if entry.value is None and not found.sensitive:  # the broker's, in another unit
             value = self[found.name]
             unit = self._brokers.milliseconds(found.fallback)[1] if found.fallback in _UNITS else None
@@ -224,7 +226,8 @@ class TopicSettings:
         return entry
 
 
-def _entry(found: Definition, places: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:
+def entry_of(found: Definition, places: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:
+    """What DescribeConfigs tells of a setting that was looked for in these places; the first counts."""
     shown = tuple(place._replace(value=None) if found.sensitive else place for place in places)
     return ConfigEntry(
         found.name,
@@ -238,7 +241,7 @@ def _entry(found: Definition, places: tuple[Synonym, ...], *, read_only: bool) -
     )
 
 
-def _texts(given: Mapping[str, object]) -> dict[str, str]:
+def texts_of(given: Mapping[str, object]) -> dict[str, str]:
     """The values as Kafka writes them: true and not True, lists joined by commas."""
     return {name: _text(value) for name, value in given.items()}
 

@@ -15,6 +15,9 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     # A target of a consumer group is made at once.
     "group.consumer.assignment.interval.ms": "0",
+    # So that a group may have others, within seconds.
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "200",
     # Genuine Kafka has 3,000 ms.
     "group.initial.rebalance.delay.ms": "0",
     "transaction.state.log.num.partitions": "1",

@@ -10,6 +10,7 @@ from typing import Any, cast
 from abeyance import ManualTimer, Purgatory
 from abeyance.broker.coordinator.shard import Entry
 from abeyance.broker.errors import ApiError
+from abeyance.broker.group_settings import GroupSettings
 from abeyance.broker.groups.assignors import Partition
 from abeyance.broker.groups.consumer import LEAVES
 from abeyance.broker.groups.consuming import Beat, Beaten
@@ -17,6 +18,7 @@ from abeyance.broker.groups.member import Joined, Joining, Synced
 from abeyance.broker.groups.shard import GroupShard
 from abeyance.broker.groups.subscription import assignment_value, read_assignment, read_subscription
 from abeyance.broker.log.records import Record
+from abeyance.broker.memory import Memory
 from abeyance.broker.settings import Settings
 from abeyance.broker.wire.schema import ErrorCode
 from broker.conformance.scenarios.migration import subscription
@@ -51,10 +53,12 @@ class MixedDesk:
         self.rebalances: Purgatory[Any] = Purgatory("Rebalance", self.timer)
         self.sessions: Purgatory[Any] = Purgatory("Heartbeat", self.timer)
         topic = SimpleNamespace(name=TOPIC, id=_ID, partitions=[None] * partitions, internal=False)
-        controller = SimpleNamespace(topics={TOPIC: topic}, by_id={_ID: topic})
         known = {"group.consumer.session.timeout.ms": round(SESSION * 1000), "group.initial.rebalance.delay.ms": 0}
+        of_brokers = Settings({**known, **(settings or {})})
+        of_groups = GroupSettings(of_brokers, Memory(None))
+        controller = SimpleNamespace(topics={TOPIC: topic}, by_id={_ID: topic}, groups=of_groups)
         self.broker: Any = SimpleNamespace(
-            cluster=SimpleNamespace(settings=Settings({**known, **(settings or {})}), controller=controller),
+            cluster=SimpleNamespace(settings=of_brokers, controller=controller),
             rebalance_purgatory=self.rebalances, heartbeat_purgatory=self.sessions,
             now=self.timer.time, now_ms=lambda: round(self.timer.time() * 1000),
         )  # fmt: skip

@@ -66,6 +66,9 @@ class Groups(Protocol):
     def consumers_of(self, group_id: str) -> ConsumerGroup | None:
         """The group of the new protocol, as the log says it now."""
 
+    def session_of(self, group_id: str) -> float:
+        """Seconds for which one that speaks the new protocol may be silent."""
+
     def keep(self, entries: Sequence[Entry], then: Then) -> None:
         """Write and replay; then tell how it went."""
 
@@ -76,12 +79,10 @@ class Groups(Protocol):
 class Consuming:
     """The protocol, for the groups of one shard. Use from the loop's thread only."""
 
-    def __init__(self, waits: Waits, groups: Groups, targets: Targets, *, session: float, max_size: int) -> None:
-        """`session` in seconds: how long one that speaks the new protocol may be silent."""
+    def __init__(self, waits: Waits, groups: Groups, targets: Targets, *, max_size: int) -> None:
         self._waits = waits
         self._groups = groups
         self._targets = targets
-        self._session = session
         self._max_size = max_size
         self._sessions: dict[tuple[str, str], Session] = {}
         self.duties = Duties(waits, self.expired)
@@ -283,7 +284,8 @@ class Consuming:
         session = self._sessions.get(key)
         if session is None:
             session = self._sessions[key] = Session(group.id, member.id, member.client_id)
-        self._waits.watch(session, self._session if member.classic is None else member.classic.session_timeout / 1000)
+        told = member.classic
+        self._waits.watch(session, self._groups.session_of(group.id) if told is None else told.session_timeout / 1000)
         if member.state is MemberState.UNREVOKED and member.classic is None:
             self.duties.expect(group.id, member, Duty.REVOKE, member.epoch)
         else:

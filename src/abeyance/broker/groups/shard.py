@@ -59,8 +59,8 @@ class GroupShard(Shard):
             max_consumers=max_consumers,
             max_classic=max_classic,
         )
-        session = settings["group.consumer.session.timeout.ms"] / 1000
-        self.consuming = Consuming(waits, self, targets, session=session, max_size=max_consumers)
+        self._group_settings = controller.groups
+        self.consuming = Consuming(waits, self, targets, max_size=max_consumers)
         self.classic_members = ClassicMembers(self, self.consuming, self.migration, targets, max_size=max_consumers)
         self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
         self._retention: int = settings["offsets.retention.minutes"] * _MINUTE
@@ -215,6 +215,11 @@ class GroupShard(Shard):
     def consumers_of(self, group_id: str) -> ConsumerGroup | None:
         """The group of the new protocol, as the log says it now."""
         return self.consumers.get(group_id)
+
+    def session_of(self, group_id: str) -> float:
+        """Seconds for which one that speaks the new protocol may be silent."""
+        session: int = self._group_settings.value(group_id, "consumer.session.timeout.ms")
+        return session / 1000
 
     def keep(self, entries: Sequence[Entry], then: Callable[[ErrorCode], object]) -> None:
         """Write and replay; then tell how it went."""

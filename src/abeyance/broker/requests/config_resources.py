@@ -11,7 +11,7 @@ from abeyance.broker.requests.call import Call
 from abeyance.broker.settings import ConfigError
 from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 
 
 def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> int | None:
@@ -88,6 +88,14 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
             raise ApiError(ErrorCode.invalid_request, str(error)) from None
         if not call.request.validate_only:
             controller.configure_brokers(broker, given)
+    elif resource.resource_type == GROUP:
+        if not resource.resource_name:
+            raise ApiError(ErrorCode.invalid_request, "Default group resources are not allowed.")
+        groups = controller.groups
+        given = change(groups.given(resource.resource_name), resource)
+        groups.check(given)
+        if not call.request.validate_only:
+            groups.change(resource.resource_name, given)
     else:
         raise ApiError(ErrorCode.invalid_request, f"{kind} cannot change a resource of type {resource.resource_type}")
 

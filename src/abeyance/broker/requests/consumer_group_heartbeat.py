@@ -98,7 +98,7 @@ def _beat(call: Call) -> Beat:
 
 
 def _response(call: Call, beaten: Beaten) -> Message:
-    interval = call.broker.cluster.settings["group.consumer.heartbeat.interval.ms"]
+    interval = call.broker.cluster.controller.groups.value(call.request.group_id, "consumer.heartbeat.interval.ms")
     return _message(beaten, timedelta(milliseconds=interval) if beaten.epoch > 0 else NO_TIME)
 
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs: of topics and brokers, with where each value comes from and what it does."""
+"""DescribeConfigs: of topics, brokers and groups, with where each value comes from and what it does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from abeyance.broker.errors import INVALID_REQUEST, ApiError
 from abeyance.broker.placement import check_name
 from abeyance.broker.requests.call import Call
-from abeyance.broker.requests.config_resources import BROKER, TOPIC, broker_of
+from abeyance.broker.requests.config_resources import BROKER, GROUP, TOPIC, broker_of
 from abeyance.broker.settings import ConfigEntry
 from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
 
@@ -44,6 +44,10 @@ def _entries(call: Call, resource: Any) -> list[ConfigEntry]:
         return topic.settings.describe(names)
     if resource.resource_type == BROKER:
         return cluster.settings.describe(broker_of(call, resource.resource_name, "Broker", " or empty string"), names)
+    if resource.resource_type == GROUP:
+        if not resource.resource_name:
+            raise ApiError(ErrorCode.invalid_request, "Group name must not be empty")
+        return cluster.controller.groups.describe(resource.resource_name, names)
     raise ApiError(ErrorCode.invalid_request, INVALID_REQUEST)
 
 

@@ -1,10 +1,10 @@
-"""IncrementalAlterConfigs: single settings of a topic or a broker set, deleted, appended to or subtracted from."""
+"""IncrementalAlterConfigs: single settings of a topic, broker or group set, deleted, appended to or subtracted from."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from abeyance.broker.definitions import ConfigError, definition
+from abeyance.broker.definitions import ConfigError, Scope, definition
 from abeyance.broker.errors import ApiError
 from abeyance.broker.requests import config_resources
 from abeyance.broker.requests.call import Call
@@ -13,6 +13,7 @@ from abeyance.broker.wire.schema import ErrorCode
 FILL: dict[str, dict[str, object]] = {}
 refused = config_resources.refused
 
+_SCOPES: dict[int, Scope] = {config_resources.TOPIC: "topic", config_resources.GROUP: "group"}
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
@@ -40,17 +41,22 @@ def _below(call: Call, resource: Any, name: str) -> str:
     """What a setting is that has not been set there."""
     settings = call.broker.cluster.settings
     try:
-        of_topic = resource.resource_type == config_resources.TOPIC
-        value = settings.for_topic({})[name] if of_topic else settings[name]
+        scope = _scope(resource)
+        if scope == "group":
+            return definition(scope, name).default or ""
+        value = settings.for_topic({})[name] if scope == "topic" else settings[name]
     except ConfigError as error:
         raise ApiError(ErrorCode.invalid_config, str(error)) from None
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
+def _scope(resource: Any) -> Scope:
+    return _SCOPES.get(resource.resource_type, "broker")
+
+
 def _list_changed(resource: Any, config: Any, before: str) -> str:
-    of_topic = resource.resource_type == config_resources.TOPIC
     appends = config.config_operation == _APPEND
-    if definition("topic" if of_topic else "broker", config.name).type != "list":
+    if definition(_scope(resource), config.name).type != "list":
         what = "APPEND" if appends else "SUBTRACT"
         raise ApiError(ErrorCode.invalid_config, f"Can't {what} to key {config.name} because its type is not LIST.")
     parts = [part for part in before.split(",") if part]
