@@ -180,6 +180,42 @@ def test_what_waits_is_shown(spark: SparkSession, tmp_path: Path, capsys: pytest
     assert json.loads(capsys.readouterr().out)["deadline"] == "1970-01-01T00:00:05.000000Z"
 
 
+def test_a_file_of_another_type_is_named_and_without_it_the_stream_goes_on(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders, payments, out = tmp_path / "the orders", tmp_path / "payments", tmp_path / "out"
+    orders.mkdir()
+    payments.mkdir()
+    table = {"op_id": ["a"], "key": ["k"], "start": pa.array([0], pa.timestamp("us", "UTC")), "timeout_ms": [5000]}
+    pq.write_table(pa.table(table), orders / "1.parquet")
+    (payments / "1.csv").write_text("key,at\nz,1970-01-01T00:00:00Z\n")
+    command = ["stream", str(orders), str(payments), "--out", str(out), "--quiet"]
+    assert main([*command, "--trigger", "now", "--tick", "off"]) == 0
+
+    def ended(bad: Path) -> str:
+        capsys.readouterr()
+        assert main([*command, "--trigger", "now", "--tick", "off"]) == 2
+        line = capsys.readouterr().err
+        assert line.count("\n") == 1, line
+        bad.unlink()
+        return line.strip()
+
+    bad = orders / "2 bad.parquet"
+    before = "abeyance: error: the stream ended: "
+    after = "write it as the others, or take it away; then the same command goes on"
+    pq.write_table(pa.table(table | {"timeout_ms": ["soon"]}), bad)
+    assert ended(bad) == f"{before}{bad}: column 'timeout_ms' is text in it, expected bigint: {after}"
+    bad.write_bytes(b"PAR1, and no more")
+    assert ended(bad) == f"{before}{bad} is not a Parquet file, or not all of one: {after}"
+    bad = payments / "2.csv"
+    bad.write_text("key,paid\nk,1970-01-01T00:00:01Z\n")
+    columns = "other columns (key, paid) than the files before it (key, at)"
+    assert ended(bad) == f"{before}{bad} has {columns}: {after}"
+    (payments / "3.csv").write_text("key,at\nk,1970-01-01T00:00:01Z\n")
+    assert main([*command, "--drain", "--tick", "off"]) == 0
+    assert outcomes(out) == {"a": "completed"}
+
+
 def test_what_is_refused_is_one_line(
     spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

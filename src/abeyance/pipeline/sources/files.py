@@ -11,6 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
+from abeyance.pipeline.sources.arrival import first_file, list_at_once, pattern_of
+
 __all__ = ["file_format", "location", "read_files", "schema_of_files", "stream_lines", "stream_table"]
 
 _OPTIONS: Final = {
@@ -63,34 +65,46 @@ def read_lines(spark: SparkSession, path: str) -> DataFrame:
 
 
 def schema_of_files(spark: SparkSession, path: str, form: str) -> StructType | None:
-    """Return the columns of what is there now; None where there is nothing yet."""
-    if "://" not in path and Path(path).is_dir() and not any(_shown(file.name) for file in Path(path).rglob("*")):
-        return None
+    """Return the columns of what is there now; None where there is nothing yet.
+
+    Of a directory's Parquet and CSV files those of the first count, so that a later one with others changes nothing.
+    """
+    if "://" not in path and Path(path).is_dir():
+        if not any(_shown(file.name) for file in Path(path).rglob("*")):
+            return None
+        pattern, first = pattern_of(Path(path)), first_file(Path(path))
+        if form != "json" and pattern is not None and not pattern.options and first is not None:
+            path = str(first)
     return read_files(spark, path, form).schema
 
 
 def stream_table(spark: SparkSession, path: str, form: str, schema: StructType, files_a_batch: int) -> DataFrame:
     """Read the Parquet or CSV files of a directory, and those that arrive in it; or one file."""
     reader = spark.readStream.format(form).schema(schema).options(**_STREAM_OPTIONS.get(form, {}))
-    return _loaded(reader, path, files_a_batch)
+    return _loaded(spark, reader, path, files_a_batch)
 
 
 def stream_lines(spark: SparkSession, path: str, files_a_batch: int) -> DataFrame:
     """Read the lines of a directory's files, or of one, as records: `value`, and in `record` the file they stand in."""
-    return _as_records(_loaded(spark.readStream.format("text"), path, files_a_batch))
+    return _as_records(_loaded(spark, spark.readStream.format("text"), path, files_a_batch))
 
 
 def _as_records(lines: DataFrame) -> DataFrame:
     return lines.select("value", F.struct(F.col("_metadata.file_path").alias("file")).alias("record"))
 
 
-def _loaded(reader: DataStreamReader, path: str, files_a_batch: int) -> DataFrame:
+def _loaded(spark: SparkSession, reader: DataStreamReader, path: str, files_a_batch: int) -> DataFrame:
     where = location(path)
+    reader = reader.option("maxFilesPerTrigger", files_a_batch)
     if "://" not in path and Path(path).is_file():
         # Spark streams what is in a directory, or what a pattern matches: one that matches this file only.
         folder, slash, name = where.rpartition("/")
-        where = folder + slash + _LETTER.sub(r"[\1]", name, count=1)
-    return reader.option("maxFilesPerTrigger", files_a_batch).load(where)
+        return reader.load(folder + slash + _LETTER.sub(r"[\1]", name, count=1))
+    pattern = pattern_of(Path(path)) if "://" not in path and Path(path).is_dir() else None
+    if pattern is None:
+        return reader.load(where)
+    list_at_once(spark)
+    return pattern.only(reader.options(**pattern.options).load(where + pattern.text))
 
 
 def _shown(name: str) -> bool:

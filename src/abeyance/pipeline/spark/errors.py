@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.spark.file_errors import unread_file
 from abeyance.pipeline.spark.jvm import OUT_OF_MEMORY, how_it_ended
 
 __all__ = ["explained", "in_one_line"]
@@ -69,9 +70,9 @@ def _not_py4js(record: logging.LogRecord) -> bool:
 def in_one_line(error: BaseException) -> str:
     """Return what says most of a failure of Spark.
 
-    How the JVM ended, where it did, or that it ran out of memory; an error of ours, in a worker or the driver; the end
-    of another's traceback; the first cause that Java names; or the first line. Of a file system that this Spark lacks
-    it says which package brings it.
+    How the JVM ended, where it did, or that it ran out of memory; an error of ours, in a worker or the driver; the file
+    that cannot be read; the end of another's traceback; the first cause that Java names; or the first line. Of a file
+    system that this Spark lacks it says which package brings it.
     """
     text = str(error)
     # A Java error whose trace cannot be asked for any more is one line: the JVM was ending as it was told.
@@ -87,7 +88,15 @@ def in_one_line(error: BaseException) -> str:
         return _package_of(lacks[1], lacks[2])
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    told = _OURS.findall(text)[-1:] or _PYTHON.findall(text)[-1:] or causes or lines or [type(error).__name__]
+    unread = unread_file(text)
+    told = (
+        _OURS.findall(text)[-1:]
+        or ([unread] if unread else [])
+        or _PYTHON.findall(text)[-1:]
+        or causes
+        or lines
+        or [type(error).__name__]
+    )
     return told[0]
 
 

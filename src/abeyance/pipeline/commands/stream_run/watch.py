@@ -13,6 +13,7 @@ from pyspark.errors import StreamingQueryException
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.spark.errors import in_one_line
+from abeyance.pipeline.spark.file_errors import unread_file
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -80,5 +81,7 @@ def _stop_between_batches(query: StreamingQuery) -> None:
 
 def _failure(error: StreamingQueryException) -> str:
     said = in_one_line(error).rpartition("terminated with exception: ")[2]
+    if (unread := unread_file(str(error))) is not None and said == unread:
+        return f"the stream ended: {unread}; then the same command goes on"
     known = next((what for sign, what in _KNOWN if sign in str(error)), None)
     return f"the stream ended: {known}: {said}" if known else f"the stream ended: {said}"
