@@ -89,15 +89,23 @@ _LOOK = r"""(() => {
 })()"""
 
 
-def faults(page: Page) -> list[str]:
-    """Return what cannot be read in the page as it is shown now, in a line each."""
-    found: list[str] = page.run(_LOOK)
+# What the page itself is to the script above may be a frame in it.
+_IN_FRAME = """(({ contentDocument: document, contentWindow: window }) => {
+  const { innerWidth, scrollY } = window;
+  const getComputedStyle = (node) => window.getComputedStyle(node);
+  return %s;
+})(document.querySelector('iframe'))"""
+
+
+def faults(page: Page, *, in_frame: bool = False) -> list[str]:
+    """Return what cannot be read in the page as it is shown now, or in its first frame, in a line each."""
+    found: list[str] = page.run(_IN_FRAME % _LOOK if in_frame else _LOOK)
     return found
 
 
-def lasting_faults(page: Page) -> list[str]:
+def lasting_faults(page: Page, *, in_frame: bool = False) -> list[str]:
     """Return what cannot be read still when the page has had time to draw its plots anew, as in other colours."""
     end = time.monotonic() + _PATIENCE_S
-    while (found := faults(page)) and time.monotonic() < end:
+    while (found := faults(page, in_frame=in_frame)) and time.monotonic() < end:
         time.sleep(0.1)
     return found

@@ -35,16 +35,21 @@ def document(
     filters: str = "",
     style: str = "",
     by_time: Mapping[str, Any] | None = None,
+    inline: bool = False,
 ) -> str:
     """Return the page. `figures` are by the id of their place and then by the scope chosen, "0" where there is none.
 
     `by_time` are counts from which the script makes tables and figures for a part of the time.
+    An `inline` page is for a frame in a notebook. It lacks the contents and how it was made, makes its frame as high as
+    it is itself, and is light or dark as what is around it.
     `kicker` and `title` are plain text; `findings`, `sections`, `made`, `options` and `filters` are HTML.
     """
-    sections, contents = _with_anchors(sections)
+    sections, contents = (sections, "") if inline else _with_anchors(sections)
     script, library = _asset("page.js"), _asset("plotly-basic.min.js")
     drawn = {plot: {scope: _json(figure) for scope, figure in scopes.items()} for plot, scopes in figures.items()}
     return Template(_asset("page.template")).substitute(
+        look=' class="inline"' if inline else "",
+        outside=" hidden" if inline else "",
         kicker=escaped(kicker),
         title=escaped(title),
         hashes=f"{_hash(library)} {_hash(script)}",

@@ -4,6 +4,8 @@
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const picker = document.getElementById("scope");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  // In a notebook: the frame that the page stands in. From elsewhere, and where it may not be touched, it is null.
+  const frame = root.classList.contains("inline") ? window.frameElement : null;
 
   const touch = window.matchMedia("(pointer: coarse)").matches; // a finger on a plot scrolls the page
 
@@ -338,6 +340,36 @@
     draw();
   };
 
+  // A notebook has colours of its own, whatever the reader's are: go by the ground that the frame stands on.
+  const surroundings = () => {
+    if (!frame) return false;
+    const before = root.className;
+    // Where nothing has a ground, it is the window's, dark for a page that says that it can be.
+    const said = window.parent.getComputedStyle(frame.ownerDocument.documentElement).colorScheme;
+    let found = said.includes("dark") && (dark.matches || !said.includes("light"));
+    const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    for (let at = frame; at; at = at.parentElement) {
+      pen.clearRect(0, 0, 1, 1);
+      pen.fillStyle = window.parent.getComputedStyle(at).backgroundColor;
+      pen.fillRect(0, 0, 1, 1);
+      const [red, green, blue, opaque] = pen.getImageData(0, 0, 1, 1).data;
+      if (opaque < 128) continue;
+      found = 0.299 * red + 0.587 * green + 0.114 * blue < 128;
+      break;
+    }
+    root.classList.toggle("dark", found);
+    root.classList.toggle("light", !found);
+    return root.className !== before;
+  };
+
+  const fill = () => {
+    surroundings();
+    new ResizeObserver(() => { frame.style.height = `${Math.ceil(root.getBoundingClientRect().height)}px`; }).observe(root);
+    const around = frame.ownerDocument;
+    const changed = new MutationObserver(() => { if (surroundings()) draw(); });
+    for (const node of [around.documentElement, around.body]) changed.observe(node, { attributes: true });
+  };
+
   // -- tables -------------------------------------------------------------------------------------------------------
   const MOST_ROWS = 12;
 
@@ -431,9 +463,10 @@
   picker.addEventListener("change", draw);
   kinds?.addEventListener("change", draw);
   for (const box of document.querySelectorAll("[data-logarithmic]")) box.addEventListener("change", draw);
-  dark.addEventListener("change", draw);
+  dark.addEventListener("change", () => { surroundings(); draw(); });
   narrow.addEventListener("change", draw);
   window.addEventListener("beforeprint", () => { root.classList.add("print"); draw(); });
   window.addEventListener("afterprint", () => { root.classList.remove("print"); draw(); });
+  if (frame) fill();
   draw();
 })();

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         waits,
     )
     from abeyance.pipeline.analysis.job import AnalysisResult, analyze
+    from abeyance.pipeline.notebooks.plots import Plots, plots
     from abeyance.pipeline.replayer import Configuration, grid, replay, replay_pending
     from abeyance.pipeline.replayer.what_if import what_if
     from abeyance.pipeline.replication.comparison import compare_with_kafka
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     )
     from abeyance.pipeline.resolver.tables import invalid_events, invalid_operations
     from abeyance.pipeline.spark.java import find_java
+    from abeyance.pipeline.spark.notebook import notebook_progress
     from abeyance.pipeline.spark.session import spark_session
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "Configuration",
     "KafkaRequestLog",
     "ParquetSink",
+    "Plots",
     "StateError",
     "TableSink",
     "acks_all_produces",
@@ -67,9 +70,11 @@ __all__ = [
     "incidents",
     "invalid_events",
     "invalid_operations",
+    "notebook_progress",
     "outcomes_of",
     "pending_over_time",
     "pending_plot",
+    "plots",
     "read_kafka_replication",
     "read_kafka_request_log",
     "read_pending",
@@ -91,6 +96,7 @@ _HOMES: Final = {
     "Configuration": "replayer",
     "KafkaRequestLog": "request_log.tables",
     "ParquetSink": "resolver.streams",
+    "Plots": "notebooks.plots",
     "StateError": "resolver.streams",
     "TableSink": "resolver.streams",
     "acks_all_produces": "replication.produces",
@@ -106,9 +112,11 @@ _HOMES: Final = {
     "incidents": "analysis",
     "invalid_events": "resolver.tables",
     "invalid_operations": "resolver.tables",
+    "notebook_progress": "spark.notebook",
     "outcomes_of": "resolver.streams",
     "pending_over_time": "analysis",
     "pending_plot": "analysis",
+    "plots": "notebooks.plots",
     "read_kafka_replication": "replication.facts",
     "read_kafka_request_log": "request_log.tables",
     "read_pending": "resolver.streams",

@@ -61,6 +61,8 @@ def _fits(found: pa.DataType, kind: str) -> bool:
         return _is_text(found)
     if kind == "an integer":
         return bool(kinds.is_integer(found))
+    if kind == "a number":
+        return bool(kinds.is_floating(found) or kinds.is_integer(found))
     if kind == "a timestamp":
         return bool(kinds.is_timestamp(found))
     return _is_list_of_watches(found)

@@ -12,9 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyance.pipeline.analysis import outcomes as outcomes_module
-from abeyance.pipeline.analysis.outcomes import Waits, binned, expired_keys, look_at_outcomes
+from abeyance.pipeline.analysis.outcomes import binned, expired_keys, look_at_outcomes
 from abeyance.pipeline.commands.outcome_result import write_summary
 from abeyance.pipeline.report.outcomes import read_outcomes
+from abeyance.pipeline.results.waits import Waits
 from pages.page_checks import check_page
 
 

@@ -20,12 +20,13 @@ from pyspark.sql import SparkSession
 
 from abeyance.cli import main
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.analysis.outcomes import Waits, binned
+from abeyance.pipeline.analysis.outcomes import binned
 from abeyance.pipeline.commands.stream_run.description import DESCRIPTION, claim
 from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
 from abeyance.pipeline.commands.stream_run.lines import Lines
 from abeyance.pipeline.commands.stream_run.run import Plan
 from abeyance.pipeline.commands.stream_run.summary import sum_up
+from abeyance.pipeline.results.waits import Waits
 from pages.page_checks import check_page
 from pipeline.jvm import kill_jvm
 from pipeline.orders import MAPPING, write_orders

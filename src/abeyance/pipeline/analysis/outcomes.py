@@ -13,36 +13,28 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from abeyance.pipeline.results.waits import BINS_PER_E, COUNTED_BY, MOST_KEYS, Waits, bins
+
 __all__ = [
     "EXACT_UP_TO",
-    "MOST_KEYS",
     "Ended",
-    "Waits",
     "binned",
     "counted_reasons",
     "expired_keys",
     "look_at_outcomes",
+    "most_expired",
 ]
 
-MOST_KEYS: Final = 50
 EXACT_UP_TO: Final = 100_000
 """Of more expired operations than this, the keys of at most so many are looked up, drawn at random."""
 
 _BATCH_ROWS: Final = 1 << 17
-_ADD_UP: Final = 32  # batches
-_BINS_PER_E: Final = 200  # a bin's longest wait is at most 0.5 % longer than its shortest
-_GROUP: Final = ["kind", "outcome", "bin"]
-_WAITS: Final = pa.schema(
-    {"kind": pa.string(), "outcome": pa.string(), "bin": pa.int64(), "most_ms": pa.float64(), "operations": pa.int64()}
-)
 
 
 @dataclass(frozen=True)
@@ -70,7 +62,7 @@ def look_at_outcomes(files: Iterable[Path]) -> Ended:
     for file in files:
         columns = ["instance", "op_id", "kind", "outcome", "waited_ms"]
         for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
-            waits.add(_bins(batch))
+            waits.add(bins(batch))
             ended = batch.select(kept.column_names).filter(pc.equal(batch.column("outcome"), "expired"))
             drawn = ended.filter(pa.array(random.random(ended.num_rows) * one_in < 1))
             kept = pa.concat_tables([kept, pa.Table.from_batches([drawn]).cast(kept.schema)])
@@ -82,63 +74,11 @@ def look_at_outcomes(files: Iterable[Path]) -> Ended:
 
 
 def binned(outcomes: DataFrame) -> DataFrame:
-    """Return the same counts, made by Spark in one task: for outcomes that are written where they cannot be read."""
-    length = F.floor(F.log1p(F.col("waited_ms") * 1000) * _BINS_PER_E).alias("bin")
+    """Return the same counts, made by Spark in one job: for outcomes that cannot be read as files."""
+    length = F.floor(F.log1p(F.col("waited_ms") * 1000) * BINS_PER_E).alias("bin")
     rows = outcomes.select(F.coalesce("kind", F.lit("")).alias("kind"), "outcome", length, "waited_ms")
     counted = F.max("waited_ms").alias("most_ms"), F.count(F.lit(1)).alias("operations")
-    return rows.coalesce(1).groupBy(*_GROUP).agg(*counted)
-
-
-class Waits:
-    """Counts of outcomes, added up as they come: (kind, outcome, bin, most_ms, operations)."""
-
-    def __init__(self) -> None:
-        self._parts: list[pd.DataFrame] = []
-
-    def add(self, some: pd.DataFrame) -> None:
-        """Take the counts of some more."""
-        if len(some):  # pandas guesses the types of a table without rows
-            self._parts.append(some)
-        if len(self._parts) == _ADD_UP:
-            self._parts = [self._sum()]
-
-    def table(self) -> pa.Table:
-        """Return all counts."""
-        found = self._sum() if self._parts else pd.DataFrame()
-        return _WAITS.empty_table() if found.empty else pa.Table.from_pandas(found, _WAITS, preserve_index=False)
-
-    def _sum(self) -> pd.DataFrame:
-        grouped = pd.concat(self._parts).groupby(_GROUP, as_index=False, observed=True)
-        return pd.DataFrame(grouped.agg(most_ms=("most_ms", "max"), operations=("operations", "sum")))
-
-
-def _bins(batch: pa.RecordBatch) -> pd.DataFrame:
-    """Count one batch. By one sort of integers: group and bin together."""
-    kind, kinds = _numbered(batch.column("kind"))
-    outcome, outcomes = _numbered(batch.column("outcome"))
-    waited = batch.column("waited_ms").to_numpy()
-    length = np.floor(np.log1p(waited * 1000) * _BINS_PER_E).astype(np.int64)
-    width = int(length.max(initial=0)) + 1
-    cell = (kind * len(outcomes) + outcome) * width + length
-    order = np.argsort(cell)
-    cell = cell[order]
-    firsts = np.flatnonzero(np.diff(cell, prepend=-1))
-    group, length = np.divmod(cell[firsts], width)
-    return pd.DataFrame(
-        {
-            "kind": kinds[group // max(len(outcomes), 1)],
-            "outcome": outcomes[group % max(len(outcomes), 1)],
-            "bin": length,
-            "most_ms": np.maximum.reduceat(waited[order], firsts) if len(firsts) else waited,
-            "operations": np.diff(firsts, append=len(cell)),
-        }
-    )
-
-
-def _numbered(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
-    """Return a number per text, and the texts of the numbers; a null is ''."""
-    encoded = texts.fill_null("").dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy(zero_copy_only=False)
+    return rows.groupBy(*COUNTED_BY).agg(*counted)
 
 
 def expired_keys(ended: Ended, operations: DataFrame) -> DataFrame:
@@ -151,7 +91,11 @@ def expired_keys(ended: Ended, operations: DataFrame) -> DataFrame:
         raise ValueError("no operations that expired were drawn: their keys cannot be looked up")
     one_in = ended.expired / max(ended.sample.num_rows, 1)
     few = operations.sparkSession.createDataFrame(ended.sample)
-    struck = operations.join(F.broadcast(few), ["instance", "op_id"])
+    return most_expired(operations.join(F.broadcast(few), ["instance", "op_id"]), one_in)
+
+
+def most_expired(struck: DataFrame, one_in: float = 1.0) -> DataFrame:
+    """Return the keys of operations that expired, those of most first: (instance, key, expired, one_in)."""
     keys = F.explode("watches.key").alias("key")  # so that Spark reads nothing else of the watches
     # A key twice in an operation, and an operation that is there twice, count once.
     found = struck.select("instance", "op_id", keys).where(F.col("key").isNotNull()).distinct()

@@ -17,7 +17,7 @@ from abeyance.pipeline.report.analysis import ALL
 from abeyance.pipeline.report.outcomes import Outcomes, read_outcomes
 from abeyance.pipeline.report.parts import section
 
-__all__ = ["write_outcome_report"]
+__all__ = ["inline_page", "write_outcome_report"]
 
 plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
 
@@ -38,23 +38,39 @@ def write_outcome_report(small_tables: Path, destination: Path, *, kicker: str, 
     `no_keys` says why the keys were not looked up, where they were not.
     """
     found = read_outcomes(small_tables)
-    text = document(
+    aside = section("Set aside", _READ["aside"], tables=[_aside(found)])
+    text = _page(found, kicker, [_kinds(found), _WAITS, _struck(found, no_keys), aside])
+    write_whole(text, destination)
+
+
+def inline_page(found: Outcomes, *, kicker: str) -> str:
+    """Return the same page of outcomes for a frame in a notebook: of keys only if they were looked up."""
+    keys = [] if found.keys is None else [_struck(found, "")]
+    return _page(found, kicker, [_kinds(found), _WAITS, *keys], inline=True)
+
+
+def _page(found: Outcomes, kicker: str, sections: list[str], *, inline: bool = False) -> str:
+    return document(
         kicker=f"Abeyance · {kicker}",
         title=found.title,
         findings=_findings(found),
-        sections="\n".join(
-            [
-                section("How they ended, by kind", _READ["kinds"], tables=[tables.by_kind(found.analysis, ALL)]),
-                section("How long they waited", _READ["waits"], plot="plot-waits", nothing="Nothing waited."),
-                section("Keys that expire most", _READ["keys"], tables=[_keys(found, no_keys)]),
-                section("Set aside", _READ["aside"], tables=[_aside(found)]),
-            ]
-        ),
+        sections="\n".join(sections),
         made=facts(without_places(found.made)),
         figures={"plot-waits": {"0": figures.waits(found.analysis, ALL)}},
         filters=tables.kind_filter(found.analysis.drawn) if len(found.analysis.drawn) > 1 else "",
+        inline=inline,
     )
-    write_whole(text, destination)
+
+
+_WAITS: Final = section("How long they waited", _READ["waits"], plot="plot-waits", nothing="Nothing waited.")
+
+
+def _kinds(found: Outcomes) -> str:
+    return section("How they ended, by kind", _READ["kinds"], tables=[tables.by_kind(found.analysis, ALL)])
+
+
+def _struck(found: Outcomes, no_keys: str) -> str:
+    return section("Keys that expire most", _READ["keys"], tables=[_keys(found, no_keys)])
 
 
 def _findings(found: Outcomes) -> list[str]:

@@ -16,7 +16,7 @@ from abeyance.pipeline.report.analysis import ALL, Analysis
 from abeyance.pipeline.report.parts import read_table
 from abeyance.pipeline.results.directory import read_marker
 
-__all__ = ["Outcomes", "read_outcomes"]
+__all__ = ["Outcomes", "named", "ranked", "read_outcomes"]
 
 UNNAMED: Final = "operations"
 """What operations without a kind are called."""
@@ -80,13 +80,20 @@ class Outcomes:
 
 def read_outcomes(tables: Path) -> Outcomes:
     """Read what `abeyance resolve` or `abeyance stream` left in a directory of small tables."""
-    waits = read_table(tables, "waits")
-    waits["kind"] = waits["kind"].replace("", UNNAMED)
-    keys = read_table(tables, "expired_keys") if (tables / "expired_keys").exists() else None
-    if keys is not None:
-        keys = keys.sort_values(["expired", "instance", "key"], ascending=[False, True, True])
+    keys = ranked(read_table(tables, "expired_keys")) if (tables / "expired_keys").exists() else None
     made = dict(read_marker(tables))
+    waits = named(read_table(tables, "waits"))
     return Outcomes(waits=waits, keys=keys, aside=made.pop("set_aside", {}), made=made)
+
+
+def named(waits: pd.DataFrame) -> pd.DataFrame:
+    """Return counts of outcomes with a name for operations that have no kind."""
+    return waits.assign(kind=waits["kind"].replace("", UNNAMED))
+
+
+def ranked(keys: pd.DataFrame) -> pd.DataFrame:
+    """Return keys with counts of what expired on them, those with most first."""
+    return keys.sort_values(["expired", "instance", "key"], ascending=[False, True, True])
 
 
 def _of_kind(kind: str, rows: pd.DataFrame) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from abeyance.pipeline.resolver import streams, tables
 from abeyance.pipeline.resolver.given import Given, as_dataframe, session_of
 from abeyance.pipeline.resolver.streams.options import Deadline, Time
 from abeyance.pipeline.resolver.tables.hot_keys import Sample
+from abeyance.pipeline.spark.notebook import watch_cells
 
 __all__ = ["How", "resolve"]
 
@@ -48,6 +49,8 @@ def resolve(operations: Given, events: Given, **how: Unpack[How]) -> DataFrame:
     `deadline`, `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`. Rows set aside are then counted
     (`batch_counts`) and not kept: use `resolve_stream` to keep them.
 
+    In a notebook, cells that work with whole tables show how far Spark is from now on: see `notebook_progress`.
+
     Raises `AbeyanceError` for one table and one stream, and where there is no session; `SchemaError` for a table
     without the columns needed; ValueError for a wrong value; TypeError for what is no table, and for an argument of the
     other kind.
@@ -63,4 +66,5 @@ def resolve(operations: Given, events: Given, **how: Unpack[How]) -> DataFrame:
             f"{other} is a stream and {name} is not: read both with spark.readStream, or both with spark.read "
             "(a stream reads a table that is there whole, too, with trigger(availableNow=True))"
         )
+    watch_cells(spark)
     return tables.resolve(operations, events, **given)

@@ -8,21 +8,21 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from abeyance.pipeline.spark.connect import is_connect
+from abeyance.pipeline.spark.watching import follow_jobs, server_tells
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["Steps"]
 
-_POLL_SECONDS: Final = 0.2
 _SILENT_SECONDS: Final = 3.0  # where there is no bar
 
 
@@ -96,65 +96,15 @@ def _sign_of_life(what: str) -> Iterator[None]:
 
 def _watch(bar: Progress, shown: TaskID, spark: SparkSession, group: str, done: threading.Event) -> None:
     """Count the tasks of the group's stages until told to stop; only jobs begun since then are counted."""
+
+    def told(share: float, tasks: str) -> None:
+        bar.update(shown, total=1.0, completed=share, tasks=tasks)
+
     if is_connect(spark):
-        _watch_server(bar, shown, spark, done)
+        tell = server_tells(told)
+        spark.registerProgressHandler(tell)  # type: ignore[arg-type]
+        done.wait()
+        spark.removeProgressHandler(tell)  # type: ignore[arg-type]
         return
-    tracker = spark.sparkContext.statusTracker()
-    earlier = set(tracker.getJobIdsForGroup(group))
-    far = Far()
-    while not done.wait(_POLL_SECONDS):
-        try:
-            for job in set(tracker.getJobIdsForGroup(group)) - earlier:
-                found = tracker.getJobInfo(job)
-                for stage in found.stageIds if found is not None else ():
-                    info = tracker.getStageInfo(stage)
-                    if info is not None:
-                        far.saw(stage, info.numCompletedTasks, info.numTasks)
-        except Exception:  # noqa: BLE001 - a bar must never end the work it shows, whatever Py4J meets
-            return
-        share, tasks = far.told()
-        if tasks:
-            bar.update(shown, total=1.0, completed=share, tasks=tasks)
-
-
-def _watch_server(bar: Progress, shown: TaskID, spark: SparkSession, done: threading.Event) -> None:
-    """Show what the server of Spark Connect tells of this session's stages, until told to stop."""
-    far = Far()
-
-    def tell(stages: Iterable[Any] | None, **_: object) -> None:
-        for stage in stages or ():
-            far.saw(stage.stage_id, stage.num_completed_tasks, stage.num_tasks)
-        share, tasks = far.told()
-        if tasks:
-            bar.update(shown, total=1.0, completed=share, tasks=tasks)
-
-    spark.registerProgressHandler(tell)  # type: ignore[arg-type]
-    done.wait()
-    spark.removeProgressHandler(tell)  # type: ignore[arg-type]
-
-
-class Far:
-    """How far some stages of Spark are. What it tells never goes back.
-
-    Spark plans as it goes, so there is more to do with each new stage; it may run a stage again; and it forgets old
-    ones, so what was once seen is kept.
-    """
-
-    def __init__(self) -> None:
-        self._stages: dict[int, tuple[int, int]] = {}
-        self._share = 0.0
-
-    def saw(self, stage: int, completed: int, total: int) -> None:
-        """Note how many of a stage's tasks are done."""
-        before = self._stages.get(stage, (0, 0))
-        self._stages[stage] = (max(completed, before[0]), max(total, before[1]))
-
-    def told(self) -> tuple[float, str]:
-        """Return the share that is done, and in words how many tasks; no words before there are any."""
-        completed, total = (
-            (sum(column) for column in zip(*self._stages.values(), strict=True)) if self._stages else (0, 0)
-        )
-        if not total:
-            return 0.0, ""
-        self._share = max(self._share, completed / total)
-        return self._share, f"{completed}/{total} tasks"
+    earlier = set(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+    follow_jobs(spark, lambda tracker: set(tracker.getJobIdsForGroup(group)) - earlier, told, done)

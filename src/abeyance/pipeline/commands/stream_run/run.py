@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.analysis.outcomes import Waits
 from abeyance.pipeline.commands.stream_run.description import check, claim
 from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka, open_input
 from abeyance.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyance.pipeline.commands.stream_run.watch import follow
 from abeyance.pipeline.resolver.streams import ParquetSink, end_of_input, resolve_stream
 from abeyance.pipeline.resolver.streams.options import DEFAULT_SHARDS
+from abeyance.pipeline.results.waits import Waits
 from abeyance.pipeline.sources.kafka import check_topics
 from abeyance.pipeline.spark.session import SHUFFLE_PARTITIONS, shuffle_partitions
 

@@ -9,10 +9,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.analysis.outcomes import Ended, Waits, look_at_outcomes
+from abeyance.pipeline.analysis.outcomes import Ended, look_at_outcomes
 from abeyance.pipeline.commands.outcome_result import write_summary
 from abeyance.pipeline.commands.stream_run.inputs import read_again
 from abeyance.pipeline.results.directory import new_result
+from abeyance.pipeline.results.waits import Waits
 
 if TYPE_CHECKING:
     from abeyance.pipeline.commands.stream_run.lines import Lines

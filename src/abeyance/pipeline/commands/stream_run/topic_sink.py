@@ -15,8 +15,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance.pipeline.analysis.outcomes import Waits, binned
+from abeyance.pipeline.analysis.outcomes import binned
 from abeyance.pipeline.resolver.streams.aside import TIME_FORMAT
+from abeyance.pipeline.results.waits import Waits
 from abeyance.pipeline.schemas import OUTCOMES
 
 __all__ = ["TopicSink", "outcome_records"]
@@ -46,7 +47,7 @@ class TopicSink:
             outcomes = answers.where(fine)
             self._send(outcome_records(outcomes), self.topic)
             # A small job of its own: Spark's sink for Kafka lets no Observation end.
-            self.waits.add(binned(outcomes).toPandas())
+            self.waits.add(binned(outcomes.coalesce(1)).toPandas())
             if self.aside_topic is not None:
                 self._send(_aside_records(answers.where(~fine)), self.aside_topic)
             elif self.aside is not None:

@@ -1,0 +1,1 @@
+"""What became of operations, shown in a notebook."""

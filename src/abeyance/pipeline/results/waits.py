@@ -1,0 +1,75 @@
+"""Counts of outcomes by kind, outcome and length of wait: what summary, tables and figures are made of. No Spark."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+__all__ = ["BINS_PER_E", "COUNTED_BY", "MOST_KEYS", "Waits", "bins"]
+
+BINS_PER_E: Final = 200
+"""Bins in a factor of e: a bin's longest wait is at most 0.5 % longer than its shortest."""
+MOST_KEYS: Final = 50
+"""Keys that are told of, those on which most operations expired."""
+COUNTED_BY: Final = ["kind", "outcome", "bin"]
+
+_ADD_UP: Final = 32  # batches
+_WAITS: Final = pa.schema(
+    {"kind": pa.string(), "outcome": pa.string(), "bin": pa.int64(), "most_ms": pa.float64(), "operations": pa.int64()}
+)
+
+
+class Waits:
+    """Counts of outcomes, added up as they come: (kind, outcome, bin, most_ms, operations)."""
+
+    def __init__(self) -> None:
+        self._parts: list[pd.DataFrame] = []
+
+    def add(self, some: pd.DataFrame) -> None:
+        """Take the counts of some more."""
+        if len(some):  # pandas guesses the types of a table without rows
+            self._parts.append(some)
+        if len(self._parts) == _ADD_UP:
+            self._parts = [self._sum()]
+
+    def table(self) -> pa.Table:
+        """Return all counts."""
+        found = self._sum() if self._parts else pd.DataFrame()
+        return _WAITS.empty_table() if found.empty else pa.Table.from_pandas(found, _WAITS, preserve_index=False)
+
+    def _sum(self) -> pd.DataFrame:
+        grouped = pd.concat(self._parts).groupby(COUNTED_BY, as_index=False, observed=True)
+        return pd.DataFrame(grouped.agg(most_ms=("most_ms", "max"), operations=("operations", "sum")))
+
+
+def bins(batch: pa.RecordBatch) -> pd.DataFrame:
+    """Count one batch. By one sort of integers: group and bin together."""
+    kind, kinds = _numbered(batch.column("kind"))
+    outcome, outcomes = _numbered(batch.column("outcome"))
+    waited = batch.column("waited_ms").to_numpy()
+    length = np.floor(np.log1p(waited * 1000) * BINS_PER_E).astype(np.int64)
+    width = int(length.max(initial=0)) + 1
+    cell = (kind * len(outcomes) + outcome) * width + length
+    order = np.argsort(cell)
+    cell = cell[order]
+    firsts = np.flatnonzero(np.diff(cell, prepend=-1))
+    group, length = np.divmod(cell[firsts], width)
+    return pd.DataFrame(
+        {
+            "kind": kinds[group // max(len(outcomes), 1)],
+            "outcome": outcomes[group % max(len(outcomes), 1)],
+            "bin": length,
+            "most_ms": np.maximum.reduceat(waited[order], firsts) if len(firsts) else waited,
+            "operations": np.diff(firsts, append=len(cell)),
+        }
+    )
+
+
+def _numbered(texts: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
+    """Return a number per text, and the texts of the numbers; a null is ''."""
+    encoded = texts.fill_null("").dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_numpy(zero_copy_only=False)

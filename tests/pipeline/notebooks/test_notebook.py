@@ -1,0 +1,151 @@
+"""The example notebook, run by a kernel of its own, and what it shows, in a real browser with no network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pages.browser import NAMES, Page, browse, installed
+from pages.legible import lasting_faults
+
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("ipykernel")
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "notebooks" / "orders.ipynb"
+
+OPERATIONS = """SELECT 'i' AS instance, 'o' AS op_id, 'k' AS kind, timestamp '2026-01-01 00:00:00' AS start,
+    5000L AS timeout_ms, array(named_struct('key', 'a', 'required', 1L)) AS watches, 'all' AS condition"""
+EVENTS = "SELECT 'i' AS instance, 'a' AS key, timestamp '2026-01-01 00:00:03' AS at, 1L AS progress"
+
+# Of our own threads: while a cell runs, after it, and when progress was switched off.
+THREADS = """\
+import threading
+ours = lambda: [thread.name for thread in threading.enumerate() if thread.name.startswith("abeyance")]
+seen = []
+get_ipython().events.register("post_run_cell", lambda *_: seen.append(ours()))
+seen.append(ours())
+"""
+OFF = """\
+from abeyance import pipeline
+pipeline.notebook_progress(False)
+print(seen, ours())
+"""
+
+
+def executed(notebook: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> list[Any]:
+    """Run a notebook in a folder, and return its cells of code."""
+    for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(home / name))
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def shown(cell: Any, kind: str = "text/plain") -> list[str]:
+    """What a cell shows, printed or displayed."""
+    return [output.text if output.output_type == "stream" else output.data[kind] for output in cell.outputs]
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    notebook = nbformat.read(EXAMPLE, as_version=4)
+    assert not any(cell.get("outputs") for cell in notebook.cells), "the example is kept without its outputs"
+    notebook.cells += [nbformat.v4.new_code_cell(text) for text in (THREADS, OFF)]
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return executed(notebook, EXAMPLE.parent, monkeypatch, tmp_path_factory.mktemp("home"))
+
+
+def cell_with(cells: list[Any], text: str) -> Any:
+    [found] = [cell for cell in cells if text in cell.source]
+    return found
+
+
+def test_a_line_tells_how_far_spark_was(example: list[Any]) -> None:
+    line, counted = shown(cell_with(example, ".show()"))
+    assert re.fullmatch(r"Spark: \d+ s", line)
+    assert re.findall(r"(completed|expired)\|\s*(\d+)", counted) == [("completed", "30"), ("expired", "10")]
+
+
+def test_no_thread_is_left_behind(example: list[Any]) -> None:
+    assert shown(example[-1]) == [f"{[['abeyance-notebook'], []]} []\n"]
+
+
+def test_the_plots_say_what_the_tables_say(example: list[Any]) -> None:
+    *_, by_spark = shown(cell_with(example, "plots(outcomes"))
+    assert by_spark.startswith("40 operations: 30 completed, 10 expired (25\N{NO-BREAK SPACE}%)\n")
+    assert shown(cell_with(example, "plots(in_process"))[-1] == f"{by_spark}\n"
+
+
+CONNECT = """\
+import threading
+from abeyance import pipeline
+spark = pipeline.spark_session({url!r}, config={{"spark.connect.progress.reportInterval": "10ms"}})
+operations = spark.sql({operations!r})
+events = spark.sql({events!r})
+outcomes = pipeline.resolve(operations, events)
+%%
+print(outcomes.collect()[0].outcome, [t.name for t in threading.enumerate() if t.name.startswith("abeyance")])
+%%
+pipeline.notebook_progress(False)
+print(outcomes.collect()[0].outcome)
+spark.stop()
+"""
+
+
+def test_a_server_of_spark_connect_tells_too(connect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = CONNECT.format(url=connect_url, operations=OPERATIONS, events=EVENTS)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in text.split("%%\n")])
+    _, watched, unwatched = executed(notebook, tmp_path, monkeypatch, tmp_path)
+    line, printed = shown(watched)
+    assert re.fullmatch(r"Spark: \d+ s", line)
+    assert printed == "completed []\n"
+    assert shown(unwatched) == ["completed\n"]
+
+
+# As Jupyter shows an output: in a page whose ground is that of its theme, whatever the reader's own colours are.
+HOST = """<!doctype html><html><head><meta name="viewport" content="width=device-width, initial-scale=1"><style>
+body { margin: 0; padding: 0 0 0 12px } body.night { background: #111; color: #eee }
+</style></head><body class="%s"><main>%s</main></body></html>"""
+
+DRAWN = """(() => {
+  const { contentDocument: inside, offsetHeight: height } = document.querySelector('iframe');
+  const root = inside.documentElement;
+  const over = height - root.getBoundingClientRect().height;
+  return [inside.querySelectorAll('.plot .barlayer .point').length > 0 && over >= 0 && over < 1,
+          root.scrollHeight <= height, inside.defaultView.getComputedStyle(inside.body).backgroundColor];
+})()"""
+DAY, NIGHT = "rgb(253, 253, 251)", "rgb(20, 23, 27)"
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    browser = installed()
+    if browser is None:
+        pytest.skip(f"no browser is installed (looked for {', '.join(NAMES)})")
+    with browse(browser) as page:
+        yield page
+
+
+@pytest.mark.parametrize(("reader", "theme", "width"), [("light", "night", 400), ("dark", "day", 1100)])
+def test_the_plots_are_drawn_and_can_be_read(
+    example: list[Any], page: Page, tmp_path: Path, reader: str, theme: str, width: int
+) -> None:
+    html = shown(cell_with(example, "plots(outcomes"), "text/html")
+    host = tmp_path / "host.html"
+    host.write_text(HOST % (theme, "\n".join(html)), encoding="utf-8")
+    page.forget()
+    page.show(width=width, scheme=reader)
+    page.open(host)
+    page.wait_for(f"{DRAWN}[0]")
+    assert page.run(DRAWN) == [True, True, NIGHT if theme == "night" else DAY]
+    assert lasting_faults(page) == []
+    assert lasting_faults(page, in_frame=True) == []
+    page.run("document.body.classList.toggle('night')")
+    page.wait_for(f"{DRAWN}[2] === '{DAY if theme == 'night' else NIGHT}'")
+    assert lasting_faults(page, in_frame=True) == []
+    assert set(page.requests) <= {host.as_uri(), "about:srcdoc"}
+    assert page.complaints == []
