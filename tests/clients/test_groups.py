@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from abeyance.broker import Cluster
 from broker.clients import wait_for
 from broker.groups.members import ALL, TOPIC, Aiokafka, Confluent, KafkaPython, fill, share
+from broker.wire import WireClient
 from clients.java import Programs
 from clients.java_member import JavaMember
 
@@ -99,6 +104,82 @@ def test_k5_a_java_member_that_is_killed_stays_until_its_session_ends(
         wait_for(lambda: stays.partitions == ALL)
         late = [round(1000 * (at - session.deadline)) for at in (gone, kafka.clock.now())]
         print(f"\nafter its session: out at {late[0]} ms, the other has its partitions at {late[1]} ms")
+
+
+def of_group(kafka: Cluster, group: str, **values: str) -> None:
+    """Set what a group is to have, with underscores for dots."""
+    steps = [{"name": name.replace("_", "."), "config_operation": 0, "value": text} for name, text in values.items()]
+    resource = {"resource_type": 32, "resource_name": group, "configs": steps}
+    with WireClient(kafka.bootstrap) as client:
+        (answer,) = client.ask(44, 1, resources=[resource], validate_only=False).responses
+    assert answer.error_code is ErrorCode.none, answer
+
+
+class Heard:
+    """An observer of a cluster's answers: what a member is told once another one is out of their group."""
+
+    def __init__(self, client_id: str, other: str) -> None:
+        self._client_id = client_id
+        self._other = other
+        self.answers: list[tuple[float, int | None]] = []
+        """When, on the cluster's clock, and how many partitions it has then, where that is news."""
+
+    def answered(self, call: Any, response: Any) -> None:
+        """Called by the broker, on its loop."""
+        if call.client_id != self._client_id or call.api.name != "ConsumerGroupHeartbeat":
+            return
+        members = call.broker.group_coordinator.shard(call.request.group_id).members(call.request.group_id)
+        if self._other not in {client_id for _, client_id in members.values()}:
+            given = response.assignment
+            parts = None if given is None else sum(len(row.partitions) for row in given.topic_partitions)
+            self.answers.append((call.broker.now(), parts))
+
+    def _nothing(self, *_: object) -> None:
+        """What else a cluster tells its observer."""
+
+    replicated = in_sync_changed = close = _nothing
+
+
+@pytest.mark.parametrize("place", ["brokers", "group"])
+def test_k5_the_rest_take_over_with_their_next_heartbeat(place: str) -> None:
+    """By the new protocol, with confluent-kafka. The interval is the brokers', or the group's own."""
+    slow = {"group.consumer.session.timeout.ms": 45_000, "group.consumer.heartbeat.interval.ms": 5_000}
+    with Cluster(3, settings=QUICK | (slow if place == "group" else {})) as kafka:
+        kafka.create_topic(TOPIC, partitions=len(ALL))
+        if place == "group":
+            of_group(kafka, "group", consumer_heartbeat_interval_ms="20", consumer_session_timeout_ms="1500")
+        config = {"group.protocol": "consumer", "client.id": "stays"}
+        stays = Confluent(kafka.bootstrap, TOPIC, session=None, **config)
+        with stays:
+            wait_for(lambda: share(stays))
+            config |= {"bootstrap.servers": kafka.bootstrap, "group.id": "group", "client.id": "killed"}
+            killed = subprocess.Popen([sys.executable, "-c", READER, json.dumps(config), TOPIC])
+            try:
+                wait_for(lambda: len(stays.partitions) == 3)
+            finally:
+                killed.kill()
+                killed.wait()
+            time.sleep(0.1)  # a heartbeat may be on its way
+            [session] = kafka.waiting("Heartbeat", client="killed")
+            heard: Any = Heard("stays", "killed")
+            kafka.observer = heard
+            wait_for(lambda: share(stays))
+            seen = kafka.clock.now()
+        first, parts = heard.answers[0]
+        assert parts == len(ALL), "it is told with its first heartbeat after that"
+        assert first >= session.deadline, "not before the end of the other's session"
+        late = [round(1000 * (at - session.deadline)) for at in (first, seen)]
+        print(f"\nafter its session: the other is given all at {late[0]} ms, has all at {late[1]} ms")
+
+
+READER = """
+import json, sys
+from confluent_kafka import Consumer
+consumer = Consumer(json.loads(sys.argv[1]))
+consumer.subscribe([sys.argv[2]])
+while True:
+    consumer.poll(0.1)
+"""
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
