@@ -23,12 +23,11 @@ import abeyance
 from abeyance.broker.genuine import ClusterError
 from abeyance.lab.machine import Others
 from benchmarks.broker import client, groups, page, waiting
+from benchmarks.broker.page import FETCHES, MEMBERS, REBALANCED
 from benchmarks.broker.peers import PEERS, PeerError, Serving, allow_connections
 from benchmarks.broker.relay import relay_latency
 from benchmarks.machine import load
 
-FETCHES = 10_000  # that wait at once
-MEMBERS, REBALANCED = 10_000, 1_000  # of groups
 LARGEST = 1_000_000  # records of a throughput row
 LONG_PAUSE, SHORT_PAUSE = 0.02, 0.002  # seconds between the records that wake long polls
 
@@ -99,7 +98,8 @@ def main(given: list[str] | None = None) -> int:
     # As pip leaves a package: with its bytecode, also where PYTHONDONTWRITEBYTECODE is set.
     compileall.compile_dir(Path(abeyance.__file__).parent, quiet=2)
     begun, load_before, others = time.monotonic(), load(), Others()
-    run = _Run(options.peers, scale=10 if options.quick else 1)
+    scale = 10 if options.quick else 1
+    run = _Run(options.peers, scale)
     rounds = 1 if options.quick else options.rounds
     last = 0.0  # seconds that the last round took
     while run.rounds < rounds and time.monotonic() - begun + last < options.minutes * 60:
@@ -107,9 +107,9 @@ def main(given: list[str] | None = None) -> int:
         run.round()
         last = time.monotonic() - since
     minutes = (time.monotonic() - begun) / 60
-    print(f"\n{run.rounds} of {rounds} rounds in {minutes:.1f} minutes\n\n{page.table(run.figures)}")
+    print(f"\n{run.rounds} of {rounds} rounds in {minutes:.1f} minutes\n\n{page.table(run.figures, scale)}")
     if options.write:
-        circumstances = page.Circumstances(run.rounds, minutes, load_before, others.share(), run.gaps)
+        circumstances = page.Circumstances(run.rounds, minutes, load_before, others.share(), run.gaps, scale)
         Path(page.PATH).write_text(page.whole(run.figures, circumstances))
         print(f"bench-broker: wrote {page.PATH}")
     return 1 if "abeyance" in run.gaps else 0

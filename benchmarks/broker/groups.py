@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from abeyance.broker.groups.primitives import Reader
+from abeyance.broker.groups.primitives import Reader, Writer
 from benchmarks.broker.peers import PeerError, Serving
 
 INTERVAL = 3.0  # seconds between two heartbeats of a member
@@ -79,10 +79,14 @@ class _Member:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._kept = b""
 
-    def _ask(self, api: tuple[int, int], body: bytes, heard: Callable[[Reader], None]) -> None:
+    def _ask(self, api: tuple[int, int], body: Writer, heard: Callable[[Reader], None]) -> None:
         assert self.heard is None
         self.heard = heard
         self.socket.sendall(_request(api, body))
+
+    def _told(self, generation: int) -> Writer:
+        """Who it is, as most requests begin."""
+        return Writer().text(self.group).numbers("i", generation).text(self.id).text(None)
 
     def read(self) -> None:
         """Take what has come; once it is whole, go on."""
@@ -100,8 +104,8 @@ class _Member:
     def join(self) -> None:
         """Join, or join again."""
         self.stable = False
-        body = _text(self.group) + struct.pack(">ii", _SESSION, _REBALANCE) + _text(self.id) + _text(None)
-        self._ask(_JOIN, body + _text("bench") + struct.pack(">i", 1) + _text("even") + _data(b""), self._joined)
+        body = Writer().text(self.group).numbers("ii", _SESSION, _REBALANCE).text(self.id).text(None)
+        self._ask(_JOIN, body.text("bench").numbers("i", 1).text("even").data(b""), self._joined)
 
     def _joined(self, answer: Reader) -> None:
         answer.number("i")
@@ -114,14 +118,14 @@ class _Member:
             self.join()
             return
         _expect(error, "JoinGroup")
-        given = []
-        for _ in range(answer.number("i")):
-            given.append(_text(answer.text()) + _data(b"its part"))
+        count = answer.number("i")
+        body = self._told(self.generation).numbers("i", count)
+        for _ in range(count):
+            body.text(answer.text()).data(b"its part")
             answer.text()
             answer.data()
-        body = _text(self.group) + struct.pack(">i", self.generation) + _text(self.id) + _text(None)
-        self._ask(_SYNC, body + struct.pack(">i", len(given)) + b"".join(given), self._synced)
-        assert bool(given) == (leader == self.id)
+        self._ask(_SYNC, body, self._synced)
+        assert bool(count) == (leader == self.id)
 
     def _synced(self, answer: Reader) -> None:
         answer.number("i")
@@ -134,8 +138,7 @@ class _Member:
 
     def heartbeat(self) -> None:
         """Be alive; join again when told to."""
-        body = _text(self.group) + struct.pack(">i", self.generation) + _text(self.id) + _text(None)
-        self._ask(_HEARTBEAT, body, self._beaten)
+        self._ask(_HEARTBEAT, self._told(self.generation), self._beaten)
 
     def _beaten(self, answer: Reader) -> None:
         answer.number("i")
@@ -147,7 +150,7 @@ class _Member:
 
     def leave(self) -> None:
         """Leave, and be nobody."""
-        body = _text(self.group) + struct.pack(">i", 1) + _text(self.id) + _text(None)
+        body = self._told(1)
         self.id, self.stable = "", False
         self._ask(_LEAVE, body, lambda _: None)
 
@@ -245,10 +248,10 @@ def _coordinator(peer: Serving, group: str) -> tuple[str, int]:
     """Where the group is coordinated, once that broker has begun to."""
     host, _, port = peer.bootstrap.partition(",")[0].rpartition(":")
     address = host, int(port)
-    nobody = _text(group) + struct.pack(">i", 1) + _text("nobody") + _text(None)
+    nobody = Writer().text(group).numbers("i", 1).text("nobody").text(None)
     give_up = time.monotonic() + _PATIENCE
     while time.monotonic() < give_up:
-        found = _asked(address, _FIND, _text(group) + b"\0")
+        found = _asked(address, _FIND, Writer().text(group).numbers("b", 0))
         found.number("i")
         error = found.number("h")
         if error not in _NOT_YET:
@@ -264,24 +267,16 @@ def _coordinator(peer: Serving, group: str) -> tuple[str, int]:
     raise PeerError(f"no coordinator for {group}")
 
 
-def _asked(address: tuple[str, int], api: tuple[int, int], body: bytes) -> Reader:
+def _asked(address: tuple[str, int], api: tuple[int, int], body: Writer) -> Reader:
     """Ask over a connection of its own, and wait for the answer, a short one."""
     with socket.create_connection(address) as connection:
         connection.sendall(_request(api, body))
         return Reader(connection.recv(1 << 16)[8:])
 
 
-def _request(api: tuple[int, int], body: bytes) -> bytes:
-    header = struct.pack(">hhi", *api, 0) + _text("bench")
-    return struct.pack(">i", len(header) + len(body)) + header + body
-
-
-def _text(text: str | None) -> bytes:
-    return b"\xff\xff" if text is None else struct.pack(">h", len(text)) + text.encode()
-
-
-def _data(data: bytes) -> bytes:
-    return struct.pack(">i", len(data)) + data
+def _request(api: tuple[int, int], body: Writer) -> bytes:
+    frame = Writer("hhi", *api, 0).text("bench").done() + body.done()
+    return Writer().data(frame).done()
 
 
 def _expect(error: int, what: str) -> None:

@@ -12,6 +12,8 @@ from benchmarks.broker.peers import PEERS
 from benchmarks.machine import machine, versions
 
 PATH = "docs/benchmarks-broker.md"
+FETCHES = 10_000  # that wait at once
+MEMBERS, REBALANCED = 10_000, 1_000  # of groups
 _QUIET_LOAD, _QUIET_OTHERS = 0.5, 0.05  # below both, figures are the machine's own
 _NOTES = Path(__file__).with_name("notes.md")
 
@@ -44,6 +46,10 @@ class _Row(NamedTuple):
     against_kafka: str = ""  # "above" or "below" what genuine Kafka reaches in the same run
     why: str = ""  # what bounds it: told where the target is missed
 
+    def told(self, scale: int) -> str:
+        """Its title, with how many there were."""
+        return self.title.format(*(f"{count // scale:,}" for count in (FETCHES, MEMBERS, REBALANCED)))
+
 
 _ROWS = {
     "listening": _Row("from `import` to three brokers that listen, s", 3, "≤ 0.15", most=0.15, why=_IMPORTS),
@@ -72,11 +78,11 @@ _ROWS = {
     ),
     "produce-one": _Row("`acks=1` on one replica, records per second", 0, "limited by the client"),
     "consume": _Row("consumed, records per second", 0, "limited by the client"),
-    "waiting": _Row("10,000 fetches that wait, nothing arrives, % of a core", 2, "< 1", most=1),
+    "waiting": _Row("{0} fetches that wait, nothing arrives, % of a core", 2, "< 1", most=1),
     "woken": _Row("of the fetches on its partition, woken by one record, %", 0, "all, and no other", least=100),
-    "members": _Row("10,000 members of groups, a heartbeat each every 3 s, % of a core", 1, ""),
+    "members": _Row("{1} members of groups, a heartbeat each every 3 s, % of a core", 1, ""),
     "members-memory": _Row("memory, three brokers with those members and their connections, MB", 0, ""),
-    "rebalance": _Row("a rebalance of 1,000 members, s", 2, ""),
+    "rebalance": _Row("a rebalance of {2} members, s", 2, ""),
     "rebalance-cpu": _Row("the brokers' processor time for it, s", 2, ""),
 }
 
@@ -92,17 +98,19 @@ class Circumstances(NamedTuple):
     """Which part of the machine's processors others took during it, 0 to 1."""
     gaps: Mapping[str, str]
     """By peer, why something of it is missing."""
+    scale: int = 1
+    """By what the sizes of a whole run were divided."""
 
 
-def table(figures: Figures) -> str:
-    """Return the table in Markdown: a row per figure, a column per peer."""
+def table(figures: Figures, scale: int = 1) -> str:
+    """Return the table in Markdown: a row per figure, a column per peer. `scale`: by what sizes were divided."""
     peers = [name for name in PEERS if any(name in by for by in figures.values())]
     lines = [f"| | {' | '.join(PEERS[name].label for name in peers)} | to reach | |"]
     lines.append(f"|---|{'---:|' * len(peers)}---|---|")
     for name, row in _ROWS.items():
         if name in figures:
             cells = [_cell(figures[name].get(peer), row.digits) for peer in peers]
-            lines.append(f"| {row.title} | {' | '.join(cells)} | {row.target} | {_verdict(row, figures[name])} |")
+            lines.append(f"| {row.told(scale)} | {' | '.join(cells)} | {row.target} | {_verdict(row, figures[name])} |")
     return "\n".join(lines) + "\n"
 
 
@@ -127,7 +135,7 @@ def _held(row: _Row, by: Mapping[str, float]) -> bool | None:
     return ours < kafka if row.against_kafka == "below" else ours > kafka
 
 
-def _missed(figures: Figures) -> str:
+def _missed(figures: Figures, scale: int) -> str:
     """Which targets were missed, and what bounds them."""
     reasons: dict[str, list[str]] = {}
     for name, row in _ROWS.items():
@@ -138,7 +146,7 @@ def _missed(figures: Figures) -> str:
     lines = []
     for why, names in reasons.items():
         said = " · ".join(
-            f"{_ROWS[name].title}: {_cell(figures[name]['abeyance'], _ROWS[name].digits)} ({_ROWS[name].target})"
+            f"{_ROWS[name].told(scale)}: {_cell(figures[name]['abeyance'], _ROWS[name].digits)} ({_ROWS[name].target})"
             for name in names
         )
         lines.append(f"- {said}.{' ' if why else ''}{why}\n")
@@ -160,10 +168,10 @@ unmodified confluent-kafka, in a process of its own.
 
 {_machine_was(run)}
 {"".join(f"**{PEERS[name].label}** was not measured whole: {why}.{chr(10)}{chr(10)}" for name, why in run.gaps.items())}
-{table(figures)}
+{table(figures, run.scale)}
 ## What was missed
 
-{_missed(figures)}
+{_missed(figures, run.scale)}
 | | |
 |---|---|
 {rows}

@@ -44,6 +44,16 @@ def test_the_page_says_that_the_machine_was_busy_and_who_was_left_out() -> None:
     assert "one round." in page
 
 
+def test_the_rows_tell_how_many_there_were() -> None:
+    figures = {name: {"abeyance": 1.0} for name in ("waiting", "members", "rebalance")}
+    whole_run, quick = (table(figures, scale).splitlines()[2:] for scale in (1, 10))
+    assert [row.split()[1] for row in whole_run] == ["10,000", "10,000", "a"]
+    assert [row.split()[1] for row in quick] == ["1,000", "1,000", "a"]
+    assert "a rebalance of 1,000 members" in whole_run[2]
+    assert "a rebalance of 100 members" in quick[2]
+    assert "| a rebalance of 100 members" in whole(figures, _run(scale=10))
+
+
 def test_a_peer_that_is_not_there_is_left_out(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
