@@ -45,6 +45,19 @@ def test_the_same_text_has_the_same_hash_wherever_it_stands() -> None:
     assert len({one, two, other}) == 3
 
 
+def test_offsets_of_32_bits_are_those_of_64() -> None:
+    texts = [b"", b"k", b"key", b"a key of some bytes", b"12345678", b"tail"]
+    narrow = array("Q", [0, 0]) * len(texts)
+    hash_texts(array("i", accumulate(map(len, texts), initial=0)), b"".join(texts), ZEROS, narrow)
+    assert list(zip(narrow[::2], narrow[1::2], strict=True)) == hashed(texts)
+
+
+def test_a_part_of_the_texts_is_hashed_as_in_the_whole() -> None:
+    hashes = array("Q", [0, 0])
+    hash_texts(array("i", [3, 12]), b"abckey-00010", ZEROS, hashes)  # its last byte is loaded with those before
+    assert (hashes[0], hashes[1]) == hashed([b"key-00010"])[0]
+
+
 def test_texts_and_seeds_differ_and_the_uppermost_bits_are_spread() -> None:
     texts = [f"key-{number:07d}".encode() for number in range(20_000)]
     one, other = zip(*hashed(texts, bytes(range(SEED))), strict=True)
@@ -73,4 +86,6 @@ def test_offsets_that_lie_are_refused() -> None:
     with pytest.raises(ValueError, match="seed has 3 bytes, expected 32"):
         hash_texts(array("q", [0, 1]), b"abc", b"abc", hashes)
     with pytest.raises(TypeError, match="offsets must hold signed 64-bit integers"):
-        hash_texts(array("i", [0, 1]), b"abc", ZEROS, hashes)
+        hash_texts(array("f", [0, 1]), b"abc", ZEROS, hashes)
+    with pytest.raises(ValueError, match="offsets go back, or beyond the 3 bytes of data"):
+        hash_texts(array("i", [0, 4]), b"abc", ZEROS, hashes)

@@ -9,6 +9,7 @@ O(bytes), eight at a time. Compiled, it leaves the interpreter's lock to other t
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING
 
 try:
@@ -28,18 +29,19 @@ _FIRST = 0x736F6D6570736575  # C constants when compiled; the letters of SipHash
 _SECOND = 0x646F72616E646F6D
 _THIRD = 0x6C7967656E657261
 _FOURTH = 0x7465646279746573
-_ALL = 0xFFFFFFFFFFFFFFFF
 _LAST = 3  # rounds after the last word
 
 
 def hash_texts(offsets: ReadableBuffer, data: ReadableBuffer, seed: bytes, hashes: WriteableBuffer) -> None:
     """Write into `hashes` two numbers per text: text n is the bytes [offsets[n], offsets[n + 1]) of `data`.
 
-    `offsets` has one 64-bit integer more than there are texts, as Arrow's large text has; `hashes` are twice as many
-    64-bit integers as there are texts. `seed` is of `SEED` bytes. Raises ValueError for offsets that are not within
-    `data` or go back, or for another length of `seed` or `hashes`; TypeError for other kinds of buffer.
+    `offsets` has one integer more than there are texts, of 32 bits as Arrow's text has, or of 64 as its large text;
+    `hashes` are twice as many 64-bit integers as there are texts. `seed` is of `SEED` bytes. Raises ValueError for
+    offsets that are not within `data` or go back, or for another length of `seed` or `hashes`; TypeError for other
+    kinds of buffer.
     """
-    ends = integers(offsets, "offsets")
+    ends = memoryview(offsets)
+    ends = ends.cast("B").cast("i") if ends.format == "i" and len(ends) else integers(offsets, "offsets")
     if not len(ends):
         raise ValueError("offsets is empty: it has one element more than there are texts")
     if len(seed) != SEED:
@@ -47,65 +49,95 @@ def hash_texts(offsets: ReadableBuffer, data: ReadableBuffer, seed: bytes, hashe
     out = memoryview(hashes).cast("B").cast("Q")
     same_length("hashes", out, "offsets, less one, twice,", 2 * (len(ends) - 1))
     text = memoryview(data).cast("B")
-    if not _within(ends, len(text)):
+    none = memoryview(array("q" if ends.format == "i" else "i"))
+    narrow, wide = (ends, none) if ends.format == "i" else (none, ends)
+    if not _hash(narrow, wide, text if len(text) else memoryview(b"\0"), len(text), memoryview(seed).cast("Q"), out):
         raise ValueError(f"offsets go back, or beyond the {len(text)} bytes of data")
-    _hash(ends, text if len(text) else memoryview(b"\0"), memoryview(seed).cast("Q"), out)
 
 
-def _within(ends: memoryview, size: int) -> bool:
-    last = 0
-    for position in range(len(ends)):
-        if ends[position] < last:
-            return False
-        last = ends[position]
-    return last <= size
-
-
-def _hash(ends: memoryview, text: memoryview, seed: memoryview, out: memoryview) -> None:
+def _hash(narrow: memoryview, wide: memoryview, text: memoryview, size: int, seed: memoryview, out: memoryview) -> bool:
+    """Whether all offsets, of which one of the two is full, are within the text; up to the first that is not."""
+    is_narrow = len(narrow) > 0
+    begin = narrow[0] if is_narrow else wide[0]
+    if begin < 0:
+        return False
     with cython.nogil:
-        for number in range(len(ends) - 1):
-            out[2 * number] = _sip(text, ends[number], ends[number + 1], seed[0], seed[1])
-            out[2 * number + 1] = _sip(text, ends[number], ends[number + 1], seed[2], seed[3])
+        for number in range(len(out) // 2):
+            end = narrow[number + 1] if is_narrow else wide[number + 1]
+            if end < begin or end > size:
+                return False
+            _sip(text, begin, end, seed, out, 2 * number)
+            begin = end
+    return begin <= size
 
 
-def _sip(text: memoryview, begin: int, end: int, seed: int, further_seed: int) -> int:
-    first = seed ^ _FIRST
-    second = further_seed ^ _SECOND
-    third = seed ^ _THIRD
-    fourth = further_seed ^ _FOURTH
+def _sip(text: memoryview, begin: int, end: int, seed: memoryview, out: memoryview, to: int) -> None:
+    """Write both hashes of a text. Neither waits for the other, so they take little longer than one."""
+    every = 0xFFFFFFFFFFFFFFFF  # here, where a C compiler sees that it changes nothing
+    one = seed[0] ^ _FIRST
+    two = seed[1] ^ _SECOND
+    three = seed[0] ^ _THIRD
+    four = seed[1] ^ _FOURTH
+    first = seed[2] ^ _FIRST
+    second = seed[3] ^ _SECOND
+    third = seed[2] ^ _THIRD
+    fourth = seed[3] ^ _FOURTH
     words = (end - begin) >> 3
+    last = _last_word(text, begin + 8 * words, end) | ((end - begin) & 0xFF) << 56
     for number in range(words + 1 + _LAST):
-        if number <= words:
-            word = _word(text, begin + 8 * number, end)
-            if number == words:
-                word |= ((end - begin) & 0xFF) << 56
+        if number < words:
+            word = _word(text, begin + 8 * number)
+        elif number == words:
+            word = last
         else:
             word = 0
             if number == words + 1:
+                three ^= 0xFF
                 third ^= 0xFF
+        four ^= word
         fourth ^= word
-        first = (first + second) & _ALL
-        third = (third + fourth) & _ALL
-        second = ((second << 13) | (second >> 51)) & _ALL ^ first
-        fourth = ((fourth << 16) | (fourth >> 48)) & _ALL ^ third
-        first = ((first << 32) | (first >> 32)) & _ALL
-        third = (third + second) & _ALL
-        first = (first + fourth) & _ALL
-        second = ((second << 17) | (second >> 47)) & _ALL ^ third
-        fourth = ((fourth << 21) | (fourth >> 43)) & _ALL ^ first
-        third = ((third << 32) | (third >> 32)) & _ALL
+        one = (one + two) & every
+        first = (first + second) & every
+        three = (three + four) & every
+        third = (third + fourth) & every
+        two = ((two << 13) | (two >> 51)) & every ^ one
+        second = ((second << 13) | (second >> 51)) & every ^ first
+        four = ((four << 16) | (four >> 48)) & every ^ three
+        fourth = ((fourth << 16) | (fourth >> 48)) & every ^ third
+        one = ((one << 32) | (one >> 32)) & every
+        first = ((first << 32) | (first >> 32)) & every
+        three = (three + two) & every
+        third = (third + second) & every
+        one = (one + four) & every
+        first = (first + fourth) & every
+        two = ((two << 17) | (two >> 47)) & every ^ three
+        second = ((second << 17) | (second >> 47)) & every ^ third
+        four = ((four << 21) | (four >> 43)) & every ^ one
+        fourth = ((fourth << 21) | (fourth >> 43)) & every ^ first
+        three = ((three << 32) | (three >> 32)) & every
+        third = ((third << 32) | (third >> 32)) & every
+        one ^= word
         first ^= word
-    return first ^ second ^ third ^ fourth
+    out[to] = one ^ two ^ three ^ four
+    out[to + 1] = first ^ second ^ third ^ fourth
 
 
-def _word(text: memoryview, begin: int, end: int) -> int:
-    """The next eight bytes as a number, the first the lowest; zeros where the text has ended."""
+def _word(text: memoryview, begin: int) -> int:
+    """Eight bytes as a number, the first the lowest."""
     word = 0
-    if end - begin >= 8:
-        for place in range(8):  # so many that a C compiler sees one load in it
-            byte = text[begin + place]
-            word |= byte << (8 * place)
-        return word
+    for place in range(8):  # so many that a C compiler sees one load in it
+        byte = text[begin + place]
+        word |= byte << (8 * place)
+    return word
+
+
+def _last_word(text: memoryview, begin: int, end: int) -> int:
+    """The bytes up to the end, fewer than eight, as a number."""
+    if begin == end:
+        return 0
+    if end >= 8:  # one load: of eight bytes up to the end the last
+        return _word(text, end - 8) >> (8 * (8 - end + begin))
+    word = 0
     for place in range(end - begin):
         byte = text[begin + place]
         word |= byte << (8 * place)

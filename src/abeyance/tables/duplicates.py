@@ -23,7 +23,7 @@ def id_hashes(table: pa.Table, valid: Mask, pairs: PairHash) -> Integers:
     ids = table.select(["instance", "op_id"])
     ids = ids if valid.all() else ids.filter(pa.array(valid))
     hashes, _ = pairs(ids["instance"], ids["op_id"])
-    return hashes
+    return hashes.copy()
 
 
 def repeated(

@@ -7,7 +7,9 @@ chance is below 10**-19 for a billion keys. Nothing is kept of a key, so keys co
 from __future__ import annotations
 
 import secrets
-from typing import Final, TypeVar
+import threading
+from itertools import accumulate
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +18,27 @@ import pyarrow as pa
 from abeyance.engine.dealing import pair_hashes
 from abeyance.engine.hashing import SEED, hash_texts
 
-__all__ = ["Integers", "PairHash"]
+__all__ = ["Integers", "PairHash", "Scratch"]
 
 Integers = npt.NDArray[np.int64]
 _Numbers = npt.NDArray[np.int32]
-Column = TypeVar("Column", Integers, _Numbers)
 
 _NONE: Final[Integers] = np.empty(0, np.int64)
 _EACH: Final[_Numbers] = np.empty(0, np.int32)  # row n has hash n
+
+
+class Scratch(threading.local):
+    """Room for integers that is used anew, one for each thread: fresh memory costs more than what is done in it."""
+
+    def __init__(self) -> None:
+        self._rooms: dict[str, Integers] = {}
+
+    def __call__(self, name: str, length: int) -> Integers:
+        """Return so many integers, whatever they are, until the thread's next call with this name."""
+        room = self._rooms.get(name, _NONE)
+        if len(room) < length:
+            room = self._rooms[name] = np.empty(length, np.int64)
+        return room[:length]
 
 
 class PairHash:
@@ -32,48 +47,51 @@ class PairHash:
     def __init__(self) -> None:
         self._first = secrets.token_bytes(SEED)
         self._second = secrets.token_bytes(SEED)
+        self._scratch = Scratch()
 
     def __call__(self, ones: pa.ChunkedArray, others: pa.ChunkedArray) -> tuple[Integers, Integers]:
-        """Return two numbers for each pair. No value may be null. O(bytes), of a dictionary those of its values."""
-        one, one_of = _hashes(ones, self._first)
-        other, other_of = _hashes(others, self._second)
-        places, identities = np.empty(len(ones), np.int64), np.empty(len(ones), np.int64)
+        """Return two numbers for each pair. No value may be null. O(bytes), of a dictionary those of its values.
+
+        They are good until this thread's next call.
+        """
+        one, one_of = self._hashes(ones, self._first, "ones")
+        other, other_of = self._hashes(others, self._second, "others")
+        places, identities = (self._scratch(name, len(ones)) for name in ("places", "identities"))
         pair_hashes(one.data, one_of.data, other.data, other_of.data, places.data, identities.data)
         return places, identities
 
-
-def _hashes(texts: pa.ChunkedArray, seed: bytes) -> tuple[Integers, _Numbers]:
-    """Return hashes, two a text, and which of them each row has."""
-    chunks = [chunk for chunk in texts.chunks if len(chunk)]
-    found = [_hashes_of(chunk.dictionary if _in_dictionary(chunk) else chunk, seed) for chunk in chunks]
-    if not any(map(_in_dictionary, chunks)):
-        return _joined(found, _NONE), _EACH
-    numbers: list[_Numbers] = []
-    before = 0
-    for chunk, hashes in zip(chunks, found, strict=True):
-        own = (
-            chunk.indices.cast(pa.int32()).to_numpy()
-            if _in_dictionary(chunk)
-            else np.arange(len(chunk), dtype=np.int32)
+    def _hashes(self, texts: pa.ChunkedArray, seed: bytes, name: str) -> tuple[Integers, _Numbers]:
+        """Return hashes, two a text, and which of them each row has."""
+        chunks = [chunk for chunk in texts.chunks if len(chunk)]
+        values = [chunk.dictionary if _in_dictionary(chunk) else chunk for chunk in chunks]
+        hashes = self._scratch(name, 2 * sum(map(len, values)))
+        ends = list(accumulate(map(len, values), initial=0))
+        for some, begin, end in zip(values, ends[:-1], ends[1:], strict=True):
+            _hash(some, seed, hashes[2 * begin : 2 * end])
+        if not any(map(_in_dictionary, chunks)):
+            return hashes, _EACH
+        return hashes, np.concatenate(
+            [_numbers(chunk) + np.int32(begin) for chunk, begin in zip(chunks, ends[:-1], strict=True)]
         )
-        numbers.append(own + np.int32(before))
-        before += len(hashes) // 2
-    return _joined(found, _NONE), _joined(numbers, _EACH)
+
+
+def _numbers(chunk: pa.Array) -> _Numbers:
+    """Return for each row the number of its text in the dictionary, or of the row where there is none."""
+    if _in_dictionary(chunk):
+        return np.asarray(chunk.indices.cast(pa.int32()).to_numpy())
+    return np.arange(len(chunk), dtype=np.int32)
 
 
 def _in_dictionary(chunk: pa.Array) -> bool:
     return bool(pa.types.is_dictionary(chunk.type))
 
 
-def _joined(parts: list[Column], none: Column) -> Column:
-    return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
-
-
-def _hashes_of(texts: pa.Array, seed: bytes) -> Integers:
-    texts = texts.cast(pa.large_string())
-    hashes = np.empty(2 * len(texts), np.int64)
-    if len(texts):
-        _, offsets, data = texts.buffers()
-        ends = np.frombuffer(offsets, np.int64, len(texts) + 1, texts.offset * 8)
-        hash_texts(ends.data, data or b"", seed, hashes.data)
-    return hashes
+def _hash(texts: pa.Array, seed: bytes, hashes: Integers) -> None:
+    if not len(texts):
+        return
+    if not pa.types.is_string(texts.type):
+        texts = texts.cast(pa.large_string())
+    _, offsets, data = texts.buffers()
+    kind = np.dtype(np.int32 if pa.types.is_string(texts.type) else np.int64)
+    ends = np.frombuffer(offsets, kind, len(texts) + 1, texts.offset * kind.itemsize)
+    hash_texts(ends.data, data or b"", seed, hashes.data)

@@ -10,7 +10,7 @@ import numpy as np
 
 from abeyance.engine.dealing import deal
 from abeyance.engine.resolve import NEVER, Staircases
-from abeyance.tables.keys import Integers
+from abeyance.tables.keys import Integers, Scratch
 
 __all__ = ["Piles"]
 
@@ -21,9 +21,10 @@ _LEAST: Final = 1 << 15  # rows that a pile gathers, at least, before it is redu
 class _Pile:
     """Rows (place, identity, progress, at) of some keys: steps of what was reduced, and what came since."""
 
-    __slots__ = ("_lock", "_rows", "_since", "_steps", "staircases")
+    __slots__ = ("_lock", "_rows", "_scratch", "_since", "_steps", "staircases")
 
-    def __init__(self) -> None:
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
         self._lock = threading.Lock()  # of the rows; reducing them is done under it, and waits for nothing
         self._rows: list[Integers] = []
         self._since = self._steps = 0
@@ -49,7 +50,8 @@ class _Pile:
                 self._reduce()
 
     def _reduce(self) -> None:
-        rows = np.concatenate(self._rows)
+        rows = self._scratch("pile", 4 * sum(map(len, self._rows))).reshape(-1, 4)
+        np.concatenate(self._rows, out=rows)
         self._rows = []
         self.staircases = Staircases(rows.ravel().data)
         self._steps, self._since = len(self.staircases), 0
@@ -60,11 +62,12 @@ class Piles:
     """All piles. Any thread may `add`; `finish` comes after all of them, and before `first_reached`."""
 
     def __init__(self) -> None:
-        self._piles = [_Pile() for _ in range(_PILES)]
+        self._scratch = Scratch()
+        self._piles = [_Pile(self._scratch) for _ in range(_PILES)]
 
     def add(self, places: Integers, identities: Integers, progress: Integers, at: Integers) -> None:
         """Deal out events."""
-        for pile, rows in self._dealt(places, identities, progress, at):
+        for pile, rows in self._dealt(np.empty((len(places), 4), np.int64), places, identities, progress, at):
             pile.add(rows)
 
     def finish(self, each: Callable[[Callable[[_Pile], None], Iterable[_Pile]], Any]) -> None:
@@ -83,16 +86,17 @@ class Piles:
         """Return when each condition first held in its time, or NEVER. One value per watch in every column."""
         reached = np.full(len(places), NEVER)
         columns = starts.data, deadlines.data, reached.data
-        for pile, asked in self._dealt(places, identities, required, np.arange(len(places))):
+        rows = self._scratch("asked", 4 * len(places)).reshape(-1, 4)
+        for pile, asked in self._dealt(rows, places, identities, required, np.arange(len(places))):
             if pile.staircases:
                 pile.staircases.answer(asked.ravel().data, *columns, deadline=deadline)
         return reached
 
     def _dealt(
-        self, places: Integers, identities: Integers, thirds: Integers, fourths: Integers
+        self, rows: Integers, places: Integers, identities: Integers, thirds: Integers, fourths: Integers
     ) -> Iterator[tuple[_Pile, Integers]]:
-        """Yield each pile that gets some, and its rows of these four."""
-        rows, ends = np.empty((len(places), 4), np.int64), np.empty(len(self._piles), np.int64)
+        """Write these four into `rows`; yield each pile that gets some, and which."""
+        ends = np.empty(len(self._piles), np.int64)
         deal(places.data, identities.data, thirds.data, fourths.data, ends.data, rows.ravel().data)
         begin = 0
         for pile, end in zip(self._piles, ends.tolist(), strict=True):
