@@ -181,6 +181,41 @@ def test_what_waits_is_shown(spark: SparkSession, tmp_path: Path, capsys: pytest
     assert json.loads(capsys.readouterr().out)["deadline"] == "1970-01-01T00:00:05.000000Z"
 
 
+def test_files_in_another_order_than_their_times_are_told_of(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "orders.csv").write_text(
+        "op_id,key,start,timeout_ms\na,k,2026-01-01T10:00:00Z,600000\nb,l,2026-01-01T12:00:00Z,600000\n"
+    )
+    payments = tmp_path / "payments"
+    payments.mkdir()
+    for name, row in (("1 late.csv", "l,2026-01-01T12:00:00Z"), ("2 early.csv", "k,2026-01-01T10:05:00Z")):
+        (payments / name).write_text(f"key,at\n{row}\n")
+        os.utime(payments / name, (1_700_000_000, 1_700_000_000))
+    command = [
+        "stream",
+        str(tmp_path / "orders.csv"),
+        str(payments),
+        "--tick",
+        "off",
+        "--drain",
+        "--files-per-batch",
+        "1",
+    ]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().err.splitlines()
+    late = (
+        "1 of 1 rows read (100.0 %) came too late and were set aside. They lie up to 114m before what counts as known."
+    )
+    assert [line for line in told if line.startswith(f"batch 1: {late}")], told
+    assert told[-1].startswith("abeyance: this run: 1 of ")
+    assert "begin anew with another --out and --lateness 115m, or take files" in told[-1]
+    assert outcomes(tmp_path / "out") == {"a": "expired", "b": "completed"}
+    assert main([*command, "--out", str(tmp_path / "mended"), "--lateness", "115m", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+    assert outcomes(tmp_path / "mended") == {"a": "completed", "b": "completed"}
+
+
 def test_a_file_of_another_type_is_named_and_without_it_the_stream_goes_on(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

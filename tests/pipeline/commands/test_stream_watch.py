@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.commands.durations import duration, duration_or
+from abeyance.pipeline.commands.stream_run.late import Lateness
 from abeyance.pipeline.commands.stream_run.lines import Lines
 from abeyance.pipeline.commands.stream_run.watch import follow
 from abeyance.pipeline.resolver.streams import BatchCounts, StateError
@@ -94,6 +95,35 @@ def test_idle_batches_are_told_of_now_and_then(capsys: pytest.CaptureFixture[str
     lines.add(replace(idle, late=2))
     assert ", 2 late, 7 pending" in capsys.readouterr().err
     assert lines.totals == {"completed": 12, "expired": 3, "late": 2, "duplicates": 0, "invalid": 1}
+
+
+def test_a_batch_with_many_late_rows_says_why_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = Lines(lateness=Lateness(60.0))
+    lines.add(replace(COUNTS, late=25, late_by=0.5))
+    assert capsys.readouterr().err.count("\n") == 1, "one percent is not more than that"
+    lines.add(replace(COUNTS, batch=1, late=26, late_by=7000.1))
+    told = capsys.readouterr().err.splitlines()[1]
+    assert told.startswith(
+        "batch 1: 26 of 2,500 rows read (1.0 %) came too late and were set aside. They lie up to 117m"
+    )
+    assert "Probably files were taken in another order than that of the times in them" in told
+    assert "begin anew with another --out and --lateness 118m, or take files that belong together in one batch" in told
+    lines.add(replace(COUNTS, batch=2))
+    assert str(lines.told_of_late()).startswith("this run: 51 of 7,500 rows read (0.7 %)"), "one batch had many"
+    few = Lines(quiet=True)
+    few.add(replace(COUNTS, late=25, late_by=0.5))
+    assert few.told_of_late() is None
+    capsys.readouterr()
+    quiet = Lines(quiet=True, lateness=Lateness(0.0, topics=True))
+    quiet.add(replace(COUNTS, rows=1, late=3, late_by=200_000.0))
+    assert capsys.readouterr().err == ""
+    told = str(quiet.told_of_late())
+    assert "3 of 1 rows read (100.0 %)" in told
+    assert "one partition is read ahead of others" in told
+    assert told.endswith("--lateness 3d")
+    ended = Lines(lateness=Lateness(0.0))
+    ended.add(replace(COUNTS, late=2500))
+    assert str(ended.told_of_late()).endswith("(100.0 %) came too late and were set aside: the input had ended")
 
 
 def test_durations() -> None:

@@ -6,7 +6,10 @@ import argparse
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+
+from abeyance.pipeline.results.local_claims import held, of_result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,8 +27,22 @@ def spark_for(
 ) -> Iterator[SparkSession]:
     """Give a session on `args.master` with `args.conf`, and stop it unless it was there before.
 
-    `start` starts one in place of `command_session`.
+    `start` starts one in place of `command_session`. A command whose result appears whole (`--overwrite`) holds its
+    place from before Spark starts, so that a second one there is refused at once.
     """
+    if "overwrite" in args and isinstance(args.out, Path):
+        out = args.out.absolute()
+        with held(of_result(out), out), _session(args, app_name, brief=brief, start=start) as spark:
+            yield spark
+    else:
+        with _session(args, app_name, brief=brief, start=start) as spark:
+            yield spark
+
+
+@contextmanager
+def _session(
+    args: argparse.Namespace, app_name: str, *, brief: bool, start: Callable[..., SparkSession] | None
+) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     from abeyance.pipeline.spark.progress import Steps

@@ -21,6 +21,7 @@ from abeyance.pipeline.commands.arguments import (
 )
 from abeyance.pipeline.commands.durations import duration, duration_or
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyance.pipeline.results.local_claims import check_free, held, of_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -195,6 +196,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import resolve  # noqa: F401
+    from abeyance.pipeline.commands.stream_run.late import Lateness
     from abeyance.pipeline.commands.stream_run.lines import Lines
     from abeyance.pipeline.commands.stream_run.run import run as run_stream
     from abeyance.pipeline.commands.stream_run.summary import SUMMARY, sum_up
@@ -204,10 +206,19 @@ def run(args: argparse.Namespace) -> int:
     from abeyance.pipeline.spark.progress import Steps
 
     check_columns(args)
-    plan, lines = _plan(args), Lines(quiet=args.quiet)
+    plan = _plan(args)
+    topics = all(given.is_topic(plan.kafka) for given in (plan.operations, plan.events))
+    lines = Lines(quiet=args.quiet, lateness=Lateness(args.lateness, topics=topics))
+    check_free(of_stream(plan.out), plan.out)
     plan.check()
     try:
-        with terminate_as_interrupt(), _spark(args) as spark, explained(), stop_when_asked() as asked:
+        with (
+            terminate_as_interrupt(),
+            held(of_stream(plan.out), plan.out),
+            _spark(args) as spark,
+            explained(),
+            stop_when_asked() as asked,
+        ):
             sent = run_stream(spark, plan, lines, asked)
             stopped = asked.is_set()
             with Steps(quiet=lines.quiet).step("summing up"):
@@ -226,6 +237,8 @@ def run(args: argparse.Namespace) -> int:
         report=summary / REPORT if reported else None,
         found=counts | {"stopped": stopped},
     )
+    if (late := lines.told_of_late()) is not None:
+        print(f"abeyance: {late}", file=sys.stderr)
     return 130 if stopped and (plan.drain or plan.trigger is None) else 0
 
 

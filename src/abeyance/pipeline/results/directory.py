@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.results.local_claims import check_free, held, of_result
 
 __all__ = ["MARKER", "check_target", "check_written", "is_result", "new_result", "read_marker", "write_marker"]
 
@@ -28,8 +29,10 @@ _LOCK: Final = ".lock"
 def check_target(out: Path, *, overwrite: bool) -> None:
     """Raise `AbeyanceError` unless a result may be put at `out`.
 
-    Only a directory that holds a result of ours is ever replaced, and only when told to.
+    Only a directory that holds a result of ours is ever replaced, only when told to, and not while another process
+    writes one there.
     """
+    check_free(of_result(out), out)
     if out.is_symlink() or out.exists():
         if out.is_dir() and not any(out.iterdir()):
             return
@@ -77,9 +80,16 @@ def write_marker(directory: Path, entries: Mapping[str, Any]) -> None:
 def new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
     """Give a directory to write into; when the block ends well it becomes `out`, else it is removed.
 
-    Raises `AbeyanceError` when `out` may not be written, and for a full disk whatever the block met it with.
+    Raises `AbeyanceError` when `out` may not be written, or another process is about to, and for a full disk whatever
+    the block met it with.
     """
     out = Path(os.path.abspath(out))
+    with held(of_result(out), out), _new_result(out, overwrite=overwrite) as aside:
+        yield aside
+
+
+@contextmanager
+def _new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
     _remove_abandoned(out)
     check_target(out, overwrite=overwrite)
     try:

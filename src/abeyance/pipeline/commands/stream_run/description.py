@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.results.local_claims import CLAIM
 
 __all__ = ["DESCRIPTION", "check", "claim"]
 
@@ -32,7 +33,7 @@ def check(out: Path, checkpoint: str, query: Mapping[str, Any]) -> None:
     described = _described(checkpoint, query)
     before = _read(out / DESCRIPTION)
     if before is None:
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if out.exists() and (not out.is_dir() or any(file.name != CLAIM for file in out.iterdir())):
             raise AbeyanceError(f"{out} exists and is not a result of abeyance stream: it is left alone")
         if "://" not in checkpoint and (Path(checkpoint) / "metadata").exists():
             raise AbeyanceError(f"{checkpoint} is the checkpoint of another stream: its result is not in {out}")

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from abeyance.pipeline.commands.stream_run.late import Lateness
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -22,12 +24,23 @@ _IDLE_SECONDS: Final = 60.0
 class Lines:
     """Looks at a query's progress when asked to, and prints what is new in it to the error stream unless `quiet`."""
 
-    def __init__(self, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        lateness: Lateness | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.totals: Counter[str] = Counter()
         """What all batches seen did: how many outcomes and rows set aside of each kind."""
         self.pending: int | None = None
         """Watches that are pending after the last batch; None before the first."""
         self.quiet = quiet
+        self.rows = 0
+        """Rows read in all batches seen, ticks among them."""
+        self._late_by: float | None = None
+        self._many_late = False
+        self._lateness = lateness or Lateness(0.0)
         self._clock = clock
         self.first: int | None = None
         """The number of the first batch seen; None before it."""
@@ -56,10 +69,21 @@ class Lines:
         self.totals.update(did)
         changed = self.pending != counts.pending
         self.pending = counts.pending
+        self.rows += counts.rows
+        if counts.late_by is not None:
+            self._late_by = max(counts.late_by, self._late_by or 0.0)
+        late = self._lateness.told(f"batch {counts.batch}", counts.late, counts.rows, counts.late_by)
+        self._many_late |= late is not None
         if self.quiet or not (any(did.values()) or changed or self._clock() - self._shown >= _IDLE_SECONDS):
             return
         self._shown = self._clock()
         print(_line(counts, did), file=sys.stderr, flush=True)
+        if late is not None:
+            print(late, file=sys.stderr, flush=True)
+
+    def told_of_late(self) -> str | None:
+        """Return what is to be said of the late rows of all batches; None where they were few in every one."""
+        return self._lateness.told("this run", self.totals["late"], self.rows, self._late_by, any_share=self._many_late)
 
 
 def _line(counts: BatchCounts, did: dict[str, int]) -> str:

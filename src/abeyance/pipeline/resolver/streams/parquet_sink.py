@@ -17,7 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.resolver.streams.listed_batches import write_listed
 from abeyance.pipeline.resolver.streams.plan import aside_of, outcomes_of
-from abeyance.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
+from abeyance.pipeline.resolver.streams.query_identity import checkpoint_of, hold_while_it_runs, query_of
+from abeyance.pipeline.results.local_claims import of_stream
 from abeyance.pipeline.spark.file_system import FileSystem, file_system
 from abeyance.pipeline.spark.store import renames
 
@@ -25,6 +26,7 @@ __all__ = ["ParquetSink"]
 
 _UNFINISHED: Final = "_unfinished"
 _QUERY: Final = "_query"
+_LOCAL: Final = "file://"
 
 
 class ParquetSink:
@@ -54,7 +56,11 @@ class ParquetSink:
             return
         files = file_system(answers.sparkSession, self.out)
         place = _Place(files, self.out)
-        place.claim(query_of(answers, self._checkpoint))
+        query = query_of(answers, self._checkpoint)
+        if self.out.startswith(_LOCAL):
+            out = Path(self.out.removeprefix(_LOCAL))
+            hold_while_it_runs(answers, query, of_stream(out), out)
+        place.claim(query)
         files.remove(_UNFINISHED)
         answers.persist()  # for the rows set aside: seldom there, and then not worth a second turn of every shard
         try:

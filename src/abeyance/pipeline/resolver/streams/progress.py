@@ -40,6 +40,8 @@ class BatchCounts:
     watermark: datetime | None
     """None while one of the tables has not been heard of."""
     state_bytes: int
+    late_by: float | None = None
+    """By how many seconds the latest of the late rows was before the watermark; None where none was."""
 
 
 def observed(answered: DataFrame) -> DataFrame:
@@ -50,6 +52,7 @@ def observed(answered: DataFrame) -> DataFrame:
         "completed": _count(F.col("outcome") == "completed"),
         "expired": _count(F.col("outcome") == "expired"),
         "late": _count(late),
+        "late_by": F.max(F.when(late, _behind_us(reason))),
         "duplicates": _count(duplicate),
         "invalid": _count(~late & ~duplicate),
         "pending": F.sum("pending"),
@@ -70,12 +73,22 @@ def batch_counts(progress: Any) -> BatchCounts | None:
         batch=progress.batchId,
         rows=progress.numInputRows,
         rows_per_second=progress.processedRowsPerSecond,
-        **found | {"watermark": _time(found["watermark"])},
+        **found
+        | {
+            "watermark": _time(found["watermark"]),
+            "late_by": None if found["late_by"] is None else found["late_by"] / 1_000_000,
+        },
     )
 
 
 def _count(which: Column) -> Column:
     return F.count(F.when(which, F.lit(1)))
+
+
+def _behind_us(reason: Column) -> Column:
+    """Return how long before the watermark a late row was, as its reason says: the two times in it are words of it."""
+    time, watermark = (F.get(F.split(reason, " "), F.lit(word)).try_cast("timestamp") for word in (2, 7))
+    return F.unix_micros(watermark) - F.unix_micros(time)
 
 
 def _time(watermark_us: int) -> datetime | None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, is_remote
+from pyspark.sql import DataFrame, SparkSession, is_remote
+from pyspark.sql.streaming.query import StreamingQuery
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.results.local_claims import hold, let_go
 from abeyance.pipeline.sources.files import location
 from abeyance.pipeline.spark.connect import is_connect
 
-__all__ = ["checkpoint_of", "query_of"]
+__all__ = ["checkpoint_of", "hold_while_it_runs", "query_of"]
 
 
 def checkpoint_of(sink: str, checkpoint: str | Path | None) -> str | None:
@@ -44,3 +49,27 @@ def query_of(batch: DataFrame, checkpoint: str | None) -> str:
     if not found:
         raise AbeyanceError("this sink is for writeStream.foreachBatch: there is no query here")
     return found
+
+
+def hold_while_it_runs(batch: DataFrame, query: str, claim: Path, out: Path) -> None:
+    """Hold the claim to `out` from the first batch of a query until the query ends.
+
+    Until the process ends on Spark Connect, where that is one of the query, and for a query that is not of the
+    process's first session. Raises `AbeyanceError` that names another process that holds it.
+    """
+    spark = batch.sparkSession
+    run = None if is_connect(spark) else spark.sparkContext.getLocalProperty("spark.jobGroup.id")
+    if hold(claim, out, run or query) and run is not None:
+        # Not the batch's session: that is a copy, which knows of no queries.
+        running = SparkSession.builder.getOrCreate().streams.get(query)
+        if running is not None:
+            threading.Thread(target=_let_go_after, args=(running, claim, run), name=_THREAD, daemon=True).start()
+
+
+_THREAD: Final = "abeyance-claim"
+
+
+def _let_go_after(running: StreamingQuery, claim: Path, run: str) -> None:
+    with suppress(Exception):  # however it ends
+        running.awaitTermination()
+    let_go(claim, run)

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
+from abeyance.pipeline.resolver.streams.query_identity import checkpoint_of, hold_while_it_runs, query_of
+from abeyance.pipeline.results.local_claims import of_result
 
 __all__ = ["TableSink"]
 
@@ -50,11 +51,13 @@ class TableSink:
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
         """Write one batch, unless it is there."""
+        query = query_of(answers, self._checkpoint)
+        hold_while_it_runs(answers, query, of_result(self.file), self.file)
         try:
             with closing(sqlite3.connect(self.file, isolation_level=None)) as database:
                 database.executescript(_TABLES)
                 database.execute("BEGIN IMMEDIATE")
-                fresh = database.execute(_DONE, (query_of(answers, self._checkpoint), batch)).rowcount
+                fresh = database.execute(_DONE, (query, batch)).rowcount
                 if fresh:
                     _insert(database, answers)
                 else:  # the state of the batch has to be made all the same

@@ -1,0 +1,147 @@
+"""One process at a time writes to a place: the second is told who the first is, and a dead one gives way."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from abeyance.cli import main
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.commands.running import spark_for
+from abeyance.pipeline.results.directory import check_target, new_result
+from abeyance.pipeline.results.local_claims import check_free, held, hold, let_go, of_result, of_stream
+from pipeline.orders import MAPPING, write_orders
+
+HOLD = """
+import sys
+from pathlib import Path
+from abeyance.pipeline.results.local_claims import hold
+hold(Path(sys.argv[1]), Path(sys.argv[2]), "test")
+print("holds", flush=True)
+sys.stdin.read()
+"""
+
+TAKE_TURNS = """
+import sys
+from pathlib import Path
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.results.local_claims import held
+claim, mark, turns = Path(sys.argv[1]), Path(sys.argv[2]), 0
+while turns < 100:
+    try:
+        with held(claim, claim.parent):
+            mark.mkdir()
+            mark.rmdir()
+            turns += 1
+    except AbeyanceError as error:
+        assert "is being written by" in str(error), error
+"""
+
+
+@contextmanager
+def another_holds(claim: Path, out: Path) -> Iterator[int]:
+    """Let another process hold a claim while the block runs, and kill it then; gives its number."""
+    call = [sys.executable, "-c", HOLD, str(claim), str(out)]
+    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "holds\n"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def test_the_second_is_refused_at_once_and_the_dead_give_way(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In every way in, before Spark starts."""
+    orders, payments = write_orders(tmp_path)
+    out = tmp_path / "result"
+    with another_holds(of_result(out), out) as pid:
+        who = f"{out} is being written by process {pid} on {socket.gethostname()}, since 20"
+        command = ["resolve", orders, payments, *MAPPING, "--out", str(out)]
+        assert main(command) == 2
+        line = capsys.readouterr().err
+        assert line.startswith(f"abeyance: error: {who}")
+        assert line.endswith(": wait for its end, or name another place\n")
+        assert line.count("\n") == 1
+        with pytest.raises(AbeyanceError) as refused, new_result(out, overwrite=False):
+            pytest.fail("two write")
+        assert who in str(refused.value)
+    assert of_result(out).exists()  # it was killed
+    check_target(out, overwrite=False)
+    with new_result(out, overwrite=False) as aside:
+        (aside / "table").touch()
+    assert not of_result(out).exists()
+
+    stream = tmp_path / "stream"
+    with another_holds(of_stream(stream), stream) as pid:
+        assert main(["stream", orders, payments, *MAPPING, "--out", str(stream)]) == 2
+        assert f"{stream} is being written by process {pid} on " in capsys.readouterr().err
+    with held(of_stream(stream), stream):
+        pass
+    assert not stream.exists()
+
+
+def test_a_command_holds_its_place_before_spark_starts(tmp_path: Path) -> None:
+    def start(*_: object, **__: object) -> None:
+        holds.append(of_result(tmp_path / "out").exists())
+        raise AbeyanceError("no Spark here")
+
+    holds: list[bool] = []
+    args = argparse.Namespace(out=tmp_path / "out", overwrite=False, quiet=True, conf=[], master="local")
+    with pytest.raises(AbeyanceError, match="no Spark here"), spark_for(args, "test", start=start):  # type: ignore[arg-type]
+        pass
+    assert holds == [True]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_within_a_process_a_thread_holds_it_again_and_another_does_not(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    said: list[str] = []
+
+    def other() -> None:
+        with pytest.raises(AbeyanceError) as refused, held(of_result(out), out):
+            pytest.fail("two write")
+        said.append(str(refused.value))
+
+    with held(of_result(out), out):
+        with held(of_result(out), out):
+            check_free(of_result(out), out)
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        assert of_result(out).exists()
+    assert f"process {os.getpid()} on " in said[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_shared_goes_with_its_last_holder(tmp_path: Path) -> None:
+    claim = of_stream(tmp_path / "out")
+    assert hold(claim, tmp_path / "out", "one")
+    assert not hold(claim, tmp_path / "out", "one")
+    assert hold(claim, tmp_path / "out", "two")
+    for holder in ("one", "one", "none"):
+        let_go(claim, holder)
+    assert claim.exists()
+    (tmp_path / "out" / "batch").touch()
+    let_go(claim, "two")
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["batch"]
+
+
+def test_many_at_once_are_one_after_the_other(tmp_path: Path) -> None:
+    """The claim is removed while others wait for it: nobody may hold a file that is no longer there."""
+    claim = of_stream(tmp_path / "out")
+    call = [sys.executable, "-c", TAKE_TURNS, str(claim), str(tmp_path / "mark")]
+    takers = [subprocess.Popen(call) for _ in range(3)]
+    assert [process.wait() for process in takers] == [0, 0, 0]
+    assert list(tmp_path.iterdir()) == []
