@@ -26,7 +26,8 @@ class Lateness:
     def told(self, what: str, late: int, rows: int, late_by: float | None, *, any_share: bool = False) -> str | None:
         """Return a line for a batch, or a run, named `what`; None where few of its rows came too late.
 
-        With `any_share` few are told of as well.         `late_by`: by how many seconds the latest one was before the watermark; None after the end of input.
+        With `any_share` few are told of as well.
+        `late_by`: by how many seconds the latest one was before the watermark; None after the end of input.
         """
         if not late or (late <= _SHARE * rows and not any_share):
             return None
