@@ -132,7 +132,9 @@ def test_what_is_shared_goes_with_its_last_holder(tmp_path: Path) -> None:
     assert hold(claim, tmp_path / "out", "two")
     for holder in ("one", "one", "none"):
         let_go(claim, holder)
-    assert claim.exists()
+    with held(claim, tmp_path / "out"):
+        assert not hold(claim, tmp_path / "out", "two")
+    assert claim.exists(), "a query is no other writer of its own process"
     (tmp_path / "out" / "batch").touch()
     let_go(claim, "two")
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["batch"]

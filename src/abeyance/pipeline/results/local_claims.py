@@ -39,6 +39,9 @@ _ours: Final[dict[Path, _Holding]] = {}
 
 _guard: Final = threading.Lock()
 
+_THREAD: Final = "thread "
+"""How a holder is called that wants no other beside it."""
+
 
 def of_result(out: Path) -> Path:
     """Return the claim of a directory that appears whole: beside it."""
@@ -58,7 +61,7 @@ def held(claim: Path, out: Path) -> Iterator[None]:
     The claim's folder is made, and removed again if nothing has come into it. Raises `AbeyanceError` that names the
     process that holds it, which may be this one.
     """
-    me = f"thread {threading.get_ident()}"
+    me = f"{_THREAD}{threading.get_ident()}"
     with _guard:
         mine = claim in _ours and me in _ours[claim].holders
     if mine:
@@ -116,7 +119,8 @@ def _hold(claim: Path, out: Path, holder: str, *, share: bool) -> bool:
     with _guard:
         holding = _ours.get(claim)
         if holding is not None:
-            if not share:
+            # A query that has just ended in this process may still be among them: it is no other writer.
+            if not share and any(each.startswith(_THREAD) for each in holding.holders):
                 raise AbeyanceError(_taken(claim, out))
             fresh = holder not in holding.holders
             holding.holders.add(holder)
