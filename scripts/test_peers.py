@@ -12,8 +12,10 @@ that differs every time is named, and the exit status is 1. What fails on asynci
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -26,6 +28,8 @@ from scripts.set_up import ROOT, make_environment, requirements
 PEERS = ("anyio", "aiohttp")
 FOLDER = ROOT / "build" / "peers"
 ATTEMPTS = 3
+TEST_SECONDS = 60  # for one test
+RUN_SECONDS = 3600  # for all of a suite on one loop
 OURS = ("-p", "aio.conformance.as_plugin")
 OPTIONS = {
     # Not our loop's business: other loops and schedulers.
@@ -76,29 +80,29 @@ def fetch(python: Path, peer: str) -> Path:
 
 
 def run(python: Path, folder: Path, options: tuple[str, ...]) -> dict[str, str]:
-    """Run the tests there; how each ended, by its name."""
+    """Run the tests there; how each ended, by its name. A test that hangs fails; a run that hangs ends this process."""
     results = folder / "results.xml"
     results.unlink(missing_ok=True)
     paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src")])
-    command: list[str | Path] = [
-        python,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-n",
-        "2",
-        "--no-header",
-        "--tb=short",
-    ]
-    ran = subprocess.run(
-        [*command, "-o", "addopts=", f"--junitxml={results}", *options], cwd=folder,
-        env={**os.environ, "PYTHONPATH": paths}, check=False, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+    command: list[str | Path] = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "--no-header"]
+    command += ["--tb=short", "-o", "addopts=", f"--timeout={TEST_SECONDS}", f"--junitxml={results}", *options]
+    with tempfile.TemporaryFile() as said:  # not a pipe, which what a test leaves behind could hold open
+        began = subprocess.Popen(
+            command, cwd=folder, env={**os.environ, "PYTHONPATH": paths}, stdin=subprocess.DEVNULL, stdout=said,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            began.wait(RUN_SECONDS)
+        except subprocess.TimeoutExpired:
+            results.unlink(missing_ok=True)
+        finally:  # workers that hang, and servers that a test left behind
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(began.pid, signal.SIGKILL)
+            began.wait()
+        said.seek(0)
+        words = said.read().decode(errors="replace")
     if not results.exists():
-        raise SystemExit(f"test-peers: error: the tests in {folder} did not run:\n{ran.stdout[-3000:]}")
+        raise SystemExit(f"test-peers: error: the tests in {folder} did not run to their end:\n{words[-3000:]}")
     outcomes = {}
     for case in ElementTree.parse(results).iter("testcase"):
         kinds = {child.tag for child in case}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,23 @@ import abeyance
 from abeyance.engine import is_compiled
 
 PROGRAM = Path(__file__).with_name("subinterpreters.py")
+POOL = """
+from concurrent.futures import InterpreterPoolExecutor
+import abeyance, abeyance.cli
+
+def wait(seconds):
+    timer, done = abeyance.SystemTimer(), __import__("threading").Event()
+    timer.call_later(seconds, done.set)
+    ran = done.wait(30)
+    timer.close()
+    return ran
+
+if __name__ == "__main__":
+    abeyance.cli.main(["info", "--json"])
+    with InterpreterPoolExecutor(2) as pool:
+        assert list(pool.map(wait, [0.01, 0.02, 0.03])) == [True] * 3
+        pool.submit(abeyance.cli.main, ["info", "--json"]).result()
+"""
 
 
 @pytest.mark.parametrize("program", ["timers", pytest.param("stress", marks=pytest.mark.slow)])
@@ -30,3 +49,21 @@ def test_each_interpreter_has_timers_of_its_own(program: str) -> None:
     if is_compiled():
         assert set(main) == {"0 found {} compiled"}
         assert all("interpreted: compiled, the engine serves one interpreter of a process" in line for line in others)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="InterpreterPoolExecutor came with 3.14")
+def test_a_pool_of_interpreters_takes_it_and_info_tells_how_each_runs(tmp_path: Path) -> None:
+    program = tmp_path / "pool.py"
+    program.write_text(POOL)
+    source = Path(abeyance.__file__).parents[1]
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", program],
+        env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    told = [json.loads(part)["engine"] for part in re.findall(r"{.*?}", ran.stdout, re.DOTALL)]
+    if is_compiled():
+        assert told[0] == "compiled"
+        assert told[1].startswith("interpreted: compiled, the engine serves one interpreter of a process"), told
+    else:
+        assert [one.partition(":")[0] for one in told] == ["interpreted"] * 2
