@@ -23,6 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyance import pipeline
 from abeyance import tables as in_process
 from abeyance.engine.resolve import Staircases
+from abeyance.pipeline.resolver.tables.batch import _watches
 from abeyance.pipeline.resolver.tables.first_look import _look, is_repeated, look_at
 from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample
 from abeyance.pipeline.resolver.tables.packing import ALONE, KINDS, SHARDS, pack_events
@@ -306,6 +307,14 @@ def test_both_steps_read_one_shuffle_and_one_sample(spark: SparkSession) -> None
     assert plan.count("ReusedExchange [order") == 1
     assert plan.count("MapInArrow partial") == 2 + 1  # and the look
     assert plan.count("MapInArrow _look") == 1, "the sample is read more than once"
+
+
+def test_no_list_that_goes_to_python_is_null(spark: SparkSession) -> None:
+    """With Spark's defaults, handing a null list over takes a time that grows with the rows of its batch."""
+    operations = operations_table(spark, [operation_row(Op("op", 0, 10, (Watch("k", 1),), "any"))])
+    for rivals, version in ((False, (None, [])), (True, ("any", [("k", 1)]))):
+        row = _watches(operations.selectExpr("*", "true AS alone", f"{rivals} AS rivals")).collect()[0]
+        assert row.version == version
 
 
 @pytest.fixture

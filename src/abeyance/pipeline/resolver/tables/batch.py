@@ -45,12 +45,14 @@ __all__ = ["resolve"]
 Deadline = Literal["inclusive", "exclusive"]
 
 _EVENT: Final = (f"{PLACE} AS place", f"{IDENTITY} AS identity", "progress", "unix_micros(at) AS at_us")
+# No list that goes to Python is null: where Spark measures its batches, it fills in all nulls of one anew at each row.
+_NO_WATCHES: Final = "CAST(array() AS array<struct<key: string, required: bigint>>)"
 _SPAN: Final = (
     *("instance", "op_id", "kind", "alone", "watches"),
     "unix_micros(start) AS start_us",
     f"{DEADLINE_US} AS deadline_us",
     "coalesce(condition = 'any', false) AS any_of",
-    "if(rivals, struct(condition, watches), NULL) AS version",
+    f"struct(if(rivals, condition, NULL) AS condition, if(rivals, watches, {_NO_WATCHES}) AS watches) AS version",
 )
 _WATCH: Final = (
     *("instance", "op_id", "kind", "start_us", "deadline_us", "any_of", "version", "alone", "required"),

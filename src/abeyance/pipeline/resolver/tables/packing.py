@@ -62,7 +62,7 @@ SCHEMAS: Final = {ALONE: _ALONE, COMBINED: _COMBINED}
 """A row a watch of an operation. `place` and `identity` are its key: see hot_keys.
 
 `any_of`: any of its watches will do.
-`version`: what else tells rows of one id apart, and which of them counts; null where an id has no other row.
+`version`: what else tells rows of one id apart, and which of them counts; null and empty where an id has no other row.
 """
 
 _SHARD_BITS: Final = 10
