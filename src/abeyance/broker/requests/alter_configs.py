@@ -1,4 +1,4 @@
-"""AlterConfigs: all settings of a topic or a broker at once; those that are not named are Kafka's defaults again."""
+"""AlterConfigs: all settings of a topic, broker or group at once; those that are not named are the default again."""
 
 from __future__ import annotations
 
