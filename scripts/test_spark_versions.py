@@ -84,10 +84,12 @@ def prepare(version: str) -> str:
     if version == installed("pyspark"):
         return ""
     folder = ROOT / f".venv-spark-{version}"
+    # With a newer one their streams are refused.
+    also = ["pyarrow<26"] if (4, 1) <= numbers(version) < (4, 1, 4) else []
     whole = folder / f"pyspark-{version}.dist-info" / "RECORD"  # pip moves the folders when all of them are there
     if not whole.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        command = [*PIP, "install", *UNPACK, "--target", str(folder), f"pyspark=={version}"]
+        command = [*PIP, "install", *UNPACK, "--target", str(folder), f"pyspark=={version}", *also]
         ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if ran.returncode:
             raise RuntimeError(f"pip: {last(ran.stdout)}")

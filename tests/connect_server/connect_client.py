@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from abeyance import pipeline
 
@@ -30,16 +31,25 @@ def rows(table: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in table.select(*columns).collect())
 
 
-def streamed(spark: SparkSession, operations: DataFrame, events: DataFrame, folder: Path) -> str:
-    """Resolve both tables as streams; return the last line of what Spark says to that."""
+def streamed(spark: SparkSession, operations: DataFrame, events: DataFrame, folder: Path) -> dict[str, str]:
+    """Resolve both tables as streams, into files and into a sink of ours; return what became of each."""
     streams = []
     for name, table in {"operations": operations, "events": events}.items():
         table.write.parquet(str(folder / name))
         streams.append(spark.readStream.schema(table.schema).parquet(str(folder / name)))
     answers = pipeline.resolve_stream(*streams, lateness=0, tick=None, shards=1)
-    writer = pipeline.outcomes_of(answers).writeStream.option("checkpointLocation", str(folder / "checkpoint"))
+    files = pipeline.outcomes_of(answers).writeStream.format("parquet").option("path", str(folder / "files"))
+    sink = pipeline.ParquetSink(folder / "sink", checkpoint=folder / "sink-checkpoint")
+    return {
+        "stream": ended(files, folder / "files-checkpoint"),
+        "sink": ended(answers.writeStream.foreachBatch(sink), folder / "sink-checkpoint"),
+    }
+
+
+def ended(writer: DataStreamWriter, checkpoint: Path) -> str:
+    """Run a stream to its end; return the last line of what Spark says to that."""
     try:
-        writer.trigger(availableNow=True).start(str(folder / "stream"), format="parquet").awaitTermination()
+        writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
     except PySparkException as error:
         lines: list[str] = re.findall(r"^\w*Error: .*$", str(error), re.MULTILINE)
         return lines[-1] if lines else str(error).splitlines()[0]
@@ -61,7 +71,7 @@ def main(shown: str, folder: Path) -> None:
     told = {
         "operations": rows(pipeline.read_kafka_request_log(spark, folder / "logs"), "kind", "outcome"),
         "outcomes": rows(pipeline.resolve(operations, events), "op_id", "outcome"),
-        "stream": streamed(spark, operations, events, folder),
+        **streamed(spark, operations, events, folder),
         "compiled": all(row.compiled for row in spark.range(1).mapInArrow(compiled, "compiled boolean").collect()),
     }
     print(json.dumps(told))

@@ -103,9 +103,9 @@ WANTED = {
 def test_the_package_comes_with_the_session(server: str, tmp_path: Path) -> None:
     ran = run(server, shown("make_archive"), tmp_path)
     assert ran.returncode == 0, ran.stderr[:3000]
-    # Spark gives the workers of streams nothing of what a session brought.
-    stream = "ModuleNotFoundError: No module named 'abeyance'"
-    assert json.loads(ran.stdout) == WANTED | {"compiled": False, "stream": stream}
+    # Spark gives the Python of foreachBatch, which is the server's own, nothing of what a session brought.
+    told = {"stream": "resolved", "sink": "ModuleNotFoundError: No module named 'abeyance'"}
+    assert json.loads(ran.stdout) == WANTED | {"compiled": False, **told}
 
 
 def test_an_environment_comes_with_the_session(server: str, tmp_path: Path) -> None:
@@ -121,4 +121,5 @@ def test_an_environment_comes_with_the_session(server: str, tmp_path: Path) -> N
     assert ran.returncode == 0, ran.stderr[:3000]
     told = json.loads(ran.stdout)
     assert 'Cannot run program "environment/bin/python"' in told.pop("stream")
+    assert told.pop("sink") != "resolved"
     assert told == WANTED | {"compiled": is_compiled()}

@@ -23,6 +23,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.resolver.reasons import DEADLINE_US, EVENT_REASON, OPERATION_REASON
+from abeyance.pipeline.resolver.streams.arrow import check_arrow
 from abeyance.pipeline.resolver.streams.aside import TIME_FORMAT
 from abeyance.pipeline.resolver.streams.end import end_rows
 from abeyance.pipeline.resolver.streams.layout import PACKED
@@ -88,8 +89,8 @@ def resolve_stream(
     While a checkpoint is used, `deadline`, `time`, `shards`, and whether there are `tick` and `end_of_input`, must not
     change: other values are refused. State is kept in RocksDB unless the session names another store. Warns where the
     session has more partitions than there are shards: Spark takes their number from it when a checkpoint is begun.
-    Raises `SchemaError` for a table without the columns needed, `AbeyanceError` for a table that is no stream,
-    ValueError for any other value.
+    Raises `SchemaError` for a table without the columns needed, `AbeyanceError` for a table that is no stream and for a
+    PySpark that needs another pyarrow, ValueError for any other value.
     """
     options = checked(
         deadline=deadline, lateness=lateness, time=time, tick=tick, forget_after=forget_after, shards=shards
@@ -101,6 +102,7 @@ def resolve_stream(
     check_table(operations, OPERATIONS, "operations")
     check_table(events, EVENTS, "events")
     spark = operations.sparkSession
+    check_arrow(spark)
     _set_up(spark)
     _warn_of_empty_partitions(spark, shards)
     packed = _packed(_watches(operations), "operations", shards).union(_packed(_events(events), "events", shards))
