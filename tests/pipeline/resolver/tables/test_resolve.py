@@ -26,7 +26,7 @@ from abeyance.engine.resolve import Staircases
 from abeyance.pipeline.resolver.tables.batch import _watches
 from abeyance.pipeline.resolver.tables.first_look import _look, is_repeated, look_at
 from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample
-from abeyance.pipeline.resolver.tables.packing import ALONE, KINDS, SHARDS, pack_events
+from abeyance.pipeline.resolver.tables.packing import ALONE, CUT_ROW, KINDS, SHARDS, pack_events
 from abeyance.pipeline.resolver.tables.reaching import first_reached
 from abeyance.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
 from abeyance.pipeline.spark.chunks import chunks
@@ -169,7 +169,8 @@ def test_the_cuts_are_every_so_many_rows_of_a_hot_key(spark: SparkSession) -> No
     happened = [event_row(Event("k", 0, n)) for n in range(250, 500)] + [event_row(Event("cold", 0, 1))] * 100
     operations, events = operations_table(spark, rows), events_table(spark, happened)
     seen = look_at(operations, events, sample=Sample(fraction=1.0, piece=100)).collect()
-    assert [cut["cuts"] for row in seen for cut in json.loads(row.cuts)] == [[100, 200, 300, 400]]
+    (cuts,) = (row.cuts for row in seen)
+    assert (cuts[0], cuts[3:]) == (0, [4, 100, 200, 300, 400])
 
 
 # -- one query for all that is small -------------------------------------------------------------------------------
@@ -430,8 +431,7 @@ def keyed_events(count: int, parts: int) -> tuple[list[tuple[int, int, int, int]
     dice = random.Random(1)
     keys = [(dice.randrange(-(1 << 63), 1 << 63), n) for n in range(40)]
     rows = [(*dice.choice(keys), dice.randrange(-9, 9), dice.randrange(9)) for _ in range(count)]
-    cuts = ["[]"] + [None] * (count - 1)
-    table = pa.table([*zip(*rows, strict=True), cuts], ["place", "identity", "progress", "at_us", "cuts"])
+    table = pa.table([[(*rows[0], 0), *rows[1:]]], [CUT_ROW])
     return rows, table.to_batches(max_chunksize=count // parts)
 
 
@@ -460,9 +460,10 @@ def test_a_task_without_the_cuts_or_with_others_is_refused() -> None:
     _, batches = keyed_events(100, 2)
     with pytest.raises(RuntimeError, match="the first row of a partition has no cuts"):
         list(pack_events(batches[1:]))
-    some = json.dumps([{"place": 1, "identity": 2, "cuts": [1]}])
-    other = pa.array([some] + [None] * (batches[1].num_rows - 1))
-    cut_otherwise = list(pack_events([batches[1].set_column(4, "cuts", other)]))
+    with pytest.raises(RuntimeError, match="another row than the first of a partition has cuts"):
+        list(pack_events([batches[0], *batches]))
+    first, *others = batches[1][CUT_ROW].to_pylist()
+    cut_otherwise = list(pack_events([pa.record_batch([[[*first, 0, 1, 2, 1, 1], *others]], [CUT_ROW])]))
     with pytest.raises(RuntimeError, match="the sample of hot keys was read twice and differs"):
         list(first_reached([*pack_events(batches[:1]), *cut_otherwise], ALONE, "inclusive"))
 
@@ -487,7 +488,7 @@ def test_rows_without_an_id_are_no_duplicates_of_one_another(spark: SparkSession
         "if(id % 3 = 0, NULL, 'i') AS instance", "if(id % 2 = 0, NULL, concat('op-', id)) AS op_id",
         "array(named_struct('key', 'k', 'required', id)) AS watches",
     )  # fmt: skip
-    assert look_at(rows, sample=DEFAULT_SAMPLE).first() == Row(cuts="[]", repeated=None, several=False)
+    assert look_at(rows, sample=DEFAULT_SAMPLE).first() == Row(cuts=[0], repeated=None, several=False)
     packed = list(_look(pa.record_batch({name: pa.nulls(9, kind) for name, kind in LOOKED_AT}) for _ in range(2)))
     assert packed == []
 

@@ -27,9 +27,11 @@ from abeyance.pipeline.resolver.tables.one_shuffle import part_of
 from abeyance.pipeline.resolver.tables.packing import (
     ALONE,
     COMBINED,
+    CUT_ROW,
     EVENTS,
     KINDS,
     PACKED,
+    ROW,
     pack_events,
     pack_operations,
 )
@@ -44,8 +46,9 @@ __all__ = ["resolve"]
 
 Deadline = Literal["inclusive", "exclusive"]
 
-_EVENT: Final = (f"{PLACE} AS place", f"{IDENTITY} AS identity", "progress", "unix_micros(at) AS at_us")
+_EVENT: Final = f"array({PLACE}, {IDENTITY}, progress, unix_micros(at))"
 # No list that goes to Python is null: where Spark measures its batches, it fills in all nulls of one anew at each row.
+_NO_CUTS: Final = "CAST(array() AS array<bigint>)"
 _NO_WATCHES: Final = "CAST(array() AS array<struct<key: string, required: bigint>>)"
 _SPAN: Final = (
     *("instance", "op_id", "kind", "alone", "watches"),
@@ -111,19 +114,22 @@ def resolve(
     if few is not None:
         watches = _watches(waiting.selectExpr("*", "false AS alone", "true AS rivals"))
         reached = _reached(
-            _packed(watches, happened.selectExpr(*_EVENT)).repartition(*few, F.expr(_SHARD)), COMBINED, deadline
+            _packed(watches, happened.selectExpr(f"{_EVENT} AS {ROW}")).repartition(*few, F.expr(_SHARD)),
+            COMBINED,
+            deadline,
         )
         return _combined(reached.repartition(*few, "instance", "op_id"))
     looked = look_at(operations, events, sample=sample or DEFAULT_SAMPLE, ids=not unique_ids)
     seen = looked.select(F.struct("*")).scalar()
-    cuts = F.when(F.expr(FIRST_OF_PARTITION), seen.getField("cuts")).alias("cuts")
+    event = F.expr(_EVENT)
+    first_too = F.when(F.expr(FIRST_OF_PARTITION), F.concat(event, seen.getField("cuts"))).otherwise(event)
     rivals = "false" if unique_ids else is_repeated("seen")
     # A column of its own, since each time that it is named it stands in the plan, with all that it is made from.
     marked = waiting.withColumn("seen", seen).selectExpr("*", f"{rivals} AS rivals", f"{FIRST_OF_PARTITION} AS first")
-    marked = marked.selectExpr("*", "size(watches) = 1 AND NOT rivals AS alone", "if(first, seen.cuts, NULL) AS cuts")
-    by_shard = _packed(_watches(marked, "cuts"), happened.select(*map(F.expr, _EVENT), cuts)).repartition(
-        F.expr(_SHARD)
+    marked = marked.selectExpr(
+        "*", "size(watches) = 1 AND NOT rivals AS alone", f"if(first, seen.cuts, {_NO_CUTS}) AS cuts"
     )
+    by_shard = _packed(_watches(marked, "cuts"), happened.select(first_too.alias(CUT_ROW))).repartition(F.expr(_SHARD))
     # Where nothing has to be combined, Spark finds one side of this join empty, and does nothing for the other.
     several = operations.sparkSession.range(0, 1, 1, 1).where(seen.getField("several")).select()
     reached = _reached(by_shard.crossJoin(F.broadcast(several)), COMBINED, deadline)

@@ -48,7 +48,7 @@ _FIRST_HASHES: Final = np.arange(1, _PARTS, dtype=np.uint64) << np.uint64(64 - _
 _SAMPLED: Final = _PARTS
 _SEVERAL: Final = 2 * _PARTS
 _PACKED: Final = "part int, packed binary"
-_SEEN: Final = "part int, groups binary, cuts string, several boolean"
+_SEEN: Final = "part int, groups binary, cuts array<bigint>, several boolean"
 
 
 def look_at(operations: DataFrame, events: DataFrame | None = None, *, sample: Sample, ids: bool = True) -> DataFrame:
@@ -63,7 +63,7 @@ def look_at(operations: DataFrame, events: DataFrame | None = None, *, sample: S
     packed = rows.mapInArrow(_look, _PACKED).repartition("part")
     seen = packed.sortWithinPartitions("part").mapInArrow(partial(_seen, piece=sample.piece), _SEEN)
     row = seen.selectExpr(
-        "concat('[', array_join(collect_list(cuts), ','), ']') AS cuts",
+        "concat(array(0L), flatten(collect_list(cuts))) AS cuts",
         "map_from_entries(collect_list(struct(part, groups)) FILTER (WHERE groups IS NOT NULL)) AS by_part",
         "coalesce(bool_or(several), false) AS several",
     )
@@ -147,7 +147,8 @@ def _seen(batches: Iterable[pa.RecordBatch], piece: int) -> Iterator[pa.RecordBa
     rows = (row for parts, packed in columns for row in zip(parts, packed, strict=True))
     for part, values in groupby(rows, key=lambda row: row[0]):
         packed = b"".join(value.as_buffer() for _, value in values)
-        groups, cuts = None, None
+        groups: bytes | None = None
+        cuts: list[int] = []
         if part < _SAMPLED:
             groups = _repeated_groups(np.sort(np.frombuffer(packed, np.uint64)))
         elif part < _SEVERAL:
@@ -157,8 +158,8 @@ def _seen(batches: Iterable[pa.RecordBatch], piece: int) -> Iterator[pa.RecordBa
                 {
                     "part": pa.array([part], pa.int32()),
                     "groups": pa.array([groups], pa.binary()),
-                    "cuts": pa.array([cuts], pa.string()),
-                    "several": [cuts is None],
+                    "cuts": pa.array([cuts], pa.list_(pa.int64())),
+                    "several": [part == _SEVERAL],
                 }
             )
 

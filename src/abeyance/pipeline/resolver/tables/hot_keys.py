@@ -20,7 +20,6 @@ same would be mixed up; the chance of that is below 10**-19 for a billion keys.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 __all__ = [
     "DEFAULT_SAMPLE",
@@ -70,27 +68,28 @@ DEFAULT_SAMPLE: Final = Sample(1 / 1024, 128)
 FIRST_OF_PARTITION: Final = "(monotonically_increasing_id() & ((1L << 33) - 1)) = 0"
 """Which rows get all hot keys and their cuts: the others of their partition know them from there.
 
-They are text, since Spark may take a time that grows with the square of its rows to hand over a nested column.
+They are integers: a zero, so that there are some where no key is hot, and of each hot key its place, its identity, the
+number of its cuts, and these.
 """
 
 
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
-def cuts_of_keys(sampled: Integers, piece: int) -> str | None:
+def cuts_of_keys(sampled: Integers, piece: int) -> list[int]:
     """Return the cuts of the hot keys in a sample, of rows (place, identity, value), as `HotKeys.read` takes them.
 
-    JSON objects with commas between them; None where no key has more than `piece` rows. O(n log n).
+    But for the zero before all; empty where no key has more than `piece` rows. O(n log n).
     """
     rows = sampled[np.lexsort((sampled[:, 2], sampled[:, 1], sampled[:, 0]))]
     firsts = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=rows[:1, :2] - 1), axis=1))
     counts = np.diff(firsts, append=len(rows))
-    found = []
+    found: list[int] = []
     for first, count in zip(firsts[counts > piece], counts[counts > piece], strict=True):
         place, identity, _ = rows[first].tolist()
         cuts = rows[first + piece : first + count : piece, 2].tolist()
-        found.append(json.dumps({"place": place, "identity": identity, "cuts": cuts}))
-    return ",".join(found) or None
+        found += [place, identity, len(cuts), *cuts]
+    return found
 
 
 class HotKey(NamedTuple):
@@ -98,27 +97,30 @@ class HotKey(NamedTuple):
 
     place: int
     identity: int
-    cuts: Sequence[int]
+    cuts: Sequence[int] | Integers
 
 
 class HotKeys:
     """The hot keys of the tables and where they are cut."""
 
     def __init__(self, keys: Iterable[HotKey]) -> None:
-        known = sorted(keys)
+        known = sorted(keys, key=lambda key: (key.place, key.identity))
         self._places = np.array([key.place for key in known], np.int64)
         self._identities = np.array([key.identity for key in known], np.int64)
         self._cuts = [np.array(key.cuts, np.int64) for key in known]
 
     @classmethod
-    def read(cls, rows: pa.RecordBatch) -> HotKeys:
-        """Read them from `cuts` in the first row of a partition; where there is no such column no key is hot."""
-        if "cuts" not in rows.schema.names:
-            return cls([])
-        text = rows.column("cuts")[0].as_py()
-        if text is None:
+    def read(cls, told: Integers) -> HotKeys:
+        """Read them from what the first row of a partition tells: see FIRST_OF_PARTITION."""
+        if not len(told):
             raise RuntimeError("the first row of a partition has no cuts: its rows were filtered or moved by the plan")
-        return cls(HotKey(**key) for key in json.loads(text))
+        keys = []
+        begin = 1
+        while begin < len(told):
+            place, identity, count = told[begin : begin + 3].tolist()
+            keys.append(HotKey(place, identity, told[begin + 3 : begin + 3 + count]))
+            begin += 3 + count
+        return cls(keys)
 
     def fingerprint(self) -> int:
         """Return a number by which to see that two tasks cut alike."""

@@ -9,7 +9,7 @@ Memory: a chunk, three times while it is packed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -23,9 +23,11 @@ from abeyance.pipeline.spark.chunks import chunks, gathered
 __all__ = [
     "ALONE",
     "COMBINED",
+    "CUT_ROW",
     "EVENTS",
     "KINDS",
     "PACKED",
+    "ROW",
     "SCHEMAS",
     "SHARDS",
     "binary",
@@ -70,12 +72,29 @@ _SHARD_BITS: Final = 10
 _FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS)
 
 
+ROW: Final = "row"
+CUT_ROW: Final = "cut_row"
+_WIDTH: Final = 4
+
+
 def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(place, identity, progress, at_us, and `cuts` where keys may be hot) -> PACKED."""
+    """ROW, a list of place, identity, progress and at_us -> PACKED.
+
+    Or CUT_ROW, where keys may be hot: the same, and behind it in the first row of a partition the hot keys. It is one
+    list, since Spark takes a time for each column of each row, with its defaults twice.
+    """
     hot: HotKeys | None = None
     for some in gathered(batches):
-        hot = hot or HotKeys.read(some[0])
-        steps = Staircases(hot.cut_events(_rows(some)).ravel().data).steps
+        values = [batch.column(0).flatten().to_numpy() for batch in some]
+        if hot is None:
+            may_be_hot = some[0].schema.names == [CUT_ROW]
+            first = len(some[0].column(0)[0]) if may_be_hot else _WIDTH
+            hot = HotKeys.read(values[0][_WIDTH:first]) if may_be_hot else HotKeys([])
+            values[:1] = values[0][:_WIDTH], values[0][first:]
+        rows = np.concatenate(values)
+        if len(rows) != _WIDTH * sum(batch.num_rows for batch in some):
+            raise RuntimeError("another row than the first of a partition has cuts: its rows were moved by the plan")
+        steps = Staircases(hot.cut_events(rows.reshape(-1, _WIDTH)).ravel().data).steps
         firsts = np.searchsorted(np.frombuffer(steps, np.int64)[::4], _FIRST_PLACES)
         lengths = np.diff(firsts, prepend=0, append=len(steps) // 4)
         shards = np.flatnonzero(lengths)
@@ -83,10 +102,14 @@ def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(the columns of SCHEMAS, `alone`, and `cuts` where keys may be hot) -> PACKED."""
+    """(the columns of SCHEMAS, `alone`, and `cuts` where keys may be hot) -> PACKED.
+
+    `cuts` are the hot keys in the first row of a partition, and in all others an empty list.
+    """
     hot: HotKeys | None = None
     for chunk in chunks(batches):
-        hot = hot or HotKeys.read(chunk)
+        if hot is None:
+            hot = HotKeys.read(_first_cuts(chunk)) if "cuts" in chunk.schema.names else HotKeys([])
         place = chunk.column("place").to_numpy().copy()
         hot.cut_operations(place, chunk.column("identity").to_numpy(), chunk.column("required").to_numpy())
         kind = np.where(chunk.column("alone").to_numpy(zero_copy_only=False), ALONE, COMBINED)
@@ -108,15 +131,8 @@ def _columns(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return rows.select(schema.names).cast(schema)
 
 
-def _rows(batches: Sequence[pa.RecordBatch]) -> Integers:
-    """Join the first four columns of the batches as rows, each value copied once."""
-    rows = np.empty((sum(batch.num_rows for batch in batches), 4), np.int64)
-    end = 0
-    for batch in batches:
-        begin, end = end, end + batch.num_rows
-        for n in range(4):
-            rows[begin:end, n] = batch.column(n).to_numpy()
-    return rows
+def _first_cuts(rows: pa.RecordBatch) -> Integers:
+    return np.asarray(rows.column("cuts").slice(0, 1).flatten().to_numpy())
 
 
 def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:
