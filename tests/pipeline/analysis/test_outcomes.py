@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyance.pipeline.analysis import outcomes as outcomes_module
-from abeyance.pipeline.analysis.outcomes import binned, expired_keys, look_at_outcomes
+from abeyance.pipeline.analysis.outcomes import Sample, binned, expired_keys, look_at_outcomes
 from abeyance.pipeline.commands.outcome_result import write_summary
 from abeyance.pipeline.report.outcomes import read_outcomes
 from abeyance.pipeline.results.waits import Waits
@@ -68,3 +68,17 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
     estimated = expired_keys(ended, operations).toPandas()
     assert estimated["one_in"].iloc[0] == len(expired) / ended.sample.num_rows
     assert 0.7 < estimated["expired"].sum() / by_hand.total() < 1.4
+
+
+def test_a_sample_keeps_few_of_many_and_each_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcomes_module, "EXACT_UP_TO", 100)
+    sample = Sample()
+    for part in range(10):
+        ids = [f"{part}-{n}" for n in range(300)]
+        one_in = sample.make_room(len(ids))
+        drawn = ids[::one_in]
+        sample.add_drawn(pa.table({"instance": [""] * len(drawn), "op_id": drawn}))
+    kept = Counter(op[0] for op in sample.table()["op_id"].to_pylist())
+    assert sample.one_in in (32, 64)
+    assert 3000 // sample.one_in // 2 < kept.total() <= 100
+    assert len(kept) == 10

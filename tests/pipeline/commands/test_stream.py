@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,13 +21,14 @@ from pyspark.sql import SparkSession
 
 from abeyance.cli import main
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.analysis.outcomes import binned
+from abeyance.pipeline.analysis.outcomes import Counted
+from abeyance.pipeline.commands.stream_run import summary
 from abeyance.pipeline.commands.stream_run.description import DESCRIPTION, claim
 from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
 from abeyance.pipeline.commands.stream_run.lines import Lines
 from abeyance.pipeline.commands.stream_run.run import Plan
 from abeyance.pipeline.commands.stream_run.summary import sum_up
-from abeyance.pipeline.results.waits import Waits
+from abeyance.pipeline.commands.stream_run.topic_sink import TopicSink
 from pages.page_checks import check_page
 from pipeline.jvm import kill_jvm
 from pipeline.orders import MAPPING, write_orders
@@ -297,28 +299,42 @@ def test_a_summary_does_without_operations_that_were_taken_away(spark: SparkSess
     plan = Plan(gone, gone, tmp_path, str(tmp_path / "c"), "inclusive", "event", 0.0, None, None, None, drain=True)
     lines = Lines(quiet=True)
     lines.first = 0
-    assert sum_up(spark, plan, lines, Waits())
+    assert sum_up(spark, plan, lines, Counted())
     text = (tmp_path / "summary" / "report.html").read_text(encoding="utf-8")
     assert "1 operation: 0 completed, 1 expired" in text
     assert "could not be read again for their keys" in text
 
 
-def test_outcomes_sent_to_a_topic_have_the_same_page(spark: SparkSession, tmp_path: Path) -> None:
-    given = Input(table="operations", name="orders", columns={})
-    kafka = Kafka("localhost:1", {}, "earliest", 1)
+def test_outcomes_sent_to_a_topic_have_the_same_page(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = tmp_path / "orders.csv"
+    waits = [("a", "ant", "expired", 5.0), ("b", "bee", "completed", 0.0), ("c", "ant", "expired", 250.0)]
+    orders.write_text(
+        "".join(["op_id,key,start,timeout_ms\n", *(f"{op},{key},2026-01-01,5\n" for op, key, *_ in waits)])
+    )
+    given = Input(table="operations", name=str(orders), columns={})
     plan = Plan(
         given, given, tmp_path, str(tmp_path / "c"), "inclusive", "event", 0.0, None, None, None, drain=True,
-        kafka=kafka, to_topic="outcomes",
+        kafka=Kafka("localhost:1", {}, "earliest", 1), to_topic="outcomes",
     )  # fmt: skip
-    sent = Waits()
-    for ms in (5.0, None, 250.0):
-        rows = [] if ms is None else [("k", "expired", ms), (None, "completed", 0.0)]
-        sent.add(binned(spark.createDataFrame(rows, "kind string, outcome string, waited_ms double")).toPandas())
-    assert sum_up(spark, plan, Lines(quiet=True), sent)
+    sink = TopicSink("localhost:1", "outcomes")
+    columns = "instance string, op_id string, kind string, outcome string, waited_ms double"
+    for rows in (waits[:2], [], waits[2:]):
+        kinds = {"expired": "k", "completed": None}
+        sink.count(spark.createDataFrame([("", op, kinds[end], end, ms) for op, _, end, ms in rows], columns))
+    assert sum_up(spark, plan, Lines(quiet=True), sink.sent)
     text = (tmp_path / "summary" / "report.html").read_text(encoding="utf-8")
-    assert "4 operations: 2 completed, 2 expired" in text
-    assert "Outcomes that went to a topic are not read again for their keys." in text
-    assert pq.read_table(tmp_path / "summary" / "waits")["operations"].to_pylist() == [2, 1, 1]
+    assert "3 operations: 1 completed, 2 expired" in text
+    (key,) = pq.read_table(tmp_path / "summary" / "expired_keys").to_pylist()
+    assert (key["key"], key["expired"], key["one_in"]) == ("ant", 2, 1.0)
+    # Of a stream that was stopped, and would have gone on, no topic of many operations is read again.
+    monkeypatch.setattr(summary, "_FEW", 2)
+    topic = Input(table="operations", name="orders", columns={})
+    going_on = replace(plan, operations=topic, trigger=1.0, drain=False)
+    assert sum_up(spark, going_on, Lines(quiet=True), sink.sent)
+    assert "is not read again" in (tmp_path / "summary" / "report.html").read_text(encoding="utf-8")
+    assert not (tmp_path / "summary" / "expired_keys").exists()
 
 
 def test_a_checkpoint_belongs_to_one_result(tmp_path: Path) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from abeyance.broker import Cluster
 from abeyance.pipeline.sources.connector import ConnectorError, maven_jars
 from pipeline import kafka_stream
+from pipeline.kafka_topics import Producer, create_topics
 
 
 class Brokers:
@@ -43,12 +46,39 @@ def test_from_topics_to_a_topic(brokers: Brokers, tmp_path: Path) -> None:
     kafka_stream.from_topics_to_a_topic(brokers, tmp_path)
 
 
+# Two commands in one process, because a JVM costs more than both of them.
+_ONE_AFTER_THE_OTHER = """
+import sys
+from abeyance.cli import main
+
+servers, missing, out = sys.argv[1:]
+said = main(["stream", "nowhere", "no-events", "--kafka", servers, "--out", missing, "--quiet"])
+print(said, flush=True)
+sys.stderr.write("then\\n")
+there = ["stream", "orders", "paid", "--kafka", servers, "--out", out, "--to-topic", "outcomes", "--drain", "--quiet"]
+sys.exit(main([*there, "--master", "local[2]"]))
+"""
+
+
 @pytest.mark.slow
-def test_a_topic_that_is_not_there_is_one_line(brokers: Brokers, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "abeyance", "stream", "nowhere", "no-events", "--kafka", brokers.bootstrap]
-    options = ["--out", str(tmp_path / "out"), "--quiet"]
-    ran = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
-    assert ran.returncode == 2
-    assert ran.stderr.count("\n") == 1
-    assert "does not have all of the topics nowhere, no-events" in ran.stderr
-    assert not (tmp_path / "out").exists()
+def test_a_topic_that_is_not_there_is_one_line_and_one_that_is_there_names_its_keys(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    create_topics(brokers.bootstrap, ["orders", "paid", "outcomes"], 2)
+    with Producer(brokers.bootstrap, "orders") as producer:
+        for number, key in enumerate(["ant", "bee", "ant", "cat"]):
+            order = {"op_id": str(number), "key": key, "start": f"2026-01-01T00:00:0{number}Z", "timeout_ms": 1000}
+            producer.send(key, json.dumps(order))
+    with Producer(brokers.bootstrap, "paid") as producer:
+        producer.send("cat", json.dumps({"key": "cat", "at": "2026-01-01T00:00:03.5Z"}))
+    missing, out = tmp_path / "missing", tmp_path / "out"
+    command = [sys.executable, "-c", _ONE_AFTER_THE_OTHER, brokers.bootstrap, str(missing), str(out)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    refused, _, then = ran.stderr.partition("then\n")
+    assert ran.stdout.startswith("2\n"), ran.stderr
+    assert refused.count("\n") == 1
+    assert "does not have all of the topics nowhere, no-events" in refused
+    assert not missing.exists()
+    assert ran.returncode == 0, then
+    keys = pq.read_table(out / "summary" / "expired_keys").to_pylist()
+    assert [(row["key"], row["expired"]) for row in keys] == [("ant", 2), ("bee", 1)]

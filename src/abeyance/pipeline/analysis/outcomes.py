@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,10 @@ from abeyance.pipeline.results.waits import BINS_PER_E, COUNTED_BY, MOST_KEYS, W
 
 __all__ = [
     "EXACT_UP_TO",
+    "SAMPLED",
+    "Counted",
     "Ended",
+    "Sample",
     "binned",
     "counted_reasons",
     "expired_keys",
@@ -33,6 +36,8 @@ __all__ = [
 
 EXACT_UP_TO: Final = 100_000
 """Of more expired operations than this, the keys of at most so many are looked up, drawn at random."""
+
+SAMPLED: Final = ["instance", "op_id"]
 
 _BATCH_ROWS: Final = 1 << 17
 
@@ -53,24 +58,62 @@ class Ended:
         return pc.sum(self.waits["operations"].filter(of_them)).as_py() or 0
 
 
+class Sample:
+    """Operations drawn at random from all that are added, each as likely as any other: `EXACT_UP_TO` at most."""
+
+    def __init__(self) -> None:
+        self.one_in = 1
+        """Of so many, one is kept."""
+        self._random = np.random.default_rng(0)
+        self._kept = pa.table({name: pa.array([], pa.string()) for name in SAMPLED})
+
+    def add(self, some: pa.Table) -> None:
+        """Draw from (instance, op_id) of some more."""
+        self.add_drawn(some.filter(pa.array(self._random.random(some.num_rows) * self.one_in < 1)))
+
+    def make_room(self, rows: int) -> int:
+        """Return of how many one is to be drawn, where `rows` come that this process is not to hold all at once."""
+        while rows > EXACT_UP_TO * self.one_in:
+            self._halve()
+        return self.one_in
+
+    def add_drawn(self, drawn: pa.Table) -> None:
+        """Keep what was drawn elsewhere, one in `one_in`."""
+        self._kept = pa.concat_tables([self._kept, drawn.cast(self._kept.schema)])
+        while self._kept.num_rows > EXACT_UP_TO:
+            self._halve()
+
+    def _halve(self) -> None:
+        self.one_in *= 2
+        self._kept = self._kept.filter(pa.array(self._random.random(self._kept.num_rows) < 0.5)).combine_chunks()
+
+    def table(self) -> pa.Table:
+        """Return what was drawn, in one piece: of a table with empty chunks Spark 4.3 loses rows."""
+        return self._kept.combine_chunks()
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What is counted and drawn while outcomes go by."""
+
+    waits: Waits = field(default_factory=Waits)
+    sample: Sample = field(default_factory=Sample)
+
+    def ended(self) -> Ended:
+        """Return all of it."""
+        return Ended(self.waits.table(), self.sample.table())
+
+
 def look_at_outcomes(files: Iterable[Path]) -> Ended:
     """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired."""
-    random = np.random.default_rng(0)
-    waits = Waits()
-    kept = pa.table({"instance": pa.array([], pa.string()), "op_id": pa.array([], pa.string())})
-    one_in = 1
+    found = Counted()
     for file in files:
         columns = ["instance", "op_id", "kind", "outcome", "waited_ms"]
         for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS, columns=columns):
-            waits.add(bins(batch))
-            ended = batch.select(kept.column_names).filter(pc.equal(batch.column("outcome"), "expired"))
-            drawn = ended.filter(pa.array(random.random(ended.num_rows) * one_in < 1))
-            kept = pa.concat_tables([kept, pa.Table.from_batches([drawn]).cast(kept.schema)])
-            while kept.num_rows > EXACT_UP_TO:
-                one_in *= 2
-                kept = kept.filter(pa.array(random.random(kept.num_rows) < 0.5)).combine_chunks()
-    # In one piece: of a table with empty chunks Spark 4.3 loses rows.
-    return Ended(waits.table(), kept.combine_chunks())
+            found.waits.add(bins(batch))
+            expired = batch.select(SAMPLED).filter(pc.equal(batch.column("outcome"), "expired"))
+            found.sample.add(pa.Table.from_batches([expired]))
+    return found.ended()
 
 
 def binned(outcomes: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.spark.connect import is_connect
 
-__all__ = ["KafkaError", "check_brokers", "check_topics", "read_properties", "stream_topic"]
+__all__ = ["KafkaError", "check_brokers", "check_topics", "read_properties", "read_topic", "stream_topic"]
 
 _CONNECT_SECONDS: Final = 5.0
 _ANSWER_MS: Final = 15_000
@@ -100,11 +100,26 @@ def stream_topic(
     `start` (`earliest` or `latest`) is where a query without a checkpoint begins. `properties` are the client's, as
     Kafka names them. Offsets that Kafka has deleted before they were read end the query: nothing is lost silently.
     """
-    options = {f"kafka.{name}": value for name, value in (properties or {}).items()}
-    options |= {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": start}
+    options = _options(servers, topic, properties) | {"startingOffsets": start}
     if records_a_batch is not None:
         options["maxOffsetsPerTrigger"] = str(records_a_batch)
+    return _records(spark.readStream.format("kafka").options(**options).load())
+
+
+def read_topic(
+    spark: SparkSession, servers: str, topic: str, *, properties: Mapping[str, str] | None = None
+) -> DataFrame:
+    """Return the records that are in a topic now, as `stream_topic` reads them: a table that is no stream."""
+    return _records(spark.read.format("kafka").options(**_options(servers, topic, properties)).load())
+
+
+def _options(servers: str, topic: str, properties: Mapping[str, str] | None) -> dict[str, str]:
+    options = {f"kafka.{name}": value for name, value in (properties or {}).items()}
+    return options | {"kafka.bootstrap.servers": servers, "subscribe": topic}
+
+
+def _records(read: DataFrame) -> DataFrame:
     # A key that is no UTF-8 would pass through Spark, and stop Python.
     key = F.try_validate_utf8(F.col("key").cast("string")).alias("key")
     where = F.struct("topic", "partition", "offset", key, "timestamp")
-    return spark.readStream.format("kafka").options(**options).load().select("value", where.alias("record"))
+    return read.select("value", where.alias("record"))

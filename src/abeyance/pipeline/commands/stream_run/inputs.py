@@ -19,7 +19,7 @@ from abeyance.pipeline.sources.files import (
     stream_lines,
     stream_table,
 )
-from abeyance.pipeline.sources.kafka import stream_topic
+from abeyance.pipeline.sources.kafka import read_topic, stream_topic
 from abeyance.pipeline.sources.records import read_events, read_operations
 from abeyance.pipeline.sources.tables import events_from, operations_from
 
@@ -88,9 +88,12 @@ def open_input(spark: SparkSession, given: Input, kafka: Kafka | None) -> DataFr
     return _TABLES[given.table](files, given.columns, survive=True)
 
 
-def read_again(spark: SparkSession, given: Input) -> DataFrame:
-    """Return the operations or events that are in an input's files now, as a table that is no stream."""
+def read_again(spark: SparkSession, given: Input, kafka: Kafka | None) -> DataFrame:
+    """Return the operations or events that are in an input's files or topic now, as a table that is no stream."""
     fields = _declared(given)
+    if kafka is not None and given.is_topic(kafka):
+        topic = read_topic(spark, kafka.servers, given.name, properties=kafka.properties)
+        return _RECORDS[given.table](topic, given.columns, fields)
     form = file_format(given.name, given.format)
     if form == "json":
         fields = fields or _composed(schema_of_files(spark, given.name, form))

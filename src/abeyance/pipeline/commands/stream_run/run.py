@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.analysis.outcomes import Counted
 from abeyance.pipeline.commands.stream_run.description import check, claim
 from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka, open_input
 from abeyance.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyance.pipeline.commands.stream_run.watch import follow
 from abeyance.pipeline.resolver.streams import ParquetSink, end_of_input, resolve_stream
 from abeyance.pipeline.resolver.streams.options import DEFAULT_SHARDS
-from abeyance.pipeline.results.waits import Waits
 from abeyance.pipeline.sources.kafka import check_topics
 from abeyance.pipeline.spark.session import SHUFFLE_PARTITIONS, shuffle_partitions
 
@@ -84,7 +84,7 @@ class Plan:
         }
 
 
-def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -> Waits:
+def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -> Counted:
     """Run a plan that was checked, until the input ends or it is asked to stop. Return what was sent to a topic.
 
     Raises `AbeyanceError` for what the user can mend.
@@ -95,7 +95,7 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
     operations, events = (open_input(spark, given, plan.kafka) for given in (plan.operations, plan.events))
     claim(plan.out, plan.checkpoint, plan.identity())
     _no_empty_partitions(spark)
-    answers, sent = _answers(operations, events, plan), Waits()
+    answers, sent = _answers(operations, events, plan), Counted()
     if not plan.drained:
         _run_once(answers, plan, lines, asked, sent)
     if plan.drain and not asked.is_set():
@@ -126,7 +126,7 @@ def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
         raise AbeyanceError(str(error)) from error
 
 
-def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Event, sent: Waits) -> None:
+def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Event, sent: Counted) -> None:
     # Without a scheme it is this machine's, whatever file system the cluster takes for granted.
     checkpoint = plan.checkpoint if "://" in plan.checkpoint else f"file://{plan.checkpoint}"
     writer = answers.writeStream.foreachBatch(_sink(plan, sent)).option("checkpointLocation", checkpoint)
@@ -137,7 +137,7 @@ def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Eve
     follow(writer.start(), lines, asked)
 
 
-def _sink(plan: Plan, sent: Waits) -> Callable[[DataFrame, int], None]:
+def _sink(plan: Plan, sent: Counted) -> Callable[[DataFrame, int], None]:
     files = ParquetSink(plan.out, checkpoint=plan.checkpoint)
     if plan.kafka is None or plan.to_topic is None:
         return files

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.analysis.outcomes import Ended, look_at_outcomes
+from abeyance.pipeline.analysis.outcomes import Counted, Ended, look_at_outcomes
 from abeyance.pipeline.commands.outcome_result import write_summary
 from abeyance.pipeline.commands.stream_run.inputs import read_again
 from abeyance.pipeline.results.directory import new_result
-from abeyance.pipeline.results.waits import Waits
 
 if TYPE_CHECKING:
     from abeyance.pipeline.commands.stream_run.lines import Lines
@@ -24,36 +24,32 @@ __all__ = ["SUMMARY", "sum_up"]
 SUMMARY: Final = "summary"
 """The directory in the stream's --out. Of several runs it tells of the last."""
 
-_SENT: Final = "Outcomes that went to a topic are not read again for their keys."
-_TOPIC: Final = "Operations of a topic are not read again for their keys."
-_GONE: Final = "The files of operations could not be read again for their keys."
+_FEW: Final = 1_000_000  # outcomes: their operations are read within some ten seconds
+_TOPIC: Final = f"More than {_FEW:,} operations ended before the stop: their topic is not read again for their keys."
+_GONE: Final = "The operations could not be read again for their keys."
 _CONTINUED: Final = "This run went on with an earlier one: operations are not read again for their keys."
 
 
-def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Waits) -> bool:
+def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> bool:
     """Write the tables and the page of this run's outcomes; return whether there is a page.
 
-    It reads what this run wrote, once; and the operations' files, once, where this run has read all of them. Of what
-    was `sent` to a topic the counts do.
+    It reads the files that this run wrote, once; what was `sent` to a topic is counted already. It reads the operations
+    once more, where this run has read all of them; but for a stream that was stopped, no topic of many.
     """
-    if plan.to_topic is not None:
-        return _write(plan, lines, Ended(sent.table()), None, _SENT)
-    if plan.operations.is_topic(plan.kafka):
-        return _sum_up(plan, lines, None, _TOPIC)
+    ended = look_at_outcomes(_written(plan.out / "outcomes", lines.first)) if plan.to_topic is None else sent.ended()
     if lines.first:
-        return _sum_up(plan, lines, None, _CONTINUED)
+        return _write(plan, lines, ended, None, _CONTINUED)
+    stopped = plan.trigger is not None and not plan.drain
+    if stopped and plan.operations.is_topic(plan.kafka) and (pc.sum(ended.waits["operations"]).as_py() or 0) > _FEW:
+        return _write(plan, lines, ended, None, _TOPIC)
     try:
-        return _sum_up(plan, lines, read_again(spark, plan.operations))
+        return _write(plan, lines, ended, read_again(spark, plan.operations, plan.kafka))
     except (AbeyanceError, PySparkException):
         # The stream has read them; that somebody has taken them away since is no failure of it.
-        return _sum_up(plan, lines, None, _GONE)
+        return _write(plan, lines, ended, None, _GONE)
 
 
-def _sum_up(plan: Plan, lines: Lines, operations: DataFrame | None, no_keys: str = "") -> bool:
-    return _write(plan, lines, look_at_outcomes(_written(plan.out / "outcomes", lines.first)), operations, no_keys)
-
-
-def _write(plan: Plan, lines: Lines, ended: Ended, operations: DataFrame | None, no_keys: str) -> bool:
+def _write(plan: Plan, lines: Lines, ended: Ended, operations: DataFrame | None, no_keys: str = "") -> bool:
     with new_result(plan.out / SUMMARY, overwrite=True) as aside:
         return write_summary(
             aside,

@@ -15,9 +15,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance.pipeline.analysis.outcomes import binned
+from abeyance.pipeline.analysis.outcomes import SAMPLED, Counted, binned
 from abeyance.pipeline.resolver.streams.aside import TIME_FORMAT
-from abeyance.pipeline.results.waits import Waits
 from abeyance.pipeline.schemas import OUTCOMES
 
 __all__ = ["TopicSink", "outcome_records"]
@@ -29,7 +28,7 @@ _FORM: Final = {"timestampFormat": TIME_FORMAT, "ignoreNullFields": "false"}
 class TopicSink:
     """For `foreachBatch`: outcomes to `topic`, rows set aside to another sink, or to `aside_topic`.
 
-    What was sent is counted in `waits`.
+    What was sent is counted in `sent`, and of what expired a sample is drawn.
     """
 
     servers: str
@@ -37,7 +36,7 @@ class TopicSink:
     aside: Callable[[DataFrame, int], None] | None = None
     aside_topic: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    waits: Waits = field(default_factory=Waits)
+    sent: Counted = field(default_factory=Counted)
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
         """Write one batch of answers."""
@@ -46,14 +45,23 @@ class TopicSink:
             fine = F.col("reason").isNull()
             outcomes = answers.where(fine)
             self._send(outcome_records(outcomes), self.topic)
-            # A small job of its own: Spark's sink for Kafka lets no Observation end.
-            self.waits.add(binned(outcomes.coalesce(1)).toPandas())
+            self.count(outcomes)
             if self.aside_topic is not None:
                 self._send(_aside_records(answers.where(~fine)), self.aside_topic)
             elif self.aside is not None:
                 self.aside(answers.where(~fine), batch)
         finally:
             answers.unpersist()
+
+    def count(self, outcomes: DataFrame) -> None:
+        """Count them, and draw of what expired: two small jobs, as Spark's sink for Kafka lets no Observation end."""
+        counts = binned(outcomes.coalesce(1)).toPandas()
+        self.sent.waits.add(counts)
+        expired = int(counts.loc[counts["outcome"] == "expired", "operations"].sum())
+        if expired:
+            one_in = self.sent.sample.make_room(expired)
+            some = outcomes.where(F.col("outcome") == "expired").where(F.rand() * one_in < 1)
+            self.sent.sample.add_drawn(some.select(*SAMPLED).coalesce(1).toArrow())
 
     def _send(self, records: DataFrame, topic: str) -> None:
         options = {f"kafka.{name}": value for name, value in self.properties.items()}
