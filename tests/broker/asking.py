@@ -88,6 +88,7 @@ def asked(api: Api, version: int, kafka: Cluster) -> dict[str, Any]:
             "dirs": [{"path": kafka.brokers[1].log_dir, "topics": [{"name": "there", "partitions": [0]}]}],
         },
         "DescribeClientQuotas": {"components": []},
+        "DescribeUserScramCredentials": {"users": None},
         "DescribeQuorum": {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]},
         "ListConfigResources": {"resource_types": []},
         "DescribeConfigs": {"resources": [{"resource_type": 2, "resource_name": "there", "configuration_keys": None}]},

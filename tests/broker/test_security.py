@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka.admin import AdminClient
 
 from abeyance import aio
 from abeyance.broker import Cluster
@@ -61,6 +62,20 @@ def test_librdkafka_writes_and_reads(protocol: Any, mechanism: str | None) -> No
         consumer.close()
         assert message is not None
         assert message.value() == b"one"
+
+
+@pytest.mark.parametrize(
+    "enabled", [("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), ("PLAIN", "SCRAM-SHA-512"), ("PLAIN",)]
+)
+def test_an_administrator_sees_who_may_come_by_scram(enabled: tuple[str, ...]) -> None:
+    limits = {"sasl.enabled.mechanisms": ",".join(enabled)}
+    with Cluster(security="SASL_PLAINTEXT", users=USERS, settings=limits) as kafka:
+        asked: Any = AdminClient(settings(kafka, "PLAIN")).describe_user_scram_credentials()  # of all: one answer
+        found = asked.result(20)
+        told = {name: {one.mechanism.name for one in user.scram_credential_infos} for name, user in found.items()}
+        scram = {name.replace("-", "_") for name in enabled[1:]}
+        assert told == (dict.fromkeys(USERS, scram) if scram else {})
+        assert {one.iterations for user in found.values() for one in user.scram_credential_infos} <= {4096}
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])

@@ -45,6 +45,10 @@ class Users:
                 known = {name: scram.make_auth_info(word, _ITERATIONS) for name, word in passwords.items()}
                 self._scram[mechanism] = scram, known
 
+    def scram_iterations(self) -> dict[str, dict[str, int]]:
+        """By user and SCRAM mechanism, how often the password is hashed."""
+        return {name: dict.fromkeys(self._scram, _ITERATIONS) for name in self.passwords if self._scram}
+
     def conversation(self, mechanism: str) -> Conversation:
         """One client's with the broker, by one of the mechanisms."""
         if mechanism == "PLAIN":

@@ -45,6 +45,10 @@ class Security:
         """What a new connection has to go through before anything else, or None."""
         return Login(self._users) if self._users else None
 
+    def scram_iterations(self) -> dict[str, dict[str, int]]:
+        """By user and SCRAM mechanism, how often the password is hashed."""
+        return self._users.scram_iterations() if self._users else {}
+
     def close(self) -> None:
         """Remove the files that were made."""
         if self.certificates is not None:

@@ -46,6 +46,14 @@ def quotas(stage: Stage, *names: str | None) -> None:
     stage.ask("DescribeClientQuotas", {"components": components, "strict": False})
 
 
+@table("DescribeUserScramCredentials", at=(0,), all_of_none=(None,), none_named=((),), one=(("alice",),),
+       two=(("alice", "bob"),), one_twice=(("alice", "bob", "alice"),), one_without_a_name=(("",),))  # fmt: skip
+def passwords(stage: Stage, names: tuple[str, ...] | None) -> None:
+    """There are none."""
+    users = None if names is None else [{"name": name} for name in names]
+    stage.ask("DescribeUserScramCredentials", {"users": users})
+
+
 METADATA = "__cluster_metadata"
 
 
