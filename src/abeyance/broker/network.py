@@ -48,7 +48,6 @@ class Network:
 
     def _turn(self) -> None:
         queue = self._queue
-        self._scheduled = False
         try:
             for _ in range(_TURN):
                 if not queue:
@@ -56,6 +55,6 @@ class Network:
                 receiver, action, args = queue.popleft()
                 receiver.run(action, *args)
         finally:
-            if queue and not self._scheduled:
-                self._scheduled = True
+            self._scheduled = bool(queue)  # what came meanwhile has been delivered, so mostly no further turn is due
+            if queue:
                 self._loop.call_soon(self._turn)

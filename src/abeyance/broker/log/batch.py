@@ -144,7 +144,7 @@ class Batch:
 
     def timed(self, max_timestamp: int, *, append_time: bool) -> Batch:
         """The same batch with this greatest timestamp, of this kind, and so with another CRC."""
-        if max_timestamp == self.max_timestamp and append_time == self.timestamp_is_append_time:
+        if max_timestamp == self.max_timestamp and append_time == bool(self.attributes & _APPEND_TIME):
             return self
         changed = bytearray(self.data)
         attributes = self.attributes & ~_APPEND_TIME | (_APPEND_TIME if append_time else 0)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from abeyance.broker.log import validation
 from abeyance.broker.log.batch import NO_PRODUCER, Batch, split
 from abeyance.broker.log.compaction import Compaction
-from abeyance.broker.log.config import FOREVER, LogConfig
+from abeyance.broker.log.config import LogConfig
 from abeyance.broker.log.epochs import LeaderEpochs
 from abeyance.broker.log.errors import BatchTooLargeError, CorruptRecordError, OffsetOutOfRangeError
 from abeyance.broker.log.markers import Marker, marker_of
@@ -143,13 +143,17 @@ class Log(ReadableLog):
             self._note_producer(batch, _marker_in(batch))
 
     def _is_full(self, segment: Segment, batch: Batch, now_ms: int) -> bool:
-        if not len(segment):
+        size = segment.size
+        if not size:
             return False
-        if segment.size + batch.size > self.config.segment_bytes:
+        config = self.config
+        if size + batch.size > config.segment_bytes:
             return True
         if batch.last_offset - segment.base_offset > LARGEST_OFFSET_DELTA:
             return True
-        longest = min(self.config.segment_ms, self.config.max_compaction_lag_ms if self.config.compact else FOREVER)
+        longest = config.segment_ms
+        if config.max_compaction_lag_ms < longest and config.compact:
+            longest = config.max_compaction_lag_ms
         waited = now_ms - segment.created_ms
         if segment.first_timestamp is not None and batch.max_timestamp >= 0:
             waited = batch.max_timestamp - segment.first_timestamp  # so that a replica made anew has the same segments
@@ -364,6 +368,11 @@ class Log(ReadableLog):
         """The aborted transactions with records in [start, end), for a consumer with read_committed."""
         return self._producers.aborted_between(start, end)
 
+    @property
+    def has_aborted_transactions(self) -> bool:
+        """Whether any is known."""
+        return self._producers.has_aborted
+
     def has_open_transaction(self, producer_id: int) -> bool:
         """Whether this producer has a transaction open here."""
         return self._producers.has_open_transaction(producer_id)
@@ -399,6 +408,6 @@ class Log(ReadableLog):
 
 def _marker_in(batch: Batch) -> Marker | None:
     """None also in a batch of which compaction has left nothing but the producer's epoch."""
-    if not batch.is_control or not batch.record_count or batch.producer_id == NO_PRODUCER:
+    if batch.producer_id == NO_PRODUCER or not batch.is_control or not batch.record_count:
         return None
     return marker_of(batch)

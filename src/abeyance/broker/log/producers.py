@@ -221,6 +221,11 @@ class Producers:
         offsets.extend(self._open.values())
         return min(offsets, default=None)
 
+    @property
+    def has_aborted(self) -> bool:
+        """Whether any aborted transaction is known."""
+        return bool(self._aborted)
+
     def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions that have a record in [start, end)."""
         found = []

@@ -70,7 +70,8 @@ def checked(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
     """
     if batch.is_control:
         return batch
-    payload = compression.decompress(batch.compression, batch.records)
+    codec = batch.compression
+    payload = compression.decompress(codec, batch.records)
     try:
         found = survey(payload, batch.record_count)
     except MalformedRecordsError as error:
@@ -80,13 +81,13 @@ def checked(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
     least = batch.max_timestamp if times_from_header else batch.base_timestamp + found.least_delta
     greatest = batch.max_timestamp if times_from_header else batch.base_timestamp + found.greatest_delta
     if (
-        (config.compact and found.without_key)
-        or (batch.compression and not found.plain)
+        (found.without_key and config.compact)
+        or (codec and not found.plain)
         or (not append_time and (times_from_header or _outside(least, greatest, config, now_ms)))
     ):
         _check_each(batch, payload, config, now_ms)
-    target = compression.NAMES.get(config.compression_type, batch.compression)
-    if target != batch.compression or (target and not found.in_order):
+    target = compression.NAMES.get(config.compression_type, codec)
+    if target != codec or (target and not found.in_order):
         batch = _rewritten(batch, payload, target)
         if batch.size > config.max_message_bytes:
             raise RecordTooLargeError(

@@ -184,7 +184,8 @@ class Session:
                         Answered(partition.topic, partition.index, partition.state.leader_epoch, ErrorCode(error.code))
                     )
                     continue
-                left -= sum(batch.size for batch in records)
+                for batch in records:
+                    left -= batch.size
             remote.told_high_watermark = partition.high_watermark
             remote.told_start = log.start_offset
             answers.append(

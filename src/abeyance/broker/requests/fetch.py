@@ -181,6 +181,8 @@ class Reading:
 
     def _aborted(self, partition: Partition, start: int, size: int) -> list[Message]:
         log = partition.log
+        if not log.has_aborted_transactions:
+            return []
         return [
             Message(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
             for aborted in log.aborted_transactions(start, log.end_of_read(start, size))

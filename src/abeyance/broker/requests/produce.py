@@ -149,7 +149,7 @@ def _check(records: bytes, version: int) -> None:
         raise ApiError(ErrorCode.invalid_record)
     if version < _ZSTD_SINCE and _ATTRIBUTES.unpack_from(records)[0] & _CODEC == _ZSTD:
         raise ApiError(ErrorCode.unsupported_compression_type)
-    if _batch_end(records, end) is not None:
+    if end != len(records) and _batch_end(records, end) is not None:
         raise ApiError(ErrorCode.invalid_record)
 
 

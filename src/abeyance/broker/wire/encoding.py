@@ -34,6 +34,7 @@ def encoder(entity: Any) -> Encode:
     """What writes one of kio's entities, given any object with its fields. Raises ValueError for a type unknown."""
     flexible: bool = entity.__flexible__
     steps: list[tuple[Callable[[Any], Any], Encode]] = []  # what to take of the object, and how to write it
+    last: Encode | None = None  # what the object itself ends with
     run: list[Field[Any]] = []  # numbers, one after the other
     tagged = []
     for field in fields(entity):
@@ -49,11 +50,13 @@ def encoder(entity: Any) -> Encode:
     if run:
         steps.append(_run(run))
     if flexible:
-        steps.append((_itself, _tags(tagged) if tagged else _no_tags))
+        last = _tags(tagged) if tagged else _no_tags
 
     def encode(append: Append, message: Any) -> None:
         for take, write in steps:
             write(append, take(message))
+        if last is not None:
+            last(append, message)
 
     return encode
 
