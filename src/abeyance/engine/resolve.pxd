@@ -22,8 +22,8 @@ cdef class Staircases:
     cdef void _list_places(self) except *
     @cython.locals(row=cython.Py_ssize_t)
     cdef void _judge(self, const long long[::1] place, const long long[::1] identity, const long long[::1] required, const long long[::1] starts, const long long[::1] deadlines, bint exclusive, long long[::1] reached) except *
-    @cython.locals(position=cython.Py_ssize_t, row=cython.Py_ssize_t, number=cython.longlong)
-    cdef bint _answer(self, const long long[::1] asked, const long long[::1] starts, const long long[::1] deadlines, bint exclusive, long long[::1] reached) except -1
+    @cython.locals(position=cython.Py_ssize_t, row=cython.Py_ssize_t, step=cython.Py_ssize_t)
+    cdef void _reach(self, long long[::1] asked) except *
     @cython.locals(step=cython.Py_ssize_t, at=cython.longlong)
     cdef long long _first(self, long long place, long long identity, long long required, long long start, long long deadline, bint exclusive) noexcept nogil
     @cython.locals(entry=cython.longlong, low=cython.Py_ssize_t, high=cython.Py_ssize_t, middle=cython.Py_ssize_t)

@@ -124,31 +124,16 @@ class Staircases:
         same_length("reached", out, "places", len(place))
         self._judge(place, columns[0], columns[1], columns[2], columns[3], deadline == "exclusive", out)
 
-    def answer(
-        self,
-        asked: ReadableBuffer,
-        starts: ReadableBuffer,
-        deadlines: ReadableBuffer,
-        reached: WriteableBuffer,
-        *,
-        deadline: Literal["inclusive", "exclusive"] = "inclusive",
-    ) -> None:
-        """As `first_reached`, of some operations of a table: `asked` are rows of place, identity, required, number.
+    def reach(self, asked: WriteableBuffer) -> None:
+        """Look up rows of place, identity, required and whatever: `required` becomes when it was first reached.
 
-        The number is the operation's row in the three columns. Nothing is written for one that is not asked about.
-        Raises ValueError for a number that is no row, too.
+        Or NEVER, in both cases whenever that was: starts and deadlines are the caller's. O(1) each, see above. Raises
+        ValueError for what is no whole number of such rows or is read-only, TypeError for other kinds of buffer.
         """
-        if deadline not in ("inclusive", "exclusive"):
-            raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
-        rows = integers(asked, "asked")
+        rows = writable_integers(asked, "asked")
         if len(rows) % _WIDTH:
             raise ValueError(f"asked has {len(rows)} integers, which is no whole number of rows of {_WIDTH}")
-        start, end = integers(starts, "starts"), integers(deadlines, "deadlines")
-        out = writable_integers(reached, "reached")
-        same_length("deadlines", end, "starts", len(start))
-        same_length("reached", out, "starts", len(start))
-        if not self._answer(rows, start, end, deadline == "exclusive", out):
-            raise ValueError(f"asked has a number that is none of the {len(start)} rows")
+        self._reach(rows)
 
     # -- in C when compiled, without the interpreter's lock ------------------------------------------------
 
@@ -207,20 +192,12 @@ class Staircases:
                     place[row], identity[row], required[row], starts[row], deadlines[row], exclusive
                 )
 
-    def _answer(
-        self, asked: Integers, starts: Integers, deadlines: Integers, exclusive: bool, reached: Integers
-    ) -> bool:
-        """Whether every number is a row."""
+    def _reach(self, asked: Integers) -> None:
         with cython.nogil:
             for position in range(len(asked) // _WIDTH):
                 row = _WIDTH * position
-                number = asked[row + 3]
-                if number < 0 or number >= len(starts):
-                    return False
-                reached[number] = self._first(
-                    asked[row], asked[row + 1], asked[row + 2], starts[number], deadlines[number], exclusive
-                )
-        return True
+                step = self._find(asked[row], asked[row + 1], asked[row + 2])
+                asked[row + 2] = _NEVER if step < 0 else self._steps[_WIDTH * step + 3]
 
     def _first(self, place: int, identity: int, required: int, start: int, deadline: int, exclusive: bool) -> int:
         step = self._find(place, identity, required)

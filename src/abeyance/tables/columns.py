@@ -62,6 +62,11 @@ class Watches(NamedTuple):
     key: pa.ChunkedArray
     required: pa.ChunkedArray
 
+    @property
+    def single(self) -> bool:
+        """Whether each operation has one."""
+        return bool((self.counts == 1).all())
+
     def operation(self) -> Integers:
         """Return for each watch the row of its operation."""
         return np.repeat(np.arange(len(self.counts)), self.counts)

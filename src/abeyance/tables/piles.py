@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from abeyance.engine.dealing import deal
 from abeyance.engine.resolve import NEVER, Staircases
 from abeyance.tables.keys import Integers, Scratch
 
-__all__ = ["Piles"]
+__all__ = ["Asked", "Piles"]
 
 _PILES: Final = 1 << 10  # so many that the steps of one mostly fit the second-level cache
 _LEAST: Final = 1 << 15  # rows that a pile gathers, at least, before it is reduced: 1 MB
@@ -58,8 +58,30 @@ class _Pile:
         self._rows = [np.frombuffer(self.staircases.steps, np.int64).reshape(-1, 4)]
 
 
+class Asked:
+    """Watches to be looked up, dealt out to piles as events are: rows of place, identity, required, number."""
+
+    __slots__ = ("_ends", "rows")
+
+    def __init__(self, rows: Integers, ends: list[int]) -> None:
+        self.rows = rows
+        self._ends = ends
+
+    def of(self, pile: int) -> Integers:
+        """Return the rows of a pile."""
+        return self.rows[self._ends[pile - 1] if pile else 0 : self._ends[pile]]
+
+    def reached(self, starts: Integers, deadlines: Integers, deadline: Literal["inclusive", "exclusive"]) -> Integers:
+        """Return when each condition first held in its time, or NEVER, once all piles have been asked."""
+        first = np.empty(len(self.rows), np.int64)
+        first[self.rows[:, 3]] = self.rows[:, 2]
+        held = first <= starts
+        in_time = held | (first < deadlines if deadline == "exclusive" else first <= deadlines)
+        return np.where(in_time, np.where(held, starts, first), NEVER)
+
+
 class Piles:
-    """All piles. Any thread may `add`; `finish` comes after all of them, and before `first_reached`."""
+    """All piles. Any thread may `add`; `finish` comes after all of them, and before `reach`."""
 
     def __init__(self) -> None:
         self._scratch = Scratch()
@@ -67,39 +89,39 @@ class Piles:
 
     def add(self, places: Integers, identities: Integers, progress: Integers, at: Integers) -> None:
         """Deal out events."""
-        for pile, rows in self._dealt(np.empty((len(places), 4), np.int64), places, identities, progress, at):
-            pile.add(rows)
+        rows, ends = self._dealt(places, identities, progress, at)
+        begin = 0
+        for pile, end in zip(self._piles, ends, strict=True):
+            if end > begin:
+                pile.add(rows[begin:end])
+            begin = end
 
     def finish(self, each: Callable[[Callable[[_Pile], None], Iterable[_Pile]], Any]) -> None:
         """Reduce what is left; `each` applies a function to all piles, in several threads or not."""
         each(_Pile.finish, [pile for pile in self._piles if pile.has_rows])
 
-    def first_reached(
-        self,
-        places: Integers,
-        identities: Integers,
-        required: Integers,
-        starts: Integers,
-        deadlines: Integers,
-        deadline: Literal["inclusive", "exclusive"],
-    ) -> Integers:
-        """Return when each condition first held in its time, or NEVER. One value per watch in every column."""
-        reached = np.full(len(places), NEVER)
-        columns = starts.data, deadlines.data, reached.data
-        rows = self._scratch("asked", 4 * len(places)).reshape(-1, 4)
-        for pile, asked in self._dealt(rows, places, identities, required, np.arange(len(places))):
-            if pile.staircases:
-                pile.staircases.answer(asked.ravel().data, *columns, deadline=deadline)
-        return reached
+    def asked(self, places: Integers, identities: Integers, required: Integers) -> Asked:
+        """Deal out watches."""
+        return Asked(*self._dealt(places, identities, required, np.arange(len(places))))
+
+    def reach(self, asked: Sequence[Asked], each: Callable[[Callable[[int], None], Iterable[int]], Any]) -> None:
+        """Look all watches up, a pile after the other, for its steps then stay in the cache; `each` as in `finish`."""
+
+        def reach(number: int) -> None:
+            staircases = self._piles[number].staircases
+            for some in asked:
+                rows = some.of(number)
+                if staircases:
+                    staircases.reach(rows.ravel().data)
+                else:
+                    rows[:, 2] = NEVER
+
+        each(reach, range(len(self._piles)))
 
     def _dealt(
-        self, rows: Integers, places: Integers, identities: Integers, thirds: Integers, fourths: Integers
-    ) -> Iterator[tuple[_Pile, Integers]]:
-        """Write these four into `rows`; yield each pile that gets some, and which."""
-        ends = np.empty(len(self._piles), np.int64)
+        self, places: Integers, identities: Integers, thirds: Integers, fourths: Integers
+    ) -> tuple[Integers, list[int]]:
+        """Return rows of these four, pile after pile, and where each pile ends."""
+        rows, ends = np.empty((len(places), 4), np.int64), np.empty(len(self._piles), np.int64)
         deal(places.data, identities.data, thirds.data, fourths.data, ends.data, rows.ravel().data)
-        begin = 0
-        for pile, end in zip(self._piles, ends.tolist(), strict=True):
-            if end > begin:
-                yield pile, rows[begin:end]
-            begin = end
+        return rows, ends.tolist()

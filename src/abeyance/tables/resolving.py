@@ -16,7 +16,7 @@ from abeyance.engine.resolve import NEVER
 from abeyance.tables.columns import Watches, flags, integers, microseconds
 from abeyance.tables.duplicates import id_hashes, repeated
 from abeyance.tables.keys import Integers, PairHash
-from abeyance.tables.piles import Piles
+from abeyance.tables.piles import Asked, Piles
 from abeyance.tables.reading import batches_of, chunks
 from abeyance.tables.schemas import EVENTS, OPERATIONS, OUTCOMES
 from abeyance.tables.validity import Operations, read_operations, valid_events
@@ -53,8 +53,9 @@ def resolve(
     `unique_ids` promises that no (instance, op_id) is there twice and saves the search for such. `threads` is how many
     work at the same time, as many as there are cores unless told.
 
-    O(n) for n rows where keys are many; O(k log k) for the k events of one key. Memory: the operations, and 32 to 160
-    bytes per step of the events' staircases; see `resolve_batches` for operations larger than memory.
+    O(n) for n rows where keys are many; O(k log k) for the k events of one key. Memory: the operations, 40 bytes
+    per watch of theirs, and 32 to 160 bytes per step of the events' staircases; see `resolve_batches` for operations
+    larger than memory.
 
     Raises `SchemaError` for a table without the columns needed, TypeError for what is no table, ValueError for another
     `deadline` or number of `threads`, `AbeyanceError` for a path that cannot be read.
@@ -63,9 +64,10 @@ def resolve(
         read = batches_of(operations, OPERATIONS, "operations")
         work.learn(batches_of(events, EVENTS, "events"))
         if unique_ids:
-            return pa.Table.from_batches(_batches(work.outcomes(chunks(read))), OUTCOMES)
-        whole = list(work.each(work.read_with_ids, chunks(read)))
-        return pa.Table.from_batches(_batches(work.each(work.outcomes_of, _without_duplicates(whole))), OUTCOMES)
+            kept = list(work.each(_read_valid, chunks(read)))
+        else:
+            kept = _without_duplicates(list(work.each(work.read_with_ids, chunks(read))))
+        return pa.Table.from_batches(_batches(work.outcomes_together(kept)), OUTCOMES)
 
 
 def resolve_batches(
@@ -136,12 +138,25 @@ class _Work:
         return operations, id_hashes(table, operations.valid, self._hash)
 
     def outcomes(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        return self.each(lambda table: self.outcomes_of(_valid(read_operations(table))), tables)
+        """Return those of the valid operations of tables that need not be there together."""
 
-    def outcomes_of(self, operations: Operations) -> pa.Table:
-        """Return the outcomes of operations that are valid."""
+        def found(table: pa.Table) -> pa.Table:
+            operations = _read_valid(table)
+            asked = self._ask(operations)
+            self._piles.reach([asked], lambda function, piles: deque(map(function, piles), 0))
+            return self._outcomes_of(operations, asked)
+
+        return self.each(found, tables)
+
+    def outcomes_together(self, parts: list[Operations]) -> Iterator[pa.Table]:
+        """Return the outcomes of operations that are valid and all there, part by part."""
+        asked = list(self.each(self._ask, parts))
+        self._piles.reach(asked, lambda function, piles: deque(self.each(function, piles), 0))
+        return self.each(lambda number: self._outcomes_of(parts[number], asked[number]), range(len(parts)))
+
+    def _outcomes_of(self, operations: Operations, asked: Asked) -> pa.Table:
         start, end = operations.start, operations.deadline
-        reached = self._reached(operations, start, end)
+        reached = self._reached(operations, asked, start, end)
         expired = reached == NEVER
         at = np.where(expired, end, reached)
         columns = {
@@ -160,26 +175,28 @@ class _Work:
             microseconds(table["at"], "events: at"),
         )
 
-    def _reached(self, operations: Operations, start: Integers, end: Integers) -> Integers:
-        """Return when each operation's condition first held in its time, or NEVER."""
+    def _ask(self, operations: Operations) -> Asked:
         watches = operations.watches
         instance = operations.table["instance"]
-        required = integers(watches.required, "operations: required")
-        single = bool((watches.counts == 1).all())
-        if not single:
-            of = watches.operation()
-            instance, start, end = instance.take(pa.array(of)), start[of], end[of]
-        places, identities = self._hash(instance, watches.key)
-        reached = self._piles.first_reached(places, identities, required, start, end, self._deadline)
-        if single:
-            return reached
+        if not watches.single:
+            instance = instance.take(pa.array(watches.operation()))
+        return self._piles.asked(*self._hash(instance, watches.key), integers(watches.required, "operations: required"))
+
+    def _reached(self, operations: Operations, asked: Asked, start: Integers, end: Integers) -> Integers:
+        """Return when each operation's condition first held in its time, or NEVER."""
+        watches = operations.watches
+        if watches.single:
+            return asked.reached(start, end, self._deadline)
+        of = watches.operation()
+        reached = asked.reached(start[of], end[of], self._deadline)
         first = np.cumsum(watches.counts) - watches.counts
         any_of = flags(pc.equal(operations.table["condition"].cast(pa.string()), "any"))
         # NEVER is the greatest number: all are reached with the last, any with the first.
         return np.where(any_of, np.minimum.reduceat(reached, first), np.maximum.reduceat(reached, first))
 
 
-def _valid(operations: Operations) -> Operations:
+def _read_valid(table: pa.Table) -> Operations:
+    operations = read_operations(table)
     return operations if operations.valid.all() else operations.select(operations.valid)
 
 
