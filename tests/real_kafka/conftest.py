@@ -23,6 +23,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         pytest.skip(f"no genuine Kafka here: {' '.join(str(error).split())}")
     # A killed broker is missed after three seconds, not nine.
     settings = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
-    brokers = Cluster(kafka, tmp_path_factory.mktemp("kafka"), free_ports(), settings=settings, heap_mb=400)
+    brokers = Cluster(kafka, tmp_path_factory.mktemp("kafka"), free_ports(), settings=settings, heap_mb=400, brief=True)
     with brokers.running():
         yield brokers

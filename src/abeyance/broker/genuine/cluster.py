@@ -24,6 +24,9 @@ START_SECONDS = 60.0
 # Any fixed 16 bytes in base64 do: a capture that is repeated has the same cluster id.
 CLUSTER_ID = "QWJleWFuY2VLYWZrYTAwMQ"
 
+# The first compiler alone, with the room for its code that both of them would have.
+_BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+
 # What differs from Kafka's defaults, and why.
 SETTINGS = {
     "num.replica.fetchers": "1",
@@ -88,15 +91,18 @@ class Cluster:
         settings: Mapping[str, str] | None = None,
         request_level: str = "OFF",
         heap_mb: int = 700,
+        brief: bool = False,
     ) -> None:
         """Prepare nodes below `work` on ports base_port + 1, 2, 3 and + 11, 12, 13; nothing is started yet.
 
         `settings` are brokers' beside `SETTINGS`; `request_level` is that of Kafka's request logger.
+        `brief` is for work of a minute: Java then spends little on making brokers fast.
         """
         self.kafka = kafka
         self._settings = SETTINGS | dict(settings or {})
         self._level = request_level
         self._heap_mb = heap_mb
+        self._compiler = _BRIEF if brief else ()
         self.nodes = {n: Node(n, work / f"broker-{n}", base_port + n, base_port + 10 + n) for n in NODES}
         self.bootstrap = ",".join(f"{HOST}:{node.port}" for node in self.nodes.values())
 
@@ -195,14 +201,14 @@ class Cluster:
     def _format(self, node: Node) -> None:
         command = self.kafka.command(
             "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID,
-            "-c", str(node.folder / "server.properties"), options=self._logging(node),
+            "-c", str(node.folder / "server.properties"), options=(*_BRIEF, *self._logging(node)),
         )  # fmt: skip
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise ClusterError(f"formatting broker {node.number} failed:\n{result.stderr[-2000:]}")
 
     def _launch(self, node: Node) -> None:
-        options = (f"-Xmx{self._heap_mb}m", "-Xms256m", "-XX:+UseSerialGC", *self._logging(node))
+        options = (f"-Xmx{self._heap_mb}m", "-Xms256m", "-XX:+UseSerialGC", *self._compiler, *self._logging(node))
         command = self.kafka.command("kafka.Kafka", str(node.folder / "server.properties"), options=options)
         with (node.folder / "stdout").open("wb") as out:
             # Its own session: Ctrl-C at the terminal reaches us only, and we end it in order.

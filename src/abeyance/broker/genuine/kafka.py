@@ -29,7 +29,7 @@ class GenuineKafka(Outages):
 
     def __init__(self, folder: Path, skip: Callable[[str], NoReturn]) -> None:
         """`folder` is for logs and data; `skip` is told what genuine Kafka cannot do. Raises ClusterError."""
-        self._nodes = Cluster(fetch(), folder, free_ports(), settings=_SETTINGS, heap_mb=400)
+        self._nodes = Cluster(fetch(), folder, free_ports(), settings=_SETTINGS, heap_mb=400, brief=True)
         self._admin = Admin({number: (HOST, node.port) for number, node in self._nodes.nodes.items()})
         self._skip = skip
         self._created: list[str] = []
