@@ -70,7 +70,8 @@ def test_librdkafka_writes_and_reads(protocol: Any, mechanism: str | None) -> No
 def test_an_administrator_sees_who_may_come_by_scram(enabled: tuple[str, ...]) -> None:
     limits = {"sasl.enabled.mechanisms": ",".join(enabled)}
     with Cluster(security="SASL_PLAINTEXT", users=USERS, settings=limits) as kafka:
-        asked: Any = AdminClient(settings(kafka, "PLAIN")).describe_user_scram_credentials()  # of all: one answer
+        admin = AdminClient(settings(kafka, "PLAIN"))  # which has to outlive its requests
+        asked: Any = admin.describe_user_scram_credentials()  # of all: one answer
         found = asked.result(20)
         told = {name: {one.mechanism.name for one in user.scram_credential_infos} for name, user in found.items()}
         scram = {name.replace("-", "_") for name in enabled[1:]}
