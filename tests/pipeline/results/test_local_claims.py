@@ -8,8 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,16 +17,8 @@ from abeyance.errors import AbeyanceError
 from abeyance.pipeline.commands.running import spark_for
 from abeyance.pipeline.results.directory import check_target, new_result
 from abeyance.pipeline.results.local_claims import check_free, held, hold, let_go, of_result, of_stream
+from pipeline.another_process import another_holds
 from pipeline.orders import MAPPING, write_orders
-
-HOLD = """
-import sys
-from pathlib import Path
-from abeyance.pipeline.results.local_claims import hold
-hold(Path(sys.argv[1]), Path(sys.argv[2]), "test")
-print("holds", flush=True)
-sys.stdin.read()
-"""
 
 TAKE_TURNS = """
 import sys
@@ -45,19 +35,6 @@ while turns < 100:
     except AbeyanceError as error:
         assert "is being written by" in str(error), error
 """
-
-
-@contextmanager
-def another_holds(claim: Path, out: Path) -> Iterator[int]:
-    """Let another process hold a claim while the block runs, and kill it then; gives its number."""
-    call = [sys.executable, "-c", HOLD, str(claim), str(out)]
-    with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "holds\n"
-            yield process.pid
-        finally:
-            process.kill()
 
 
 def test_the_second_is_refused_at_once_and_the_dead_give_way(

@@ -19,7 +19,9 @@ from abeyance import pipeline
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.resolver.streams import ANSWERS, ASIDE, PENDING_WATCHES, plan
 from abeyance.pipeline.resolver.streams.stages import shards_turn
+from abeyance.pipeline.results.local_claims import of_result, of_stream
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES
+from pipeline.another_process import another_holds
 from pipeline.resolve_traces import Deadline, Event, Op, Watch, by_brute_force, some_traces
 from pipeline.resolver.streams.cuts import Batch
 from pipeline.resolver.streams.kill import DISORDER_US, compare, found, write_batches, write_file, write_input
@@ -286,6 +288,29 @@ def test_another_number_of_shards_and_another_checkpoint_are_refused(spark: Spar
         Stream(spark, tmp_path, shards=5).run()
     with pytest.raises(StreamingQueryException, match="/out holds the outcomes of another query"):
         stream.run(checkpoint="another")
+
+
+def test_a_sink_refuses_what_another_process_writes_and_lets_go_when_its_query_ends(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Not for as long as the process lives: a notebook lives long."""
+    stream = Stream(spark, tmp_path)
+    stream.put(Batch([("i", OP)]))
+    out, table = tmp_path / "out", tmp_path / "outcomes.db"
+    sinks: list[tuple[Path, Path, Callable[[DataFrame, int], None]]] = [
+        (of_stream(out), out, pipeline.ParquetSink(out)),
+        (of_result(table), table, pipeline.TableSink(table)),
+    ]
+    for claim, place, sink in sinks:
+        with another_holds(claim, place) as pid:
+            query = stream.start(sink)
+            with pytest.raises(StreamingQueryException, match=f"{place.name} is being written by process {pid} on "):
+                query.awaitTermination()
+        stream.start(sink, checkpoint=place.name + "-checkpoint").awaitTermination()
+        end = time.monotonic() + 60
+        while claim.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not claim.exists()
 
 
 def test_streams_and_tables_do_not_mix(spark: SparkSession, tmp_path: Path) -> None:
