@@ -20,6 +20,7 @@
 # make bench-spark  resolve whole tables beside hand-written Spark plans, DuckDB and Polars; BENCH="--scale 0.1"
 # make bench-broker  three brokers beside genuine Kafka and librdkafka's mock; BENCH=--quick for a short run
 # make bench-stream  resolve streams beside the floor, reading and writing alone
+# make bench-stream-long  200 million events through one stream on a standalone cluster: its memory; BENCH="--minutes 10"
 # make lab     compare designs of timers and purgatories as the literature does; LAB=--quick for a short one
 # make docs    build the documentation site into build/site, every link checked
 # make clean   remove what the above made
@@ -37,7 +38,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream lab docs classes clean
+.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream bench-stream-long lab docs classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -136,6 +137,9 @@ bench-broker: $(VENV)/.bench
 
 bench-stream: $(VENV)/.bench
 	@$(BIN)/python -m benchmarks.spark.stream $(BENCH)
+
+bench-stream-long: $(VENV)/.bench
+	@$(BIN)/python -m benchmarks.spark.long_stream $(BENCH)
 
 lab: $(VENV)/.lab
 	@$(BIN)/abeyance lab run all $(LAB) --log examples/data/kafka-request-log --dir build/lab

@@ -40,7 +40,7 @@ class Cost:
 
     def _look(self) -> None:
         while True:
-            self.memory = max(self.memory, sum(_resident(pid) for pid in _family()))
+            self.memory = max(self.memory, sum(resident(pid) for pid in _family()))
             if self._over.wait(_PAUSE):
                 return
 
@@ -72,7 +72,7 @@ def _everyone() -> Iterator[tuple[int, _Process]]:
                 yield int(entry.name), _Process(int(fields[1]), sum(map(int, fields[11:15])) / _TICKS)
 
 
-def _resident(pid: int) -> int:
+def resident(pid: int) -> int:
     """Return a process's share of the memory that is there, what is shared being divided."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
