@@ -3,7 +3,8 @@
 # make test    the tests, in parallel, with the engine compiled and interpreted; but for the slow ones
 # make test-all   the slow ones as well: they kill processes, sleep, or search for long
 # make test-pythons   the rooms below Spark, interpreted and compiled, and CPython's asyncio tests on every Python that is
-#              declared, on this machine or from Debian (root, debootstrap); PYTHONS=3.13 for that one
+#              declared, on this machine or from Debian (root, debootstrap), and a part on GraalPy (Maven, Java);
+#              PYTHONS=3.13 or PYTHONS=graalpy for that one
 # make test-spark-versions   the pipeline with the oldest and the newest patch of each declared minor of PySpark (0.5 GB each);
 #              SPARKS=4.1.0 for that one
 # make test-kafka   the stream over genuine Apache Kafka, three brokers (Maven, Java; skipped, and says so, without), and

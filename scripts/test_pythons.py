@@ -2,6 +2,7 @@
 
     python3 -m scripts.test_pythons                 all that this machine has, or Debian
     python3 -m scripts.test_pythons 3.13 3.14t      those
+    python3 -m scripts.test_pythons graalpy         fewer tests, on GraalPy from Maven Central (graalpy.py)
     python3 -m scripts.test_pythons --quick         few tests, on the oldest and the newest but the running one
     python3 -m scripts.test_pythons -- tests/timer  these tests only; what follows `--` goes to pytest
 
@@ -23,9 +24,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from scripts.browser_files import NotHadError
 from scripts.set_up import ROOT, requirements
 
-from scripts import debian_pythons
+from scripts import debian_pythons, graalpy
 
 BELOW_SPARK = (
     "tests/engine", "tests/timer", "tests/idle", "tests/purgatory", "tests/aio", "tests/test_never_made.py",
@@ -196,6 +198,19 @@ def line(version: str, interpreter: Interpreter | str, tests: list[str], *, suit
     return all(fine for fine, _ in ran), [f"{interpreter.release}{'t' * version.endswith('t')}{origin}", *cells]
 
 
+def on_graalpy(tests: list[str]) -> tuple[bool, list[str]]:
+    """What is tried on GraalPy: whether it passed, and its line of the table."""
+    print(f"test-pythons: graalpy: {graalpy.CACHE}", flush=True)
+    try:
+        status, said = graalpy.test(tests)
+    except NotHadError as error:
+        return True, ["graalpy", f"left out: {error}"]
+    if status:
+        print(said)
+    told = re.sub(r" in [\d.]+s.*", "", last(said))
+    return status == 0, [f"GraalPy {graalpy.VERSION}", f"{'FAILED: ' * bool(status)}{told}", "for CPython only", "-"]
+
+
 def table(rows: list[list[str]]) -> str:
     """The rows in columns, a heading above; a row of two cells has a remark and no columns."""
     every = [list(COLUMNS), *rows]
@@ -211,15 +226,18 @@ def table(rows: list[list[str]]) -> str:
 def main() -> None:
     """Do what the module's docstring says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("versions", nargs="*", help="as 3.13; by default all that are declared")
+    parser.add_argument("versions", nargs="*", help="as 3.13, or graalpy; by default all")
     parser.add_argument("--quick", action="store_true", help="few tests, on the oldest and the newest")
     own = sys.argv[1:]
     rest = own[own.index("--") + 1 :] if "--" in own else []
     options = parser.parse_args(own[: own.index("--")] if "--" in own else own)
-    versions = options.versions or (ends(declared(), RUNNING) if options.quick else declared())
+    versions = options.versions or (ends(declared(), RUNNING) if options.quick else [*declared(), "graalpy"])
     tests = rest or ["-m", "not slow", *(QUICK if options.quick else BELOW_SPARK)]
     suite = not options.quick and not rest
-    done = [line(version, found, tests, suite=suite) for version, found in find_all(versions).items()]
+    cpythons = find_all([version for version in versions if version != "graalpy"])
+    done = [line(version, found, tests, suite=suite) for version, found in cpythons.items()]
+    if "graalpy" in versions:
+        done.append(on_graalpy(rest or graalpy.chosen()))
     print(table([row for _, row in done]))
     raise SystemExit(0 if all(fine for fine, _ in done) else 1)
 

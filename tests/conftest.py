@@ -75,14 +75,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Leave what all the test modules have imported out of every later collection: some tests make thousands."""
     gc.collect()
-    gc.freeze()
+    if hasattr(gc, "freeze"):  # GraalPy has none
+        gc.freeze()
 
 
 @pytest.fixture(scope="module")
 def little_to_collect() -> None:
     """Leave out of a module's many full collections what all tests before have left, Spark's objects for instance."""
     gc.collect()
-    gc.freeze()
+    if hasattr(gc, "freeze"):  # GraalPy has none
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")

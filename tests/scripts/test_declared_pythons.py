@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from scripts.set_up import ROOT
 
-from scripts import debian_pythons
+from scripts import debian_pythons, graalpy
 from scripts import test_pythons as pythons
 
 
@@ -39,6 +40,18 @@ def test_what_cannot_be_had_is_left_out_with_its_reason(monkeypatch: pytest.Monk
     fine, cells = pythons.line("3.99t", found["3.99t"], [], suite=True)
     assert fine
     assert cells == ["3.99t", "left out: no python3.99t on the PATH, nor among pyenv's"]
+
+
+def test_graalpy_is_left_out_with_its_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(graalpy, "CACHE", tmp_path)
+    told = "left out: no java on this machine, which GraalPy runs on"
+    assert pythons.on_graalpy([]) == (True, ["graalpy", told])
+
+
+def test_each_test_that_graalpy_is_not_given_is_there() -> None:
+    given = "".join(Path(ROOT, name).read_text(encoding="utf-8") for name in graalpy.TESTS)
+    assert [name for name in graalpy.EXCEPTIONS if f"def {name}(" not in given] == []
 
 
 def test_the_table_has_a_line_each() -> None:
