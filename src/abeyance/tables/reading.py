@@ -36,7 +36,9 @@ def batches_of(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa
 
 def _batches(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
     if isinstance(source, ds.Dataset):
-        yield from source.scanner(columns=list(wanted), batch_size=_ROWS).to_batches()
+        # Arrow's own pool gives large buffers back at once, and each new one has to be cleared by the system.
+        pool = pa.system_memory_pool()
+        yield from source.scanner(columns=list(wanted), batch_size=_ROWS, memory_pool=pool).to_batches()
         return
     reader = pa.RecordBatchReader.from_stream(source)
     check(reader.schema, wanted, name)
