@@ -12,6 +12,8 @@
 # make test-clients   Java's clients and tools, Go's, Node's, Rust's and kcat through three brokers of ours; each is skipped, and
 #              says so, where its language or the network is missing
 # make test-connect   a Spark Connect server whose Python lacks the package, which a session brings to it
+# make test-object-store   results, checkpoints and logs on a real S3 server, writers killed at random
+#              (Go, Maven; each is skipped, and says so, where it is missing)
 # make test-peers   anyio's and aiohttp's own tests on our event loop, beside asyncio's own
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
@@ -39,7 +41,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream bench-stream-long lab docs classes clean
+.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream bench-stream-long lab docs classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -79,11 +81,11 @@ BELOW_SPARK += $(addprefix --ignore=,tests/engine/test_mutants.py tests/purgator
 
 test: $(VENV)/.test
 	ABEYANCE_PURE=1 $(PYTEST) -m "not slow" $(BELOW_SPARK)
-	$(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server
+	$(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store
 
 test-all: $(VENV)/.test
 	ABEYANCE_PURE=1 $(PYTEST) $(BELOW_SPARK)
-	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server
+	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store
 
 test-pythons: $(VENV)/.test
 	@$(BIN)/python -m scripts.test_pythons $(PYTHONS)
@@ -103,6 +105,9 @@ test-clients: $(VENV)/.test
 
 test-connect: $(VENV)/.test
 	$(BIN)/python -m pytest tests/connect_server
+
+test-object-store: $(VENV)/.test
+	$(BIN)/python -m pytest -rs tests/object_store
 
 test-asyncio: $(VENV)/.test
 	@PYTHONPATH=tests $(BIN)/python -m aio.conformance

@@ -37,25 +37,33 @@ def end(
     args: argparse.Namespace,
     summary: Callable[[], None],
     *,
-    out: Path,
-    report: Path | None = None,
+    out: Path | str,
+    report: Path | str | None = None,
     found: Mapping[str, Any],
 ) -> None:
     """Say what was found and where it is. `summary` prints what a person looks for first.
 
     The JSON object has the absolute paths `out` and `report` (null where there is none), and as `result` what was
-    `found`.
+    `found`. A URI stays as it is.
     """
     if args.json:
-        there = None if report is None else str(report.absolute())
-        print_json({"out": str(out.absolute()), "report": there, "result": found})
+        there = None if report is None else _absolute(report)
+        print_json({"out": _absolute(out), "report": there, "result": found})
     elif args.quiet:
         print(report or out)
     else:
         summary()
         print(f"\nReport: {report}" if report is not None else f"\nResult: {out}")
-    if report is not None and args.open and not webbrowser.open(report.absolute().as_uri()):
+    if report is None or not args.open:
+        return
+    if isinstance(report, str):
+        print(f"abeyance: a browser cannot open {report}: copy it to this machine first", file=sys.stderr)
+    elif not webbrowser.open(report.absolute().as_uri()):
         print(f"abeyance: no browser could be started: open {report} yourself", file=sys.stderr)
+
+
+def _absolute(place: Path | str) -> str:
+    return place if isinstance(place, str) else str(place.absolute())
 
 
 def print_json(found: Mapping[str, Any]) -> None:

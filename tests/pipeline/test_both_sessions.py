@@ -74,7 +74,7 @@ def test_a_log_is_analyzed_on_connect(connect_url: str, tmp_path: Path) -> None:
     with connected(connect_url) as spark:
         found = pipeline.analyze(spark, put_log(tmp_path), tmp_path / "out", quiet=False)
     assert (found.requests, found.operations, found.rejected) == (4, 2, 1)
-    assert found.report.is_file()
+    assert (found.folder / "report.html").is_file()
 
 
 def test_an_expression_that_fails_is_null_and_its_row_goes_on(either: SparkSession) -> None:

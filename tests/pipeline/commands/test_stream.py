@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +24,7 @@ from abeyance.cli import main
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.analysis.outcomes import Counted
 from abeyance.pipeline.commands.stream_run import summary
-from abeyance.pipeline.commands.stream_run.description import DESCRIPTION, claim
+from abeyance.pipeline.commands.stream_run.description import DESCRIPTION, LocalFolder, describe
 from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
 from abeyance.pipeline.commands.stream_run.lines import Lines
 from abeyance.pipeline.commands.stream_run.run import Plan
@@ -339,6 +340,10 @@ def test_outcomes_sent_to_a_topic_have_the_same_page(
 
 def test_a_checkpoint_belongs_to_one_result(tmp_path: Path) -> None:
     out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+
+    def claim(out: Path, checkpoint: str, query: dict[str, Any]) -> None:
+        describe(LocalFolder(out), out, checkpoint, query, begun=(Path(checkpoint) / "metadata").exists())
+
     claim(out, str(checkpoint), {"deadline": "inclusive"})
     claim(out, str(checkpoint), {"deadline": "inclusive"})
     assert json.loads((out / DESCRIPTION).read_text())["checkpoint"] == str(checkpoint)

@@ -31,9 +31,9 @@ from abeyance.pipeline.analysis import (
 from abeyance.pipeline.analysis.by_time import keys_by_time, requests_by_time, waits_by_time
 from abeyance.pipeline.analysis.timeout_curve import CURVE_POINTS
 from abeyance.pipeline.request_log.tables import KafkaRequestLog
-from abeyance.pipeline.results.directory import check_target, check_written, new_result, write_marker
+from abeyance.pipeline.results.directory import Out, below, check_out, write_marker
+from abeyance.pipeline.results.making import Making, making
 from abeyance.pipeline.schemas import TABLES
-from abeyance.pipeline.sources.files import location
 from abeyance.pipeline.spark.errors import explained
 from abeyance.pipeline.spark.jobs import cancel_jobs, name_jobs
 from abeyance.pipeline.spark.progress import Steps
@@ -47,6 +47,12 @@ __all__ = ["AnalysisResult", "analyze"]
 
 REPORT: Final = "report.html"
 
+_DRAWN: Final = (
+    *("requests_by_kind", "summary", "by_key", "pending_plot", "timeout_curve", "waits", "incidents"),
+    *("waits_by_time", "keys_by_time", "requests_by_time", "rejected"),
+)
+"""The tables that the report reads."""
+
 # Small jobs are mostly waiting for the driver: a few at a time keep the cores busy.
 _JOBS_AT_ONCE: Final = 4
 _CANCEL_SECONDS: Final = 0.1
@@ -57,13 +63,15 @@ _FULL: Final = ("No space left on device", "Disk quota exceeded")
 class AnalysisResult:
     """What an analysis made, and how much it found."""
 
-    out: Path
-    """The directory of the result: one Parquet directory a table, the report and the marker."""
-    report: Path
+    out: Path | str
+    """The directory of the result: one Parquet directory a table, the report and the marker. A URI stays text."""
+    report: Path | str
     requests: int
     operations: int
     rejected: int
     """Lines, and damaged ends of files, that could not be read."""
+    folder: Path
+    """On this machine, until the process ends: the report, the tables that it draws, the marker."""
 
 
 def analyze(
@@ -79,34 +87,35 @@ def analyze(
 ) -> AnalysisResult:
     """Analyze a Kafka request log: write the tables of `schemas.TABLES` and `report.html` into `out`.
 
-    `out` (a directory that the driver and the workers share) appears only when all of it is written; a result of
-    ours that is there is replaced when `overwrite` says so, and anything else never. `logs`, `timezone` and
+    `out` (a directory that the driver and the workers share, or a URI) appears only when all of it is written; a
+    result of ours that is there is replaced when `overwrite` says so, and anything else never. `logs`, `timezone` and
     `instance` are those of `read_kafka_request_log`. Unless `quiet`, progress goes to the error stream. `command`
     is what repeats this analysis, for the report to name. Raises
     `AbeyanceError` with one line for what the user can mend: paths, a log with no request in it, a full disk.
     """
-    target = Path(os.path.abspath(out))
-    check_target(target, overwrite=overwrite)
+    target: Out = str(out) if "://" in os.fspath(out) else Path(os.path.abspath(out))
+    check_out(target, overwrite=overwrite)
     write_report = _report_writer()
     log = KafkaRequestLog(spark, logs, timezone=timezone, instance=instance)
     steps = Steps(quiet=quiet)
-    with new_result(target, overwrite=overwrite) as aside:
-        run = _Run(spark, aside, steps)
+    with making(spark, target, overwrite=overwrite) as result:
+        run = _Run(spark, result, steps)
         with run.failures_explained(target):
             run.apart(lambda: run.tables(log))
             found = run.counts()
-            write_marker(aside, _marker(spark, log, found, timezone, command))
+            write_marker(result.folder, _marker(spark, log, found, timezone, command))
             with steps.step("writing the report"):
-                write_report(aside, aside / REPORT)
-    return AnalysisResult(out=target, report=target / REPORT, **found)
+                result.fetch(*_DRAWN)
+                write_report(result.folder, result.folder / REPORT)
+    return AnalysisResult(out=target, report=below(result.page, REPORT), folder=result.folder, **found)
 
 
 class _Run:
-    """One analysis under way: its Spark jobs, all in one group, write below one directory."""
+    """One analysis under way: its Spark jobs, all in one group, write one result."""
 
-    def __init__(self, spark: SparkSession, aside: Path, steps: Steps) -> None:
+    def __init__(self, spark: SparkSession, result: Making, steps: Steps) -> None:
         self._spark = spark
-        self._aside = aside
+        self._result = result
         self._steps = steps
         self._group = f"abeyance-{uuid4()}"
         self._stopping = False
@@ -128,7 +137,7 @@ class _Run:
             cut = log.of(parsed)
             with self._step("parsing"):
                 self._write("requests_by_kind", cut["requests_by_kind"], "instance", "api")
-            if not self._rows("requests_by_kind"):
+            if not self._result.rows("requests_by_kind"):
                 self._write("rejected", cut["rejected"])
                 raise AbeyanceError(f"no request in {_named(log)} can be read: {self._first_reason()}")
             operations = cut["operations"]
@@ -154,7 +163,7 @@ class _Run:
                     lambda: self._write("operations", operations),
                     lambda: self._write("rejected", cut["rejected"]),
                 )
-                ranks = self._spark.read.parquet(location(str(self._aside / "by_key")))
+                ranks = self._spark.read.parquet(self._result.uri("by_key"))
                 self._write(
                     "keys_by_time", keys_by_time(operations, ranks), "instance", "kind", "key", "at", "outcome", "step"
                 )
@@ -165,15 +174,15 @@ class _Run:
 
     def counts(self) -> dict[str, int]:
         """Count what was written."""
-        requests = pq.read_table(self._aside / "requests_by_kind", columns=["requests"])
+        parts = self._result.files("requests_by_kind")
         return {
-            "requests": sum(requests["requests"].to_pylist()),
-            "operations": self._rows("operations"),
-            "rejected": self._rows("rejected"),
+            "requests": sum(sum(pq.read_table(part, columns=["requests"])["requests"].to_pylist()) for part in parts),
+            "operations": self._result.rows("operations"),
+            "rejected": self._result.rows("rejected"),
         }
 
     @contextmanager
-    def failures_explained(self, out: Path) -> Iterator[None]:
+    def failures_explained(self, out: Out) -> Iterator[None]:
         """Say in one line what the user can mend."""
         try:
             with explained():
@@ -182,7 +191,7 @@ class _Run:
             # The cause is all that Spark says of its failure.
             if any(full in f"{error} {error.__cause__}" for full in _FULL):
                 raise AbeyanceError(
-                    f"the disk is full, of {out.parent} or of Spark's temporary files: {out} was not written"
+                    f"the disk is full, of {_parent(out)} or of Spark's temporary files: {out} was not written"
                 ) from error
             raise
 
@@ -198,11 +207,9 @@ class _Run:
             return
         if sorted_by:
             table = table.repartition(1).sortWithinPartitions(*sorted_by)
-        directory = self._aside / name
-        # Not a URI with %20 and the like: Hadoop takes the path as it is.
-        table.write.parquet(f"file://{directory}")
-        check_written(directory)
+        self._result.write(name, table)
         # Hadoop's own marks: that the tables are whole is what the result's marker says, for all of them at once.
+        directory = self._result.folder / name
         for mark in (directory / "_SUCCESS", *directory.glob(".*.crc")):
             mark.unlink(missing_ok=True)
 
@@ -240,12 +247,12 @@ class _Run:
                 cancel_jobs(self._spark, self._group)
             time.sleep(_CANCEL_SECONDS)
 
-    def _rows(self, name: str) -> int:
-        return sum(pq.read_metadata(part).num_rows for part in sorted((self._aside / name).glob("*.parquet")))
-
     def _first_reason(self) -> str:
-        rejected = pq.read_table(self._aside / "rejected", columns=["file", "line_number", "reason"])
-        first = min(rejected.to_pylist(), key=lambda row: (row["file"], row["line_number"]), default=None)
+        columns = ["file", "line_number", "reason"]
+        rejected = [
+            row for part in self._result.files("rejected") for row in pq.read_table(part, columns=columns).to_pylist()
+        ]
+        first = min(rejected, key=lambda row: (row["file"], row["line_number"]), default=None)
         return f"{first['file']} line {first['line_number']}: {first['reason']}" if first else "it is empty"
 
 
@@ -275,6 +282,10 @@ def _marker(
         "inputs": [{"instance": f.instance, "file": f.path, "bytes": f.size} for f in log.files],
         "tables": list(TABLES),
     }
+
+
+def _parent(out: Out) -> Out:
+    return out.parent if isinstance(out, Path) else out.rpartition("/")[0]
 
 
 def _files(count: int) -> str:

@@ -10,9 +10,9 @@ from typing import Any, Final
 from abeyance.ending import add_ending, end
 from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
-from abeyance.pipeline.request_log.files import chunks, find_logs
+from abeyance.pipeline.request_log.files import chunks, find_logs, need_session
 from abeyance.pipeline.request_log.time_zone import time_zone
-from abeyance.pipeline.results.directory import check_target, read_marker
+from abeyance.pipeline.results.directory import check_out, read_marker
 
 __all__ = ["add_arguments", "run"]
 
@@ -67,10 +67,12 @@ def run(args: argparse.Namespace) -> int:
     Raises `AbeyanceError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
     """
     # All that can be refused is refused before Spark takes its seconds to start.
-    check_target(args.out.absolute(), overwrite=args.overwrite)
+    check_out(args.out, overwrite=args.overwrite)
     time_zone(args.timezone)
-    files = find_logs(args.logs, instance=args.instance)
-    brief = sum(piece.cost for piece in chunks(files)) <= _BRIEF_BYTES
+    brief = False
+    if not need_session(args.logs):
+        files = find_logs(args.logs, instance=args.instance)
+        brief = sum(piece.cost for piece in chunks(files)) <= _BRIEF_BYTES
     check_report()
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import analyze
@@ -92,5 +94,5 @@ def run(args: argparse.Namespace) -> int:
         return 130
     from abeyance.pipeline.commands.summary_text import print_summary
 
-    end(args, lambda: print_summary(result), out=args.out, report=result.report, found=read_marker(args.out))
+    end(args, lambda: print_summary(result), out=args.out, report=result.report, found=read_marker(result.folder))
     return 0

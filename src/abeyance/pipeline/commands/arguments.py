@@ -13,6 +13,7 @@ __all__ = [
     "FORMATS",
     "add_deadline",
     "add_master",
+    "add_out",
     "add_result",
     "add_tables",
     "add_timezone",
@@ -26,9 +27,31 @@ _SMALL_BYTES: Final = 16 << 20
 FORMATS: Final = ("parquet", "json", "csv")
 
 
+def add_out(parser: argparse.ArgumentParser) -> None:
+    """Add --out: a `Path`, or a URI as text."""
+    parser.add_argument(
+        "--out",
+        required=True,
+        type=_place,
+        metavar="DIR",
+        help="where the result goes: a path, or a URI such as s3a://",
+    )
+
+
+def _place(text: str) -> Path | str:
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return Path(text)
+    if scheme == "file":
+        return Path(rest)
+    if not rest.strip("/"):
+        raise argparse.ArgumentTypeError(f"{text!r} names no place")
+    return text.rstrip("/")
+
+
 def add_result(parser: argparse.ArgumentParser) -> None:
     """Add --out and --overwrite."""
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
+    add_out(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace DIR, but only if it holds an earlier result")
 
 

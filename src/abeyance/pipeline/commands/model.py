@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyance.ending import add_ending, end
 from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
-from abeyance.pipeline.request_log.files import find_logs
+from abeyance.pipeline.request_log.files import find_logs, need_session
 from abeyance.pipeline.request_log.time_zone import time_zone
-from abeyance.pipeline.results.directory import check_target, read_marker
+from abeyance.pipeline.results.directory import below, check_out, read_marker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from abeyance.pipeline.results.making import Making
 
 __all__ = ["add_arguments", "run"]
 
@@ -78,9 +80,10 @@ def run(args: argparse.Namespace) -> int:
 
     Raises `AbeyanceError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
     """
-    check_target(args.out.absolute(), overwrite=args.overwrite)
+    check_out(args.out, overwrite=args.overwrite)
     time_zone(args.timezone)
-    find_logs(args.logs)
+    if not need_session(args.logs):
+        find_logs(args.logs)
     check_report()
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import compare_with_kafka  # noqa: F401
@@ -88,15 +91,18 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         with terminate_as_interrupt(), spark_for(args, "abeyance model", brief=True) as spark, explained():
-            report = _model(spark, args)
+            result = _model(spark, args)
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
-    end(args, lambda: print(_summary(args.out)), out=args.out, report=report, found=read_marker(args.out))
+    from abeyance.pipeline.results.tables import REPORT
+
+    report = below(result.page, REPORT)
+    end(args, lambda: print(_summary(result.folder)), out=args.out, report=report, found=read_marker(result.folder))
     return 0
 
 
-def _model(spark: SparkSession, args: argparse.Namespace) -> Path:
+def _model(spark: SparkSession, args: argparse.Namespace) -> Making:
     from abeyance.pipeline import compare_with_kafka, high_watermarks, read_kafka_replication
     from abeyance.pipeline.replication import summaries
     from abeyance.pipeline.report.model_page import write_model_report
@@ -122,6 +128,7 @@ def _model(spark: SparkSession, args: argparse.Namespace) -> Path:
             overwrite=args.overwrite,
             quiet=args.quiet,
             about=about,
+            drawn=small,
         )
     finally:
         for table in (predictions, watermarks, replication):

@@ -14,7 +14,7 @@ from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["add_arguments", "run"]
 
@@ -55,13 +55,13 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Print what waits; return the exit status. Raises `AbeyanceError` for a checkpoint that is none of ours."""
-    checkpoint = _checkpoint(args.stream)
+    checkpoint = args.stream if "://" in args.stream else _checkpoint(args.stream)
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import read_pending
     from abeyance.pipeline.spark.errors import explained
 
     with terminate_as_interrupt(), spark_for(args, "abeyance pending", brief=True) as spark, explained():
-        table = read_pending(spark, checkpoint)
+        table = read_pending(spark, _stored_checkpoint(spark, checkpoint) if "://" in args.stream else checkpoint)
         if args.key is not None:
             table = table.where(table["key"] == args.key)
         table = table.orderBy("deadline", "instance", "op_id").persist()
@@ -75,8 +75,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _checkpoint(given: str) -> str:
     """Return the checkpoint that a stream's --out, or the checkpoint itself, means."""
-    if "://" in given:
-        return given
     from abeyance.pipeline.commands.stream_run.description import DESCRIPTION
 
     described = Path(given) / DESCRIPTION
@@ -85,6 +83,18 @@ def _checkpoint(given: str) -> str:
     if not (Path(given) / "state").is_dir():
         raise AbeyanceError(f"{given} is neither the --out nor the checkpoint of a stream that has run")
     return given
+
+
+def _stored_checkpoint(spark: SparkSession, given: str) -> str:
+    """Do so for a URI, which Spark reads."""
+    from abeyance.pipeline.commands.stream_run.description import DESCRIPTION
+    from abeyance.pipeline.spark.connect import is_connect
+    from abeyance.pipeline.spark.store import Store
+
+    if is_connect(spark):
+        return given
+    described = Store(spark, given).read(DESCRIPTION)
+    return given if described is None else str(json.loads(described)["checkpoint"])
 
 
 def _json_lines(table: DataFrame) -> Iterator[str]:

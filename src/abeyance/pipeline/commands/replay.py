@@ -24,14 +24,15 @@ from abeyance.pipeline.commands.arguments import (
 )
 from abeyance.pipeline.commands.durations import duration, duration_or
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
-from abeyance.pipeline.request_log.files import find_logs
+from abeyance.pipeline.request_log.files import find_logs, need_session
 from abeyance.pipeline.request_log.time_zone import time_zone
-from abeyance.pipeline.results.directory import check_target, is_result, read_marker
+from abeyance.pipeline.results.directory import below, check_out, is_result, read_marker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from abeyance.pipeline import Configuration
+    from abeyance.pipeline.results.making import Making
 
 __all__ = ["add_arguments", "run"]
 
@@ -154,10 +155,10 @@ def run(args: argparse.Namespace) -> int:
 
     Raises `AbeyanceError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
     """
-    check_target(args.out.absolute(), overwrite=args.overwrite)
+    check_out(args.out, overwrite=args.overwrite)
     time_zone(args.timezone)
     table = _table(args)
-    if table is None:
+    if table is None and not need_session(args.logs):
         find_logs(args.logs, instance=args.instance)
     check_report()
     # The first import that needs the extra `spark`: its error says how to install it.
@@ -168,11 +169,14 @@ def run(args: argparse.Namespace) -> int:
     settings = _settings(args)
     try:
         with terminate_as_interrupt(), spark_for(args, "abeyance replay", brief=table is None) as spark, explained():
-            report = _replay(spark, args, table, settings)
+            result = _replay(spark, args, table, settings)
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
-    end(args, lambda: print(_summary(args.out)), out=args.out, report=report, found=read_marker(args.out))
+    from abeyance.pipeline.results.tables import REPORT
+
+    report = below(result.page, REPORT)
+    end(args, lambda: print(_summary(result.folder)), out=args.out, report=report, found=read_marker(result.folder))
     return 0
 
 
@@ -205,7 +209,7 @@ def _table(args: argparse.Namespace) -> str | None:
     return first
 
 
-def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, settings: list[Configuration]) -> Path:
+def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, settings: list[Configuration]) -> Making:
     from pyspark.sql import functions as F  # noqa: N812
 
     from abeyance.pipeline import replay, replay_pending, what_if
@@ -239,6 +243,7 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
             overwrite=args.overwrite,
             quiet=args.quiet,
             about=about,
+            drawn=tables,
         )
     finally:
         operations.unpersist()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.ending import add_ending, end
@@ -18,10 +17,12 @@ from abeyance.pipeline.commands.arguments import (
     is_small,
 )
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
-from abeyance.pipeline.results.directory import check_target, check_written, new_result, read_marker
+from abeyance.pipeline.results.directory import below, check_out, read_marker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from abeyance.pipeline.results.making import Making
 
 __all__ = ["add_arguments", "run"]
 
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises `AbeyanceError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
     """
-    check_target(args.out.absolute(), overwrite=args.overwrite)
+    check_out(args.out, overwrite=args.overwrite)
     for path in (args.operations, args.events):
         check_path(path)
     brief = is_small(args.operations, args.events)
@@ -99,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     check_columns(args)
     try:
         with terminate_as_interrupt(), spark_for(args, "abeyance resolve", brief=brief) as spark, explained():
-            reported = _resolve(spark, args)
+            result, reported = _resolve(spark, args)
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
@@ -109,19 +110,20 @@ def run(args: argparse.Namespace) -> int:
 
     end(
         args,
-        lambda: print_outcomes(read_outcomes(args.out)),
+        lambda: print_outcomes(read_outcomes(result.folder)),
         out=args.out,
-        report=args.out / REPORT if reported else None,
-        found=read_marker(args.out),
+        report=below(result.page, REPORT) if reported else None,
+        found=read_marker(result.folder),
     )
     return 0
 
 
-def _resolve(spark: SparkSession, args: argparse.Namespace) -> bool:
-    """Write the result; return whether there is a report."""
+def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[Making, bool]:
+    """Write the result; return it, and whether there is a report."""
     from abeyance.pipeline import invalid_events, invalid_operations, resolve
     from abeyance.pipeline.analysis.outcomes import look_at_outcomes
     from abeyance.pipeline.commands.outcome_result import write_summary
+    from abeyance.pipeline.results.making import making
     from abeyance.pipeline.sources.files import file_format, read_files
     from abeyance.pipeline.sources.tables import events_from, operations_from
     from abeyance.pipeline.spark.jobs import name_jobs
@@ -138,30 +140,30 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> bool:
     }
     steps = Steps(quiet=args.quiet)
     group = "abeyance-resolve"
-    with new_result(args.out, overwrite=args.overwrite) as aside:
+    with making(spark, args.out, overwrite=args.overwrite) as result:
         for name, table in tables.items():
             name_jobs(spark, group, name)
             with steps.step(f"writing {name}", spark, group):
-                table.write.parquet(f"file://{aside / name}")
-            check_written(aside / name)
+                result.write(name, table)
         with steps.step("summing up", spark, group):
-            return write_summary(
-                aside,
-                look_at_outcomes(sorted((aside / "outcomes").glob("*.parquet"))),
+            reported = write_summary(
+                result.folder,
+                look_at_outcomes(result.files("outcomes")),
                 operations,
                 kicker="what completed in time, and what expired",
-                set_aside=_set_aside(aside),
+                set_aside=_set_aside(result),
                 about={"operations": args.operations, "events": args.events, "deadline": args.deadline},
                 tables=tables,
             )
+    return result, reported
 
 
-def _set_aside(aside: Path) -> dict[str, int]:
+def _set_aside(result: Making) -> dict[str, int]:
     """How many rows were set aside why."""
     from abeyance.pipeline.analysis.outcomes import counted_reasons
 
     return {
         f"{name.replace('_', ' ')}: {reason}": number
         for name in ("invalid_operations", "invalid_events")
-        for reason, number in sorted(counted_reasons((aside / name).glob("*.parquet")).items())
+        for reason, number in sorted(counted_reasons(result.files(name)).items())
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -14,6 +14,7 @@ from abeyance.errors import AbeyanceError
 from abeyance.pipeline.commands.arguments import (
     add_deadline,
     add_master,
+    add_out,
     add_tables,
     check_columns,
     check_path,
@@ -21,6 +22,7 @@ from abeyance.pipeline.commands.arguments import (
 )
 from abeyance.pipeline.commands.durations import duration, duration_or
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyance.pipeline.results.directory import below
 from abeyance.pipeline.results.local_claims import check_free, held, of_stream
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("operations", metavar="OPERATIONS", help="directory, file, or topic (with --kafka; no slash)")
     parser.add_argument("events", metavar="EVENTS", help="the same")
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the result goes")
+    add_out(parser)
     parser.add_argument(
         "--checkpoint", metavar="DIR", help="where the state is kept; shared on a cluster (default: DIR/checkpoint)"
     )
@@ -199,7 +201,7 @@ def run(args: argparse.Namespace) -> int:
     from abeyance.pipeline.commands.stream_run.late import Lateness
     from abeyance.pipeline.commands.stream_run.lines import Lines
     from abeyance.pipeline.commands.stream_run.run import run as run_stream
-    from abeyance.pipeline.commands.stream_run.summary import SUMMARY, sum_up
+    from abeyance.pipeline.commands.stream_run.summary import sum_up
     from abeyance.pipeline.commands.stream_run.watch import stop_when_asked
     from abeyance.pipeline.results.tables import REPORT
     from abeyance.pipeline.spark.errors import explained
@@ -209,12 +211,13 @@ def run(args: argparse.Namespace) -> int:
     plan = _plan(args)
     topics = all(given.is_topic(plan.kafka) for given in (plan.operations, plan.events))
     lines = Lines(quiet=args.quiet, lateness=Lateness(args.lateness, topics=topics))
-    check_free(of_stream(plan.out), plan.out)
+    if isinstance(plan.out, Path):
+        check_free(of_stream(plan.out), plan.out)
     plan.check()
     try:
         with (
             terminate_as_interrupt(),
-            held(of_stream(plan.out), plan.out),
+            held(of_stream(plan.out), plan.out) if isinstance(plan.out, Path) else nullcontext(),
             _spark(args) as spark,
             explained(),
             stop_when_asked() as asked,
@@ -222,19 +225,18 @@ def run(args: argparse.Namespace) -> int:
             sent = run_stream(spark, plan, lines, asked)
             stopped = asked.is_set()
             with Steps(quiet=lines.quiet).step("summing up"):
-                reported = sum_up(spark, plan, lines, sent)
+                summary, reported = sum_up(spark, plan, lines, sent)
     except KeyboardInterrupt:
         print("abeyance: interrupted: the same command goes on", file=sys.stderr)
         return 130
     if stopped and not args.quiet:
         print("stopped between two batches: the same command goes on", file=sys.stderr)
-    summary = args.out / SUMMARY
     counts = dict(lines.totals) | ({} if lines.pending is None else {"pending": lines.pending})
     end(
         args,
-        lambda: _tell(lines.pending or 0, summary),
+        lambda: _tell(lines.pending or 0, summary.folder),
         out=args.out,
-        report=summary / REPORT if reported else None,
+        report=below(summary.page, REPORT) if reported else None,
         found=counts | {"stopped": stopped},
     )
     if (late := lines.told_of_late()) is not None:
@@ -280,7 +282,7 @@ def _plan(args: argparse.Namespace) -> Plan:
     return Plan(
         operations=operations,
         events=events,
-        out=args.out.absolute(),
+        out=args.out.absolute() if isinstance(args.out, Path) else args.out,
         checkpoint=_checkpoint(args),
         deadline=args.deadline,
         time=args.time,
@@ -296,7 +298,7 @@ def _plan(args: argparse.Namespace) -> Plan:
 
 
 def _checkpoint(args: argparse.Namespace) -> str:
-    given = args.checkpoint or str(args.out / "checkpoint")
+    given = args.checkpoint or str(below(args.out, "checkpoint"))
     return given if "://" in given else str(Path(given).absolute())
 
 

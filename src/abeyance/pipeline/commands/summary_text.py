@@ -29,10 +29,10 @@ _PIPE_COLUMNS: Final = 120
 def print_summary(result: AnalysisResult, console: Console | None = None) -> None:
     """Print what waited and what expired, and what was rejected."""
     console = console or standard_output()
-    rows = [row for row in _rows(result.out / "summary") if row["instance"] == ALL_INSTANCES]
+    rows = [row for row in _rows(result.folder / "summary") if row["instance"] == ALL_INSTANCES]
     # What waited most comes first: that is what the reader is here for.
     rows.sort(key=lambda row: (-row["expired"], -row["waited"], row["kind"]))
-    instances = {row["instance"] for row in _rows(result.out / "requests_by_kind")}
+    instances = {row["instance"] for row in _rows(result.folder / "requests_by_kind")}
     console.print(
         f"{result.requests:,} requests of {len(instances)} instance{'' if len(instances) == 1 else 's'}, "
         f"{result.operations:,} operations, {result.rejected:,} lines rejected",
@@ -41,7 +41,7 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
     console.print()
     print_kinds(rows, console)
     if result.rejected:
-        _print_rejected(result.out / "rejected", console)
+        _print_rejected(result.folder / "rejected", console)
 
 
 def print_outcomes(found: Outcomes, console: Console | None = None) -> None:

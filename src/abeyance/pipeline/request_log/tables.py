@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
@@ -41,6 +41,7 @@ from abeyance.pipeline.request_log.operation import DELAYABLE, operation
 from abeyance.pipeline.request_log.requests import requests
 from abeyance.pipeline.request_log.time_zone import time_zone
 from abeyance.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
+from abeyance.pipeline.spark.s3 import s3_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,7 +145,7 @@ class KafkaRequestLog:
     ) -> None:
         self._spark = spark
         self._zone = time_zone(timezone)
-        self.files: tuple[LogFile, ...] = tuple(find_logs(paths, instance=instance))
+        self.files: tuple[LogFile, ...] = tuple(find_logs(paths, instance=instance, s3=partial(s3_settings, spark)))
 
     @cached_property
     def survey(self) -> Survey:

@@ -14,7 +14,7 @@ from abeyance.pipeline.resolver.streams.plan import ASIDE
 from abeyance.pipeline.results.directory import MARKER
 from abeyance.pipeline.results.manifests import BATCHES, files_of, read_manifest
 from abeyance.pipeline.schemas import OUTCOMES
-from abeyance.pipeline.sources.files import location
+from abeyance.pipeline.spark.location import location
 
 __all__ = ["read_result"]
 

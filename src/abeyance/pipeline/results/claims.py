@@ -20,12 +20,10 @@ from typing import Any, Final
 from uuid import uuid4
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.results.manifests import CLAIMS
 from abeyance.pipeline.spark.store import Store
 
-__all__ = ["ALIVE_SECONDS", "CLAIMS", "Claim"]
-
-CLAIMS: Final = "claims"
-"""The folder of claims below a result."""
+__all__ = ["ALIVE_SECONDS", "Claim"]
 
 ALIVE_SECONDS: Final = 60.0
 """For so long after it was last put, a claim of another machine counts."""
@@ -96,7 +94,10 @@ class Claim:
             when = self._store.changed_ms(self._file(name))
             if file.startswith((".", "_")) or name == self.name or when is None:
                 continue
-            told = _told(self._store.read(self._file(name)))
+            text = self._store.read(self._file(name))
+            if text is None:
+                continue
+            told = _told(text)
             age = (mine - when) / 1000
             if age >= ALIVE_SECONDS or _has_ended(told):
                 dead.append(name)

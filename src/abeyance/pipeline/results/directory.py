@@ -19,11 +19,36 @@ from typing import Any, Final
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.results.local_claims import check_free, held, of_result
 
-__all__ = ["MARKER", "check_target", "check_written", "is_result", "new_result", "read_marker", "write_marker"]
+__all__ = [
+    "MARKER",
+    "Out",
+    "below",
+    "check_out",
+    "check_target",
+    "check_written",
+    "is_result",
+    "new_result",
+    "read_marker",
+    "write_marker",
+]
 
 MARKER: Final = "abeyance-analysis.json"
+Out = Path | str
+"""Where a result goes: a path of this machine, or a URI."""
+
 _TOOL: Final = "abeyance"
 _LOCK: Final = ".lock"
+
+
+def below(out: Out, name: str) -> Out:
+    """Return what is called so below a place."""
+    return out / name if isinstance(out, Path) else f"{out}/{name}"
+
+
+def check_out(out: Out, *, overwrite: bool) -> None:
+    """Raise `AbeyanceError` unless a result may be put there. Of a URI that is known only when Spark runs."""
+    if isinstance(out, Path):
+        check_target(out.absolute(), overwrite=overwrite)
 
 
 def check_target(out: Path, *, overwrite: bool) -> None:

@@ -10,10 +10,13 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["BATCHES", "batch_manifest", "files_of", "manifest", "read_manifest"]
+__all__ = ["BATCHES", "CLAIMS", "batch_manifest", "files_of", "manifest", "read_manifest"]
 
 BATCHES: Final = "batches"
 """The folder of a stream's manifests, one a batch."""
+
+CLAIMS: Final = "claims"
+"""The folder of claims: who writes here (`claims`)."""
 
 _TOOL: Final = "abeyance"
 

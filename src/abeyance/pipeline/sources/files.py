@@ -12,6 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
 from abeyance.pipeline.sources.arrival import first_file, list_at_once, pattern_of
+from abeyance.pipeline.spark.location import location
 
 __all__ = ["file_format", "location", "read_files", "schema_of_files", "stream_lines", "stream_table"]
 
@@ -24,7 +25,6 @@ _STREAM_OPTIONS: Final = {
     "csv": {"header": "true", "enforceSchema": "false"},
 }
 _LETTER: Final = re.compile(r"([A-Za-z0-9])")
-_SPECIAL: Final = re.compile(r"([][{}*?\\])")
 
 
 def file_format(path: str, chosen: str | None = None) -> str:
@@ -41,16 +41,6 @@ def file_format(path: str, chosen: str | None = None) -> str:
 def _by_ending(name: str) -> str | None:
     ending = Path(name).name.removesuffix(".gz").rpartition(".")[2]
     return {"parquet": "parquet", "csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"}.get(ending)
-
-
-def location(path: str) -> str:
-    """Return a path as Hadoop takes it: without a scheme it is this machine's, blanks, brackets and all."""
-    return path if "://" in path else f"file://{_escaped(str(Path(path).resolve()))}"
-
-
-def _escaped(name: str) -> str:
-    """Return a name that Hadoop, which takes every name for a pattern, reads as it is."""
-    return _SPECIAL.sub(r"\\\1", name)
 
 
 def read_files(spark: SparkSession, path: str, form: str, schema: StructType | None = None) -> DataFrame:

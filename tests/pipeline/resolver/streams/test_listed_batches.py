@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from abeyance import pipeline
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.results.claims import ALIVE_SECONDS, CLAIMS, Claim
+from abeyance.pipeline.results.claims import ALIVE_SECONDS, Claim
+from abeyance.pipeline.results.manifests import CLAIMS
 from abeyance.pipeline.spark.store import Store
 from pipeline.resolve_traces import by_brute_force, some_traces
 from pipeline.resolver.streams.kill import DISORDER_US, write_input

@@ -6,25 +6,32 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.analysis.outcomes import Counted
-from abeyance.pipeline.commands.stream_run.description import check, claim
+from abeyance.pipeline.commands.stream_run.description import Folder, LocalFolder, check, describe
 from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka, open_input
 from abeyance.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyance.pipeline.commands.stream_run.watch import follow
-from abeyance.pipeline.resolver.streams import ParquetSink, end_of_input, resolve_stream
+from abeyance.pipeline.resolver.streams import ParquetSink, resolve_stream
+from abeyance.pipeline.resolver.streams.end import END_OF_INPUT
+from abeyance.pipeline.resolver.streams.listed_batches import claim_place, leave_place
 from abeyance.pipeline.resolver.streams.options import DEFAULT_SHARDS
+from abeyance.pipeline.results.directory import Out, below
 from abeyance.pipeline.sources.kafka import check_topics
+from abeyance.pipeline.spark.connect import is_connect
 from abeyance.pipeline.spark.session import SHUFFLE_PARTITIONS, shuffle_partitions
+from abeyance.pipeline.spark.store import Store
 
 if TYPE_CHECKING:
     from abeyance.pipeline.commands.stream_run.lines import Lines
 
 __all__ = ["Plan", "run"]
+
+_ENDING: Final = "input-ended"
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Plan:
 
     operations: Input
     events: Input
-    out: Path
+    out: Out
     checkpoint: str
     deadline: Literal["inclusive", "exclusive"]
     time: Literal["event", "processing"]
@@ -48,9 +55,9 @@ class Plan:
     aside_topic: str | None = None
 
     @property
-    def ending(self) -> Path:
+    def ending(self) -> Out:
         """The directory that tells the stream of the end of its input."""
-        return self.out / "input-ended"
+        return below(self.out, _ENDING)
 
     @property
     def topics(self) -> list[str]:
@@ -58,16 +65,24 @@ class Plan:
         read = [given.name for given in (self.operations, self.events) if given.is_topic(self.kafka)]
         return list(dict.fromkeys([*read, *(topic for topic in (self.to_topic, self.aside_topic) if topic)]))
 
-    @property
-    def drained(self) -> bool:
-        """Whether the end of the input was told in an earlier run."""
-        return self.ending.exists() and any(self.ending.iterdir())
-
     def check(self) -> None:
-        """Raise `AbeyanceError` for a result that this stream may not go on with. Needs no Spark."""
-        check(self.out, self.checkpoint, self.identity())
-        if self.drained and not self.drain:
+        """Raise `AbeyanceError` for a result that this stream may not go on with, as far as is known without Spark."""
+        if isinstance(self.out, Path):
+            self.check_in(LocalFolder(self.out), begun=self.begun(None))
+
+    def check_in(self, folder: Folder, *, begun: bool) -> bool:
+        """Do so for a result in `folder`; return whether the end of the input was told in an earlier run."""
+        check(folder, self.out, self.checkpoint, self.identity(), begun=begun)
+        drained = any(not name.startswith(".") for name in folder.names(_ENDING))
+        if drained and not self.drain:
             raise AbeyanceError(f"{self.out} was drained: its input has ended; begin anew with another --out")
+        return drained
+
+    def begun(self, spark: SparkSession | None) -> bool:
+        """Whether the checkpoint has been used; of a URI only Spark knows."""
+        if "://" not in self.checkpoint:
+            return (Path(self.checkpoint) / "metadata").exists()
+        return spark is not None and not is_connect(spark) and Store(spark, self.checkpoint).exists("metadata")
 
     def identity(self) -> dict[str, Any]:
         """What has to stay the same for as long as a checkpoint is used."""
@@ -89,17 +104,32 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
 
     Raises `AbeyanceError` for what the user can mend.
     """
+    if isinstance(plan.out, Path):
+        return _run(spark, plan, LocalFolder(plan.out), lines, asked)
+    store = Store(spark, plan.out)
+    # At once, not by the first batch: a second query would write into the first one's checkpoint before that.
+    claim_place(store)
+    try:
+        return _run(spark, plan, store, lines, asked)
+    finally:
+        leave_place(store)
+
+
+def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: threading.Event) -> Counted:
     if plan.kafka is not None and plan.topics:
         check_topics(spark, plan.kafka.servers, plan.topics, plan.kafka.properties)
     # Inputs first, so that one that is refused leaves nothing behind.
     operations, events = (open_input(spark, given, plan.kafka) for given in (plan.operations, plan.events))
-    claim(plan.out, plan.checkpoint, plan.identity())
+    begun = plan.begun(spark)
+    drained = plan.check_in(folder, begun=begun)
+    describe(folder, plan.out, plan.checkpoint, plan.identity(), begun=begun)
+    folder.make_directory(_ENDING)
     _no_empty_partitions(spark)
     answers, sent = _answers(operations, events, plan), Counted()
-    if not plan.drained:
+    if not drained:
         _run_once(answers, plan, lines, asked, sent)
     if plan.drain and not asked.is_set():
-        end_of_input(plan.ending)
+        folder.put(f"{_ENDING}/{END_OF_INPUT}", "end of input\n")
         _run_once(answers, plan, lines, asked, sent)
     return sent
 
@@ -138,7 +168,7 @@ def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Eve
 
 
 def _sink(plan: Plan, sent: Counted) -> Callable[[DataFrame, int], None]:
-    files = ParquetSink(plan.out, checkpoint=plan.checkpoint)
+    files = ParquetSink(plan.out, checkpoint=plan.checkpoint, manifests=isinstance(plan.out, str))
     if plan.kafka is None or plan.to_topic is None:
         return files
     return TopicSink(plan.kafka.servers, plan.to_topic, files, plan.aside_topic, plan.kafka.properties, sent)

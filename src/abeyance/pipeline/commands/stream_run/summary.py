@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +15,10 @@ from abeyance.errors import AbeyanceError
 from abeyance.pipeline.analysis.outcomes import Counted, Ended, look_at_outcomes
 from abeyance.pipeline.commands.outcome_result import write_summary
 from abeyance.pipeline.commands.stream_run.inputs import read_again
-from abeyance.pipeline.results.directory import new_result
+from abeyance.pipeline.results.directory import below
+from abeyance.pipeline.results.making import Making, making
+from abeyance.pipeline.results.manifests import BATCHES, files_of, read_manifest
+from abeyance.pipeline.spark.store import Store
 
 if TYPE_CHECKING:
     from abeyance.pipeline.commands.stream_run.lines import Lines
@@ -30,29 +35,37 @@ _GONE: Final = "The operations could not be read again for their keys."
 _CONTINUED: Final = "This run went on with an earlier one: operations are not read again for their keys."
 
 
-def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> bool:
-    """Write the tables and the page of this run's outcomes; return whether there is a page.
+def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> tuple[Making, bool]:
+    """Write the tables and the page of this run's outcomes; return them, and whether there is a page.
 
     It reads the files that this run wrote, once; what was `sent` to a topic is counted already. It reads the operations
     once more, where this run has read all of them; but for a stream that was stopped, no topic of many.
     """
-    ended = look_at_outcomes(_written(plan.out / "outcomes", lines.first)) if plan.to_topic is None else sent.ended()
+    ended = sent.ended() if plan.to_topic is not None else look_at_outcomes(_files(spark, plan, lines.first))
     if lines.first:
-        return _write(plan, lines, ended, None, _CONTINUED)
+        return _write(spark, plan, lines, ended, None, _CONTINUED)
     stopped = plan.trigger is not None and not plan.drain
     if stopped and plan.operations.is_topic(plan.kafka) and (pc.sum(ended.waits["operations"]).as_py() or 0) > _FEW:
-        return _write(plan, lines, ended, None, _TOPIC)
+        return _write(spark, plan, lines, ended, None, _TOPIC)
     try:
-        return _write(plan, lines, ended, read_again(spark, plan.operations, plan.kafka))
+        return _write(spark, plan, lines, ended, read_again(spark, plan.operations, plan.kafka))
     except (AbeyanceError, PySparkException):
         # The stream has read them; that somebody has taken them away since is no failure of it.
-        return _write(plan, lines, ended, None, _GONE)
+        return _write(spark, plan, lines, ended, None, _GONE)
 
 
-def _write(plan: Plan, lines: Lines, ended: Ended, operations: DataFrame | None, no_keys: str = "") -> bool:
-    with new_result(plan.out / SUMMARY, overwrite=True) as aside:
-        return write_summary(
-            aside,
+def _files(spark: SparkSession, plan: Plan, first: int | None) -> Iterable[Path]:
+    if isinstance(plan.out, Path):
+        return _written(plan.out / "outcomes", first)
+    return _fetched(Store(spark, plan.out), first)
+
+
+def _write(
+    spark: SparkSession, plan: Plan, lines: Lines, ended: Ended, operations: DataFrame | None, no_keys: str = ""
+) -> tuple[Making, bool]:
+    with making(spark, below(plan.out, SUMMARY), overwrite=True) as result:
+        reported = write_summary(
+            result.folder,
             ended,
             operations,
             kicker="a stream: what completed in time, and what expired",
@@ -66,6 +79,7 @@ def _write(plan: Plan, lines: Lines, ended: Ended, operations: DataFrame | None,
             },
             no_keys=no_keys,
         )
+    return result, reported
 
 
 def _written(outcomes: Path, first: int | None) -> list[Path]:
@@ -74,3 +88,18 @@ def _written(outcomes: Path, first: int | None) -> list[Path]:
         return []
     batches = ((int(directory.name.partition("=")[2]), directory) for directory in outcomes.glob("batch=*"))
     return [file for batch, directory in sorted(batches) for file in directory.glob("*.parquet") if batch >= first]
+
+
+def _fetched(store: Store, first: int | None) -> Iterator[Path]:
+    """Yield copies of the files of the batches from `first` on, each to be read before the next."""
+    named = (name.removesuffix(".json") for name in store.names(BATCHES) if first is not None)
+    with tempfile.TemporaryDirectory(prefix="abeyance-outcomes-") as passing:
+        for batch in sorted(int(name) for name in named if name.isdecimal()):
+            if first is None or batch < first:
+                continue
+            found = read_manifest(store.read(f"{BATCHES}/{batch}.json"))
+            for file in files_of(found, "outcomes") if found is not None else []:
+                copied = Path(passing) / file.rpartition("/")[2]
+                store.fetch(file, copied)
+                yield copied
+                copied.unlink()

@@ -9,11 +9,12 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.sources.files import location
+from abeyance.pipeline.spark.location import location
 
-__all__ = ["end_of_input", "end_rows"]
+__all__ = ["END_OF_INPUT", "end_of_input", "end_rows"]
 
-_MARKER: Final = "end-of-input"
+END_OF_INPUT: Final = "end-of-input"
+"""What the file is called."""
 
 
 def end_of_input(directory: str | Path) -> None:
@@ -25,10 +26,10 @@ def end_of_input(directory: str | Path) -> None:
     Raises `AbeyanceError` when the directory is not there.
     """
     home = Path(directory)
-    aside = home / f".{_MARKER}"  # hidden from Spark until it is whole
+    aside = home / f".{END_OF_INPUT}"  # hidden from Spark until it is whole
     try:
         aside.write_text("end of input\n", encoding="utf-8")
-        os.replace(aside, home / _MARKER)
+        os.replace(aside, home / END_OF_INPUT)
     except OSError as error:
         raise AbeyanceError(f"cannot mark the end of input in {home}: {error.strerror or error}") from error
 

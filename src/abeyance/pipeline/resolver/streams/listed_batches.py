@@ -17,12 +17,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.resolver.streams.plan import aside_of, outcomes_of
 from abeyance.pipeline.results.claims import Claim
-from abeyance.pipeline.results.manifests import batch_manifest, files_of, manifest, read_manifest
+from abeyance.pipeline.results.manifests import batch_manifest, manifest, read_manifest
 from abeyance.pipeline.spark.store import Store
 
-__all__ = ["write_listed"]
+__all__ = ["claim_place", "leave_place", "write_listed"]
 
 _QUERY: Final = "query.json"
+_TABLES: Final = ("outcomes", "aside")
 
 
 _claims: Final[dict[str, Claim]] = {}
@@ -35,20 +36,31 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
     The place is this process's from then on. Raises `AbeyanceError` where it is another process's or another query's.
     """
     store = Store(answers.sparkSession, out)
-    claim = _claimed(store)
+    claim = claim_place(store)
     _belongs_to(store, query)
-    if read_manifest(store.read(batch_manifest(batch))) is not None:
+    found = read_manifest(store.read(batch_manifest(batch)))
+    if found is not None:
         # Done by a run that was killed before Spark noted it. The state of the batch has to be made all the same.
         answers.write.format("noop").mode("overwrite").save()
-        return
-    attempt = uuid4().hex[:12]
-    files = _written(answers, store, batch, attempt)
-    claim.check()
-    if not store.put_new(batch_manifest(batch), manifest({"batch": batch, "query": query}, files)):
-        _only_once(store, batch, attempt)
+    else:
+        attempt = uuid4().hex[:12]
+        entries = {"batch": batch, "query": query, "attempt": attempt}
+        whole = manifest(entries, _written(answers, store, batch, attempt))
+        claim.check()
+        # Where there is one now, a run that was taken for dead was not: what it says stands, and is the same.
+        store.put_new(batch_manifest(batch), whole)
+        found = read_manifest(store.read(batch_manifest(batch)))
+    if found is None:
+        raise AbeyanceError(f"{store.uri(batch_manifest(batch))} is there and is no manifest: remove it")
+    # Not earlier: until a manifest is there, that of a run taken for dead may still come, and name its files.
+    for table in _TABLES:
+        for name in store.names(f"{table}/batch={batch}"):
+            if name != found["attempt"]:
+                store.remove(f"{table}/batch={batch}/{name}")
 
 
-def _claimed(store: Store) -> Claim:
+def claim_place(store: Store) -> Claim:
+    """Claim a place for this process, once; `AbeyanceError` where another process has it, or has taken it over."""
     if store.root in _claims:
         try:
             _claims[store.root].check()
@@ -62,11 +74,16 @@ def _claimed(store: Store) -> Claim:
     return _claims[store.root]
 
 
+def leave_place(store: Store) -> None:
+    """Give up the claim to a place, if this process has it."""
+    claim = _claims.pop(store.root, None)
+    if claim is not None:
+        claim.close()
+
+
 def _written(answers: DataFrame, store: Store, batch: int, attempt: str) -> dict[str, dict[str, int]]:
     """Write the files of a batch where nobody looks; return them by table."""
-    for table in ("outcomes", "aside"):
-        store.remove(f"{table}/batch={batch}")  # of a run that was killed
-    files: dict[str, dict[str, int]] = {"outcomes": {}, "aside": {}}
+    files: dict[str, dict[str, int]] = {table: {} for table in _TABLES}
 
     def write(rows: DataFrame, table: str) -> str:
         name = f"{table}/batch={batch}/{attempt}"
@@ -81,22 +98,12 @@ def _written(answers: DataFrame, store: Store, batch: int, attempt: str) -> dict
         if seen.get["outcome"]:
             files["outcomes"] = store.written(name)
         else:
-            store.remove(f"outcomes/batch={batch}")
+            store.remove(name)
         if seen.get["reason"]:
             files["aside"] = store.written(write(aside_of(answers), "aside"))
     finally:
         answers.unpersist()
     return files
-
-
-def _only_once(store: Store, batch: int, attempt: str) -> None:
-    """Look why the manifest was there: a store that did not answer in time may have written ours. Else ours goes."""
-    found = read_manifest(store.read(batch_manifest(batch)))
-    if found is None:
-        raise AbeyanceError(f"{store.uri(batch_manifest(batch))} is there and is no manifest: remove it")
-    named = [file for table in ("outcomes", "aside") for file in files_of(found, table)]
-    if named and not any(f"/{attempt}/" in file for file in named):
-        raise AbeyanceError(f"{store.root}: batch {batch} was written by another run in the meantime: it stands")
 
 
 def _belongs_to(store: Store, query: str) -> None:

@@ -14,8 +14,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.results.local_claims import hold, let_go
-from abeyance.pipeline.sources.files import location
 from abeyance.pipeline.spark.connect import is_connect
+from abeyance.pipeline.spark.location import location
 
 __all__ = ["checkpoint_of", "hold_while_it_runs", "query_of"]
 

@@ -1,0 +1,21 @@
+"""Paths of this machine and URIs, as Hadoop takes them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+__all__ = ["location"]
+
+_SPECIAL: Final = re.compile(r"([][{}*?\\])")
+
+
+def location(path: str) -> str:
+    """Return a path as Hadoop takes it: without a scheme it is this machine's, blanks, brackets and all."""
+    return path if "://" in path else f"file://{_escaped(str(Path(path).resolve()))}"
+
+
+def _escaped(name: str) -> str:
+    """Return a name that Hadoop, which takes every name for a pattern, reads as it is."""
+    return _SPECIAL.sub(r"\\\1", name)
