@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -44,11 +45,25 @@ def test_two_csv_files(
 
 
 def test_an_exclusive_deadline_and_a_result_that_is_replaced(
-    spark: SparkSession, files: tuple[str, str], tmp_path: Path
+    spark: SparkSession,
+    files: tuple[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Where the extra `report` is not installed there is no page, and all else is as ever."""
     out = tmp_path / "out"
     out.mkdir()
-    assert main(["resolve", *files, "--out", str(out), *MAPPING, "--deadline", "exclusive", "--quiet"]) == 0
+    with monkeypatch.context() as without:
+        for module in list(sys.modules):
+            if module.partition(".")[0] == "plotly" or module.startswith("abeyance.pipeline.report"):
+                without.delitem(sys.modules, module)
+        without.setitem(sys.modules, "plotly", None)
+        assert main(["resolve", *files, "--out", str(out), *MAPPING, "--deadline", "exclusive"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("3 operations: 0 completed, 3 expired (100 %)\n")
+    assert said.out.splitlines()[-1] == f"Result: {out}"
+    assert "pip install 'abeyance[report]'" in said.err
     assert set(pq.read_table(out / "outcomes")["outcome"].to_pylist()) == {"expired"}
     with pytest.raises(SystemExit):
         main(["resolve", *files, "--out", str(out), "--operation", "nonsense"])

@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 
 from abeyance.errors import AbeyanceError
-from abeyance.pages.style import EXPIRED
+from abeyance.pages.style import EXPIRED, ReportError
 from abeyance.pages.words import duration, escaped, label, percent, shortened, tick_values
-from abeyance.pipeline.report import ReportError, write_report
 from abeyance.pipeline.report.analysis import ALL, COLUMNS, MARKER, MOST_SCOPES, Analysis, read_analysis
 from abeyance.pipeline.report.headline import findings, headline
 from abeyance.pipeline.report.kinds import colours
+from abeyance.pipeline.report.page import write_report
 from abeyance.pipeline.report.steps import thinned, total
 from pipeline.report import samples
 
@@ -294,7 +294,7 @@ def test_without_plotly_it_says_what_to_install_before_any_work(monkeypatch: pyt
             monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "plotly", None)
     with pytest.raises(AbeyanceError, match=r"pip install 'abeyance\[report\]'"):
-        importlib.import_module("abeyance.pipeline.report")
+        importlib.import_module("abeyance.pipeline.report.page")
 
 
 def test_what_is_no_analysis_is_refused_in_one_line(tmp_path: Path, sample: Tables) -> None:

@@ -259,7 +259,7 @@ class _Run:
 def _report_writer() -> Callable[[Path, Path], None]:
     """Import the report before the work, not after: what it needs may not be installed."""
     try:
-        from abeyance.pipeline.report import write_report
+        from abeyance.pipeline.report.page import write_report
     except ModuleNotFoundError as error:
         raise AbeyanceError(f"the report needs {error.name}: pip install 'abeyance[report]'") from error
     return write_report

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from typing import Any, Final
 
 from abeyance.ending import add_ending, end
 from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report
+from abeyance.pipeline.commands.given import given
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import chunks, find_logs, need_session
 from abeyance.pipeline.request_log.time_zone import time_zone
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
                 timezone=args.timezone,
                 instance=args.instance,
                 quiet=args.quiet,
-                command=shlex.join(["abeyance", *sys.argv[1:]]),
+                command=given(),
             )
     except KeyboardInterrupt:
         print(f"abeyance: interrupted: {args.out} was not written", file=sys.stderr)

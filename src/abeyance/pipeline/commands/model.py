@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.ending import add_ending, end
 from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report
+from abeyance.pipeline.commands.given import given
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs, need_session
 from abeyance.pipeline.request_log.time_zone import time_zone
@@ -118,7 +118,7 @@ def _model(spark: SparkSession, args: argparse.Namespace) -> Making:
         "outliers": summaries.outliers(predictions),
     }
     tables = {"high_watermarks": watermarks, "predictions": predictions}
-    about = {"command": shlex.join(["abeyance", *sys.argv[1:]]), "logs": args.logs}
+    about = {"command": given(), "logs": args.logs}
     try:
         return write_result(
             spark,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from abeyance.pages.style import ReportError
 from abeyance.pipeline.analysis.outcomes import Ended, expired_keys
+from abeyance.pipeline.commands.given import given
 from abeyance.pipeline.results.directory import write_marker
 from abeyance.pipeline.results.tables import REPORT
 
@@ -44,7 +44,7 @@ def write_summary(
     if operations is not None and ended.expired:
         _write(expired_keys(ended, operations).toArrow(), directory / "expired_keys")
         written.append("expired_keys")
-    command = {"command": shlex.join(["abeyance", *sys.argv[1:]])}
+    command = {"command": given()}
     write_marker(directory, {**command, **about, **counts, "set_aside": dict(set_aside), "tables": written})
     try:
         from abeyance.pipeline.report.outcome_page import write_outcome_report

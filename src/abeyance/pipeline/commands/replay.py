@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -23,6 +22,7 @@ from abeyance.pipeline.commands.arguments import (
     check_report,
 )
 from abeyance.pipeline.commands.durations import duration, duration_or
+from abeyance.pipeline.commands.given import given
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs, need_session
 from abeyance.pipeline.request_log.time_zone import time_zone
@@ -227,7 +227,7 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
         "what_if": what_if(operations, None, timeouts, deadline=args.deadline),
     }
     about = {
-        "command": shlex.join(["abeyance", *sys.argv[1:]]),
+        "command": given(),
         "logs": args.logs,
         "events": args.events,
         "kinds": args.kind or "all",

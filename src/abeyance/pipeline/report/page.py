@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from abeyance.pages.document import document
+from pathlib import Path
+
+from abeyance.pages.document import document, write_whole
 from abeyance.pages.places import without_places
+from abeyance.pages.style import plotly
 from abeyance.pages.tables import facts
 from abeyance.pipeline.report import tables
-from abeyance.pipeline.report.analysis import Analysis
+from abeyance.pipeline.report.analysis import Analysis, read_analysis
 from abeyance.pipeline.report.by_time import by_time
 from abeyance.pipeline.report.headline import findings, headline
 from abeyance.pipeline.report.sections import SECTIONS, Section
+
+plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
+
+
+def write_report(tables: Path, destination: Path) -> None:
+    """Write the report of the analysis whose small tables lie in `tables`; a reader never sees half of it."""
+    write_whole(page(read_analysis(tables)), destination)
 
 
 def page(analysis: Analysis) -> str:
