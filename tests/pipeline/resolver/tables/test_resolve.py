@@ -394,6 +394,16 @@ def test_rows_that_are_in_the_plan_themselves_are_there_once(spark: SparkSession
     assert len(outcomes.collect()) == operations.count() - pipeline.invalid_operations(operations).count()
 
 
+def test_rows_of_one_id_are_combined_where_no_operation_has_several_watches(spark: SparkSession) -> None:
+    operations = [operation_row(Op(name, 0, 10, (Watch("k", 1),), "all")) for name in ("twice", "once", "twice")]
+    happened = events_table(spark, [event_row(Event("k", 3, 1))])
+    outcomes = pipeline.resolve(operations_table(spark, operations), happened, sample=DEFAULT_SAMPLE)
+    assert sorted((row.op_id, row.outcome) for row in outcomes.collect()) == [
+        ("once", "completed"),
+        ("twice", "completed"),
+    ]
+
+
 def test_names_of_columns_follow_the_session(spark: SparkSession) -> None:
     row = operation_row(Op("op", 0, 10, (Watch("k", 1),), "all"))
     happened = events_table(spark, [event_row(Event("k", 3, 1))]).withColumnRenamed("at", "AT")

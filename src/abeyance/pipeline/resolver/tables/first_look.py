@@ -153,13 +153,14 @@ def _seen(batches: Iterable[pa.RecordBatch], piece: int) -> Iterator[pa.RecordBa
             groups = _repeated_groups(np.sort(np.frombuffer(packed, np.uint64)))
         elif part < _SEVERAL:
             cuts = cuts_of_keys(_rows_of_three(packed), piece)
-        if groups or cuts or part == _SEVERAL:
+        combined = groups is not None or part == _SEVERAL  # rows of one id, as well as watches of one row
+        if combined or cuts:
             yield pa.record_batch(
                 {
                     "part": pa.array([part], pa.int32()),
                     "groups": pa.array([groups], pa.binary()),
                     "cuts": pa.array([cuts], pa.list_(pa.int64())),
-                    "several": [part == _SEVERAL],
+                    "several": [combined],
                 }
             )
 
