@@ -13,7 +13,6 @@ import os
 import socket
 import threading
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -21,6 +20,7 @@ from uuid import uuid4
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.results.manifests import CLAIMS
+from abeyance.pipeline.results.writer import about_us, named
 from abeyance.pipeline.spark.store import Store
 
 __all__ = ["ALIVE_SECONDS", "Claim"]
@@ -34,21 +34,14 @@ _RENEW_SECONDS: Final = 10.0
 class Claim:
     """A claim to the result below a store's root, renewed by a thread until `close`, or until the process ends.
 
-    Raises `AbeyanceError` that names the other run where one is alive. `folders` are the names of what dead runs have
-    left behind, one a run: their claims' names.
+    Raises `AbeyanceError` that names the other run where one is alive. `dead` are the claims' names of runs that
+    ended without `close`: what they left behind bears them.
     """
 
     def __init__(self, store: Store, what: str) -> None:
         self._store: Final = store
         self.name: Final = f"{what}-{uuid4().hex[:12]}"
-        self._text: Final = json.dumps(
-            {
-                "host": socket.gethostname(),
-                "process": os.getpid(),
-                "started": _started(os.getpid()),
-                "since": datetime.now(UTC).isoformat(timespec="seconds"),
-            }
-        )
+        self._text: Final = json.dumps({**about_us(), "started": _started(os.getpid())})
         self._closed: Final = threading.Event()
         store.put(self._file(self.name), self._text)
         try:
@@ -103,8 +96,8 @@ class Claim:
                 dead.append(name)
             else:
                 raise AbeyanceError(
-                    f"{self._store.root} is being written by process {told.get('process')} on {told.get('host')}, "
-                    f"since {told.get('since')}; if that is dead, it gives way {ALIVE_SECONDS - age:.0f} s from now"
+                    f"{self._store.root} is being written by {named(told)}; if that is dead, "
+                    f"it gives way {ALIVE_SECONDS - age:.0f} s from now"
                 )
         return dead
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 import errno
 import json
 import os
-import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.results.writer import about_us, named
 
 __all__ = ["CLAIM", "check_free", "held", "hold", "let_go", "of_result", "of_stream"]
 
@@ -157,7 +156,7 @@ def _locked(claim: Path, out: Path) -> int | None:
             raise AbeyanceError(_taken(claim, out)) from error
         if _is_still(claim, lock):
             os.ftruncate(lock, 0)
-            os.write(lock, json.dumps(_about_us()).encode())
+            os.write(lock, json.dumps(about_us()).encode())
             return lock
         os.close(lock)  # its holder let go of it, and removed it, between our two calls
     raise AbeyanceError(_taken(claim, out))
@@ -170,16 +169,10 @@ def _is_still(claim: Path, lock: int) -> bool:
     return False
 
 
-def _about_us() -> dict[str, object]:
-    since = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"host": socket.gethostname(), "process": os.getpid(), "since": since}
-
-
 def _taken(claim: Path, out: Path) -> str:
     for _ in range(20):
-        with suppress(OSError, ValueError, LookupError):
-            told = json.loads(claim.read_text(encoding="utf-8"))
-            who = f"process {told['process']} on {told['host']}, since {told['since']}"
+        with suppress(OSError, ValueError):
+            who = named(json.loads(claim.read_text(encoding="utf-8")))
             break
         time.sleep(0.01)  # it is being written
     else:
