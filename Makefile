@@ -14,6 +14,8 @@
 # make test-connect   a Spark Connect server whose Python lacks the package, which a session brings to it
 # make test-object-store   results, checkpoints and logs on a real S3 server, writers killed at random
 #              (Go, Maven; each is skipped, and says so, where it is missing)
+# make test-lakes   streams into tables of Delta Lake and Apache Iceberg on PySpark 4.1 (0.5 GB), writers killed
+#              (Maven; skipped, and says so, without)
 # make test-peers   anyio's and aiohttp's own tests on our event loop, beside asyncio's own
 # make test-asyncio   CPython's own asyncio tests on our event loop, beside asyncio's own
 # make check   ruff and mypy
@@ -41,7 +43,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream bench-stream-long lab docs classes clean
+.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream bench-stream-long lab docs classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -81,11 +83,11 @@ BELOW_SPARK += $(addprefix --ignore=,tests/engine/test_mutants.py tests/purgator
 
 test: $(VENV)/.test
 	ABEYANCE_PURE=1 $(PYTEST) -m "not slow" $(BELOW_SPARK)
-	$(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store
+	$(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
 test-all: $(VENV)/.test
 	ABEYANCE_PURE=1 $(PYTEST) $(BELOW_SPARK)
-	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store
+	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
 test-pythons: $(VENV)/.test
 	@$(BIN)/python -m scripts.test_pythons $(PYTHONS)
@@ -108,6 +110,9 @@ test-connect: $(VENV)/.test
 
 test-object-store: $(VENV)/.test
 	$(BIN)/python -m pytest -rs tests/object_store
+
+test-lakes: $(VENV)/.test
+	$(BIN)/python -m pytest -rs tests/lakes
 
 test-asyncio: $(VENV)/.test
 	@PYTHONPATH=tests $(BIN)/python -m aio.conformance

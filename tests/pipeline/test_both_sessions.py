@@ -179,6 +179,11 @@ def test_on_connect_a_sink_has_to_know_the_checkpoint(connect_url: str, tmp_path
                 AbeyanceError, match=rf'{sink.__name__}\(\.\.\., checkpoint="/the/checkpointLocation"\)'
             ):
                 sink(tmp_path / "out")
+        for lake in pipeline.DeltaSink, pipeline.IcebergSink:
+            with pytest.raises(AbeyanceError, match=rf"give {lake.__name__} the checkpoint"):
+                lake("outcomes", "aside")
+            with pytest.raises(AbeyanceError, match=r"^this Spark session has no tables of .*_2\.13:"):
+                lake("outcomes", "aside", checkpoint=tmp_path)
         wrong = pipeline.ParquetSink(tmp_path / "out", checkpoint=tmp_path / "nowhere")
         with pytest.raises(AbeyanceError, match=re.escape(f"{tmp_path}/nowhere is the checkpoint of no query")):
             wrong(spark.range(0), 0)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from abeyance.pipeline.resolver.reading import read_result
     from abeyance.pipeline.resolver.streams import (
         BatchCounts,
+        DeltaSink,
+        IcebergSink,
         ParquetSink,
         StateError,
         TableSink,
@@ -52,6 +54,8 @@ __all__ = [
     "AnalysisResult",
     "BatchCounts",
     "Configuration",
+    "DeltaSink",
+    "IcebergSink",
     "KafkaRequestLog",
     "ParquetSink",
     "Plots",
@@ -94,6 +98,8 @@ _HOMES: Final = {
     "AnalysisResult": "analysis.job",
     "BatchCounts": "resolver.streams",
     "Configuration": "replayer",
+    "DeltaSink": "resolver.streams",
+    "IcebergSink": "resolver.streams",
     "KafkaRequestLog": "request_log.tables",
     "ParquetSink": "resolver.streams",
     "Plots": "notebooks.plots",

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -64,7 +64,21 @@ class Life(NamedTuple):
 
 
 def kill_at_random_moments(folder: Path, sink: str, kills: int, seed: int) -> list[Life]:
-    """Let the stream run and kill it, so often; then let it end.
+    """Let the stream run and kill it, so often; then let it end. Nothing is torn and nothing doubled, at any time."""
+    command = [sys.executable, "-m", "pipeline.resolver.streams.job", str(folder), sink]
+    return kill_job(folder, command, kills, seed, environment=_environment(), look=lambda: found(folder, sink))
+
+
+def kill_job(
+    folder: Path,
+    command: Sequence[str],
+    kills: int,
+    seed: int,
+    *,
+    environment: Mapping[str, str],
+    look: Callable[[], object] = lambda: None,
+) -> list[Life]:
+    """Run a job whose checkpoint is FOLDER/checkpoint and kill it, so often; then let it end. Look after each life.
 
     A life ends at a random moment of the batch after the first, second or third that it has done, or, one in four, of
     its very first: since a driver takes long to warm up, one killed at a moment chosen beforehand may never do any.
@@ -72,10 +86,7 @@ def kill_at_random_moments(folder: Path, sink: str, kills: int, seed: int) -> li
     dice = random.Random(seed)
     lives = []
     for life in range(kills + 1):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pipeline.resolver.streams.job", str(folder), sink],
-            stdout=subprocess.PIPE, text=True, start_new_session=True, env=_environment(),
-        )  # fmt: skip
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         began = time.monotonic()
@@ -89,7 +100,7 @@ def kill_at_random_moments(folder: Path, sink: str, kills: int, seed: int) -> li
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
         lives.append(Life(time.monotonic() - began, batches_done(folder)))
-        found(folder, sink)  # nothing torn, nothing doubled, at any time
+        look()
     return lives
 
 

@@ -1,6 +1,7 @@
 """Complete or expire on Structured Streaming: a shard is a purgatory (laws O1-O4 within the stated lateness)."""
 
 from abeyance.pipeline.resolver.streams.end import end_of_input
+from abeyance.pipeline.resolver.streams.lake_sinks import DeltaSink, IcebergSink
 from abeyance.pipeline.resolver.streams.parquet_sink import ParquetSink
 from abeyance.pipeline.resolver.streams.pending import PENDING_WATCHES, read_pending
 from abeyance.pipeline.resolver.streams.plan import ANSWERS, ASIDE, aside_of, outcomes_of, resolve_stream
@@ -13,6 +14,8 @@ __all__ = [
     "ASIDE",
     "PENDING_WATCHES",
     "BatchCounts",
+    "DeltaSink",
+    "IcebergSink",
     "ParquetSink",
     "StateError",
     "TableSink",
