@@ -34,6 +34,8 @@ class JavaMember(Member):
         }  # fmt: skip
         if protocol == "classic":  # else the broker decides
             settings |= {"session.timeout.ms": self.session, "heartbeat.interval.ms": heartbeat}
+        # By either protocol, Java's client does not heartbeat more often than this, which is 100 ms unless set.
+        settings["retry.backoff.ms"] = heartbeat
         self._command = programs.command("Member", topic, *(f"{name}={value}" for name, value in settings.items()))
         self.told: list[Told] = []
         self.committed = 0
