@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -83,6 +84,18 @@ def test_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pure: str, 
     if left is not None:
         (tmp_path / "not_compiled.txt").write_text(left)
     assert _interpreted.why().startswith(told)
+
+
+@pytest.mark.parametrize(("implementation", "platform"), [("graalpy", "linux"), ("cpython", "emscripten")])
+def test_where_nothing_can_be_compiled_no_compiler_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, implementation: str, platform: str
+) -> None:
+    monkeypatch.delenv("ABEYANCE_PURE", raising=False)
+    monkeypatch.setattr(sys, "implementation", SimpleNamespace(name=implementation))
+    monkeypatch.setattr(sys, "platform", platform)
+    assert _interpreted.why() == (
+        f"it is compiled for CPython on Linux, macOS and Windows only, and this is {implementation} on {platform}"
+    )
 
 
 def test_info_tells_how_the_engine_runs(capsys: pytest.CaptureFixture[str]) -> None:

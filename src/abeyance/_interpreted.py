@@ -57,6 +57,9 @@ def why() -> str:
         return "ABEYANCE_PURE is set; unset it"
     if _in_subinterpreter:
         return "compiled, the engine serves one interpreter of a process, and this is another; use threads or processes"
+    if sys.implementation.name != "cpython" or sys.platform == "emscripten":
+        here = f"{sys.implementation.name} on {sys.platform}"
+        return f"it is compiled for CPython on Linux, macOS and Windows only, and this is {here}"
     try:
         reason = " ".join(_REASON.read_text(encoding="utf-8").split())
     except OSError:
