@@ -109,13 +109,14 @@ class DeltaSink(_LakeSink):
     yourself to choose its partitions or properties. Several queries may write to one table. The note of a batch belongs
     to the checkpoint: rows of another one are added. On Spark Connect `checkpoint` has to name it.
 
-    Raises `AbeyanceError` where the session lacks Delta Lake, naming the package, and for a table of another format.
+    Raises `AbeyanceError` where the session lacks Delta Lake, naming the package, and for a table of another format;
+    ValueError where both tables are one.
     """
 
     _format = "delta"
     _name = "Delta Lake"
     _artifact = "io.delta:delta-spark_{}_2.13"
-    _tried: ClassVar = {"4.1": "4.4.0"}
+    _tried: ClassVar = {"4.1": "4.4.0", "4.2": "4.4.0"}
 
     def _append(self, rows: DataFrame, table: str, query: str, batch: int) -> None:
         rows.writeTo(table).options(txnAppId=f"abeyance-{query}", txnVersion=batch).append()
@@ -128,7 +129,7 @@ class IcebergSink(_LakeSink):
     property of its snapshot. So keep the last snapshot of a query for as long as the query may be down, and let no two
     processes run one checkpoint at the same time.
 
-    Raises `AbeyanceError` where the session lacks Iceberg, naming the package, and for a table of another format.
+    Raises as `DeltaSink` does.
     """
 
     _format = "iceberg"
