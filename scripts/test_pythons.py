@@ -133,7 +133,7 @@ def prepare(version: str, interpreter: Interpreter) -> Interpreter:
         if made.returncode:
             raise RuntimeError(f"no environment: {last(made.stdout)}")
     pinned = dict(line.split("==") for line in requirements("test"))
-    pip = (python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary=:all:")
+    pip = (python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile", "--only-binary=:all:")
     done = interpreter.run(*pip, *[f"{name}=={pinned[name]}" for name in NEEDED if name in pinned])
     # Wheels of numpy are for few Pythons each: where the pinned one has none, the newest.
     if not done.returncode and interpreter.run(*pip, f"numpy=={pinned['numpy']}").returncode:

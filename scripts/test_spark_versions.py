@@ -27,7 +27,8 @@ from scripts.test_pythons import last
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 # As set_up does: stored in its wheel as it is.
-UNPACK = ("-q", "--no-deps", "--no-build-isolation", "--config-settings=--build-option=--compression=stored")
+STORED = "--config-settings=--build-option=--compression=stored"
+UNPACK = ("-q", "--no-deps", "--no-compile", "--no-build-isolation", STORED)
 PIPELINE = ("-m", "not slow", "tests/pipeline")
 QUICK = ("tests/pipeline/test_both_sessions.py", "-k", "classic")
 # PySpark 4.1 leaves sockets to the garbage collector.

@@ -14,9 +14,10 @@ from typing import Final
 
 import pyspark
 
+from abeyance.pipeline.spark.archive import archive_options
 from abeyance.pipeline.spark.java import find_java
 
-__all__ = ["SETTINGS", "Cluster", "cluster"]
+__all__ = ["SETTINGS", "Cluster", "brief_java", "cluster"]
 
 SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
@@ -27,6 +28,12 @@ SETTINGS: Final = {
 """What a session on such a cluster needs."""
 
 _START_SECONDS: Final = 120.0
+_BRIEF: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
+
+
+def brief_java() -> str:
+    """Return the options of a JVM that lives for a minute or does little: one compiler, and classes made ready."""
+    return " ".join([*_BRIEF, *archive_options(find_java(), _spark() / "jars", "", write=False)])
 
 
 class Cluster:
@@ -83,12 +90,17 @@ def cluster(folder: Path, *, workers: int = 2, cores: int = 1, memory: str = "1g
             process.wait()
 
 
+def _spark() -> Path:
+    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+
+
 def _start(log: Path, what: str, *arguments: str) -> subprocess.Popen[bytes]:
-    spark = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    spark = _spark()
     environment = os.environ | {
         "JAVA_HOME": str(find_java().home),
         "SPARK_HOME": str(spark),
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": brief_java(),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     call = [str(spark / "bin" / "spark-class"), f"org.apache.spark.deploy.{what}"]

@@ -31,7 +31,7 @@ from abeyance.pipeline.commands.stream_run.run import Plan
 from abeyance.pipeline.commands.stream_run.summary import sum_up
 from abeyance.pipeline.commands.stream_run.topic_sink import TopicSink
 from pages.page_checks import check_page
-from pipeline.jvm import kill_jvm
+from pipeline.jvm import BRIEF_OPTIONS, kill_jvm
 from pipeline.orders import MAPPING, write_orders
 
 
@@ -107,7 +107,7 @@ def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
 ) -> None:
     out = tmp_path / "out"
     arguments = ["stream", *files, "--out", str(out), *MAPPING, "--quiet"]
-    call = [sys.executable, "-m", "abeyance", *arguments]
+    call = [sys.executable, "-m", "abeyance", *arguments, *BRIEF_OPTIONS]
     with subprocess.Popen(call, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         until(lambda: process.poll() is not None or (out / "checkpoint" / "commits" / "0").exists())
         kill_jvm(process.pid)

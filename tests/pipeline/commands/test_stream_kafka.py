@@ -14,6 +14,7 @@ import pytest
 from abeyance.broker import Cluster
 from abeyance.pipeline.sources.connector import ConnectorError, maven_jars
 from pipeline import kafka_stream
+from pipeline.jvm import BRIEF_OPTIONS
 from pipeline.kafka_topics import Producer, create_topics
 
 
@@ -51,12 +52,12 @@ _ONE_AFTER_THE_OTHER = """
 import sys
 from abeyance.cli import main
 
-servers, missing, out = sys.argv[1:]
-said = main(["stream", "nowhere", "no-events", "--kafka", servers, "--out", missing, "--quiet"])
+servers, missing, out, *brief = sys.argv[1:]
+said = main(["stream", "nowhere", "no-events", "--kafka", servers, "--out", missing, "--quiet", *brief])
 print(said, flush=True)
 sys.stderr.write("then\\n")
 there = ["stream", "orders", "paid", "--kafka", servers, "--out", out, "--to-topic", "outcomes", "--drain", "--quiet"]
-sys.exit(main([*there, "--master", "local[2]"]))
+sys.exit(main([*there, "--master", "local[2]", *brief]))
 """
 
 
@@ -72,7 +73,7 @@ def test_a_topic_that_is_not_there_is_one_line_and_one_that_is_there_names_its_k
     with Producer(brokers.bootstrap, "paid") as producer:
         producer.send("cat", json.dumps({"key": "cat", "at": "2026-01-01T00:00:03.5Z"}))
     missing, out = tmp_path / "missing", tmp_path / "out"
-    command = [sys.executable, "-c", _ONE_AFTER_THE_OTHER, brokers.bootstrap, str(missing), str(out)]
+    command = [sys.executable, "-c", _ONE_AFTER_THE_OTHER, brokers.bootstrap, str(missing), str(out), *BRIEF_OPTIONS]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     refused, _, then = ran.stderr.partition("then\n")
     assert ran.stdout.startswith("2\n"), ran.stderr

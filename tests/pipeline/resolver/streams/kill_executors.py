@@ -20,9 +20,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.spark.cluster import SETTINGS, Cluster, cluster
+from benchmarks.spark.cluster import SETTINGS, Cluster, brief_java, cluster
 
 from abeyance import pipeline
+from pipeline.jvm import BRIEF
 from pipeline.resolve_traces import Trace, some_traces
 from pipeline.resolver.streams import job
 from pipeline.resolver.streams.kill import batches_done, compare, write_input
@@ -75,7 +76,8 @@ def kill_executors_at_random(
     """Run the stream over the traces on two workers of one core each; kill executors so often, or for so long."""
     write_input(folder, traces, kills + 6, seed)
     with cluster(folder / "cluster") as there:
-        config = SETTINGS | {"spark.sql.shuffle.partitions": "2"}
+        java = {f"spark.{side}.defaultJavaOptions": brief_java() for side in ("driver", "executor")}
+        config = SETTINGS | BRIEF | java | {"spark.sql.shuffle.partitions": "2"}
         spark = pipeline.spark_session(there.master, "abeyance executors killed", config=config)
         killer = _Killer(folder, there, kills, seed, minutes)
         try:
