@@ -32,10 +32,12 @@ from abeyance.pipeline.resolver.tables.packing import (
     KINDS,
     PACKED,
     ROW,
+    SHARDS,
     pack_events,
     pack_operations,
 )
 from abeyance.pipeline.resolver.tables.reaching import REACHED, first_reached
+from abeyance.pipeline.resolver.tables.spreading import spread
 from abeyance.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyance.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyance.pipeline.schemas import OPERATIONS, check_table, columns_of
@@ -114,7 +116,7 @@ def resolve(
     if few is not None:
         watches = _watches(waiting.selectExpr("*", "false AS alone", "true AS rivals"))
         reached = _reached(
-            _packed(watches, happened.selectExpr(f"{_EVENT} AS {ROW}")).repartition(*few, F.expr(_SHARD)),
+            _by_shard(_packed(watches, happened.selectExpr(f"{_EVENT} AS {ROW}")), *few),
             COMBINED,
             deadline,
         )
@@ -129,7 +131,7 @@ def resolve(
     marked = marked.selectExpr(
         "*", "size(watches) = 1 AND NOT rivals AS alone", f"if(first, seen.cuts, {_NO_CUTS}) AS cuts"
     )
-    by_shard = _packed(_watches(marked, "cuts"), happened.select(first_too.alias(CUT_ROW))).repartition(F.expr(_SHARD))
+    by_shard = _by_shard(_packed(_watches(marked, "cuts"), happened.select(first_too.alias(CUT_ROW))))
     # Where nothing has to be combined, Spark finds one side of this join empty, and does nothing for the other.
     several = operations.sparkSession.range(0, 1, 1, 1).where(seen.getField("several")).select()
     reached = _reached(by_shard.crossJoin(F.broadcast(several)), COMBINED, deadline)
@@ -155,9 +157,6 @@ def _few_partitions(operations: DataFrame, events: DataFrame) -> list[Any] | Non
     return [] if adapts_partitions(spark) else [min(shuffle_partitions(spark), 1 + int(size / _PARTITION_BYTES))]
 
 
-_SHARD: Final = f"`order` div {KINDS}"
-
-
 def _watches(operations: DataFrame, *more: str) -> DataFrame:
     """Return a row a watch."""
     return operations.selectExpr(*_SPAN, *more).selectExpr("*", "inline(watches)").selectExpr(*_WATCH, *more)
@@ -166,6 +165,12 @@ def _watches(operations: DataFrame, *more: str) -> DataFrame:
 def _packed(watches: DataFrame, events: DataFrame) -> DataFrame:
     """Pack rows by shard."""
     return events.mapInArrow(pack_events, PACKED).union(watches.mapInArrow(pack_operations, PACKED))
+
+
+def _by_shard(packed: DataFrame, partitions: int | None = None) -> DataFrame:
+    """Shuffle packed rows, into so many partitions or as many as Spark's setting says."""
+    by = F.expr(spread(f"`order` div {KINDS}", SHARDS, partitions or shuffle_partitions(packed.sparkSession)))
+    return packed.repartition(partitions, by) if partitions else packed.repartition(by)
 
 
 def _reached(by_shard: DataFrame, kind: int, deadline: Deadline) -> DataFrame:
