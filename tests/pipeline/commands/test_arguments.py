@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
 
-from abeyance.pipeline.commands.arguments import is_small
+from abeyance.pipeline.commands.arguments import generate_java, is_small
 
 
 def test_little_is_small_in_a_file_or_below_a_directory(tmp_path: Path) -> None:
@@ -27,3 +28,11 @@ def test_much_is_not_and_both_tables_count(tmp_path: Path) -> None:
 
 def test_of_another_machine_nothing_is_known() -> None:
     assert not is_small("s3a://shop/orders", "s3a://shop/payments")
+
+
+def test_java_is_generated_for_much_text_unless_the_user_says_otherwise() -> None:
+    name = "spark.sql.codegen.wholeStage"
+    for text, conf, said in ((16 << 20, [], None), (17 << 20, [], "true"), (17 << 20, [(name, "false")], "false")):
+        args = argparse.Namespace(conf=conf)
+        generate_java(args, text)
+        assert dict(args.conf).get(name) == said

@@ -7,7 +7,7 @@ import sys
 from typing import Any, Final
 
 from abeyance.ending import add_ending, end
-from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report
+from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report, generate_java
 from abeyance.pipeline.commands.given import given
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import chunks, find_logs, need_session
@@ -72,7 +72,9 @@ def run(args: argparse.Namespace) -> int:
     brief = False
     if not need_session(args.logs):
         files = find_logs(args.logs, instance=args.instance)
-        brief = sum(piece.cost for piece in chunks(files)) <= _BRIEF_BYTES
+        text = sum(piece.cost for piece in chunks(files))
+        brief = text <= _BRIEF_BYTES
+        generate_java(args, text)
     check_report()
     # The first import that needs the extra `spark`: its error says how to install it.
     from abeyance.pipeline import analyze
