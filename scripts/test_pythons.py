@@ -134,12 +134,16 @@ def prepare(version: str, interpreter: Interpreter) -> Interpreter:
             raise RuntimeError(f"no environment: {last(made.stdout)}")
     pinned = dict(line.split("==") for line in requirements("test"))
     pip = (python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile", "--only-binary=:all:")
-    done = interpreter.run(*pip, *[f"{name}=={pinned[name]}" for name in NEEDED if name in pinned])
-    # Wheels of numpy are for few Pythons each: where the pinned one has none, the newest.
-    if not done.returncode and interpreter.run(*pip, f"numpy=={pinned['numpy']}").returncode:
-        done = interpreter.run(*pip, "numpy")
-    if done.returncode:
-        raise RuntimeError(f"pip: {last(done.stdout)}")
+    for group in ([name for name in NEEDED if name in pinned], ["numpy"]):
+        if not interpreter.run(*pip, *[f"{name}=={pinned[name]}" for name in group]).returncode:
+            continue
+        # Wheels of some are for few Pythons each: where the pinned one has none, the newest that has. And if none has,
+        # its tests say that they need it.
+        for name in group:
+            if interpreter.run(*pip, f"{name}=={pinned[name]}").returncode:
+                done = interpreter.run(*pip, name)
+                if done.returncode and "No matching distribution" not in done.stdout:
+                    raise RuntimeError(f"pip: {last(done.stdout)}")
     return interpreter._replace(path=python)
 
 

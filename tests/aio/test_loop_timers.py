@@ -21,6 +21,8 @@ from aio.loops import OURS, LoopFactory, run
 
 @pytest.fixture(params=OURS)
 def factory(request: pytest.FixtureRequest) -> LoopFactory:
+    if request.param == "uvloop":
+        pytest.importorskip("uvloop")
     return OURS[request.param]
 
 

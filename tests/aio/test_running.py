@@ -17,12 +17,14 @@ async def name_of_the_loop() -> str:
 
 def test_run_runs_on_our_loop_and_returns_the_result() -> None:
     assert aio.run(name_of_the_loop()) == "EventLoop"
+    pytest.importorskip("uvloop")
     assert aio.run(name_of_the_loop(), loop_factory=aio.uvloop_factory) == "UvloopEventLoop"
 
 
 def test_a_runner_takes_the_factories() -> None:
     with asyncio.Runner(loop_factory=aio.loop_factory) as runner:
         assert isinstance(runner.get_loop(), aio.EventLoop)
+    pytest.importorskip("uvloop")
     with asyncio.Runner(loop_factory=aio.uvloop_factory) as runner:
         assert isinstance(runner.get_loop(), aio.UvloopEventLoop)
 

@@ -59,8 +59,8 @@ def test_t9_a_callback_may_close_the_timer() -> None:
         pending.extend(timer.close())
         done.set()
 
-    timer.call_later(0, close)
     timer.call_later(100, int)
+    timer.call_later(0, close)
     wait_for(done)
     timer.close()
     assert [task.callback for task in pending] == [int]

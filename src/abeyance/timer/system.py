@@ -21,7 +21,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from sys import is_finalizing
@@ -312,5 +311,7 @@ def _drive(reference: Any, handed: list[SystemTimer], alarm: Any) -> None:
 
 
 def _release(alarm: Any, _: object) -> None:
-    with suppress(RuntimeError):  # released already: the thread is awake
+    try:  # noqa: SIM105  at the interpreter's end `suppress` may be gone before the timer
         alarm.release()
+    except RuntimeError:  # released already: the thread is awake
+        pass
