@@ -6,6 +6,7 @@ import asyncio
 import math
 import selectors
 from collections.abc import Callable, Coroutine
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import pytest
@@ -62,5 +63,7 @@ LOOPS: dict[str, LoopFactory] = {
 
 def run(main: Coroutine[Any, Any, T], factory: LoopFactory = asyncio.SelectorEventLoop, debug: bool | None = None) -> T:
     """`asyncio.run` on a loop of this kind."""
+    if factory is uvloop_or_skip and find_spec("uvloop") is None:
+        main.close()  # or it is warned of where it is collected, in another test
     with asyncio.Runner(loop_factory=factory, debug=debug) as runner:
         return runner.run(main)

