@@ -413,6 +413,20 @@ def test_t6_what_is_added_between_two_turns_takes_its_place_in_the_order() -> No
     assert everything(wheel, 100, 3) == ["overdue by now", "before them", 0, 1, 2, 3, 4, 5, "after them"]
 
 
+@pytest.mark.parametrize("then_drain", [False, True])
+def test_t6_who_is_removed_midway_through_a_cascade_lets_nobody_pass(then_drain: bool) -> None:
+    wheel = TimingWheel(1, 10)
+    wheel.add(100, "first")  # filed in the third wheel
+    wheel.advance(95)
+    removed = wheel.add(100, "removed")
+    wheel.add(100, "last")
+    assert wheel.advance(100, 1) == []  # "last" is due, "removed" still to cascade, and then the bucket of "first"
+    assert wheel.remove(removed) == "removed"
+    wheel._check()
+    in_order = [item for _, item in wheel.drain()] if then_drain else everything(wheel, 100, 1)
+    assert in_order == ["first", "last"]
+
+
 def test_without_a_budget_one_turn_does_it_all() -> None:
     wheel = TimingWheel(1, 4)
     for item in range(5000):

@@ -159,6 +159,26 @@ class WheelMachine(RuleBasedStateMachine):
         now, reached = self._time(_at(deadline))
         self._handed_out(self.wheel.advance(now, budget), reached)
 
+    @rule(
+        far=st.integers(2, 300), near=st.integers(1, 20), company=st.integers(1, 4), budget=st.integers(1, 5),
+        index=st.integers(1, 5), then_drain=st.booleans(),
+    )  # fmt: skip
+    def remove_one_midway_through_a_cascade(
+        self, far: int, near: int, company: int, budget: int, index: int, then_drain: bool
+    ) -> None:
+        """Of several for one tick, filed in several wheels, after a part of them has come down."""
+        deadline = self._deadline(_near(far, 0))
+        self._add(deadline)
+        now, reached = self._time(_at(deadline - near * self.tick))
+        self._handed_out(self.wheel.advance(now), reached)
+        for _ in range(company):
+            self._add(deadline)
+        now, reached = self._time(_at(deadline))
+        self._handed_out(self.wheel.advance(now, budget), reached)
+        self.remove(-min(index, company))
+        if then_drain:
+            self.drain()
+
     @precondition(lambda self: self.handles)
     @rule(index=st.integers(0, 1000))
     def remove(self, index: int) -> None:

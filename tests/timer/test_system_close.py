@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 
@@ -184,4 +185,6 @@ owner = Owner()
 
 def test_close_in_a_finaliser_at_the_interpreters_end_returns() -> None:
     ran = subprocess.run([sys.executable, "-c", SHUTTING_DOWN], capture_output=True, text=True, timeout=60, check=False)
-    assert (ran.stdout, ran.stderr, ran.returncode) == ("1 True\n", "", 0)
+    assert (ran.stderr, ran.returncode) == ("", 0)
+    # With a thread alive, a free-threaded interpreter ends without finalising what is in a cycle.
+    assert ran.stdout == "1 True\n" or (ran.stdout == "" and sysconfig.get_config_var("Py_GIL_DISABLED"))

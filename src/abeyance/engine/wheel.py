@@ -367,7 +367,7 @@ class TimingWheel:
         Returns the budget that is left; 0 or less means that it ran out midway and must be taken up again.
         """
         slab = self._slab
-        if not slab.is_empty(self._due) and slab.is_empty(self._cascading):
+        if not slab.is_empty(self._due) and slab.is_empty(self._cascading) and not self._has_come_up():
             return budget
         while True:
             slot = slab.last(self._cascading)
@@ -380,7 +380,7 @@ class TimingWheel:
                     self._cascaded += 1
                 self._file(slot, True)
                 slot = slab.last(self._cascading)
-            if len(self._queue) and self._queue.first_expiration() <= self._clock:
+            if self._has_come_up():
                 # The lowest wheel comes first (its sentinels have the lower numbers): what cascades from higher
                 # ones is older and goes in front of it.
                 sentinel = self._queue.pop()
@@ -396,6 +396,13 @@ class TimingWheel:
                 budget -= 1
             else:
                 self._set_clock(upcoming)
+
+    def _has_come_up(self) -> bool:
+        """Whether a bucket of the clock's tick is still to cascade.
+
+        Where something is due too, a budget ran out, and the rest of what was cascading has been removed since.
+        """
+        return len(self._queue) > 0 and self._queue.first_expiration() <= self._clock
 
     def _reach_lone(self, target: int) -> bool:
         """Move the clock to the deadline of the task that comes next, if that is plain to see; whether it is."""
@@ -564,8 +571,6 @@ class TimingWheel:
         for slot in slab.members(self._cascading):
             seen.add(slot)
         self._queue._check()
-        if not slab.is_empty(self._due) and slab.is_empty(self._cascading) and len(self._queue):
-            assert self._queue.first_expiration() > self._clock, "what is due is complete when it is handed out"
         queued = {sentinel: expiration for expiration, sentinel in self._queue.entries()}
         assert len(queued) == len(self._queue), "a bucket is in the delay queue once"
         for level in range(self._levels):
