@@ -39,9 +39,9 @@ def copy(bootstrap: str, transactional_id: str, protocol: str, *, hold: bool) ->
     member: list[Any] = []
 
     # What is copied is a member's of one generation. So its metadata is that of when it was assigned, and what it had
-    # not copied when its partitions were taken is left to others. (By the new protocol some may be taken, and the others
-    # stay, with what was read of them.) Without a callback librdkafka takes them away in a thread of its own, be it in
-    # the middle of a transaction.
+    # not copied when its partitions were taken is left to others. By the new protocol others may stay, with what
+    # was read of them. Without a callback librdkafka takes them away in a thread of its own, be it in the
+    # middle of a transaction.
     def assigned(*_: object) -> None:
         member[:] = [consumer.consumer_group_metadata()]
 
