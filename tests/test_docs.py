@@ -41,6 +41,8 @@ ELSEWHERE = (
     *("lake.", "warehouse/delta"),  # and these by tests/lakes/test_lakes.py, which has the jars
 )
 SMALL = "examples/data/shop"
+MODULES = ("benchmarks", "examples", "scripts", "src", "tests")
+_MODULE = r"`((?:\w+/)+\w+\.py|test_\w+\.py)`"
 
 
 def blocks(page: Path, language: str) -> list[tuple[int, str]]:
@@ -221,6 +223,20 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
+def test_the_modules_that_a_page_names_are_there() -> None:
+    """By the end of their paths, as `resolver/streams/shard.py`; and what `python -m` is to run."""
+    files = [f"/{file.relative_to(ROOT).as_posix()}" for top in MODULES for file in (ROOT / top).rglob("*.py")]
+    named = {(page, name) for page, file in PAGES.items() for name in re.findall(_MODULE, file.read_text())}
+    run = {
+        (page, f"{name.replace('.', '/')}.py")
+        for page, file in PAGES.items()
+        for name in re.findall(r"^PYTHONPATH=\S+ python -m (\S+)", file.read_text(), re.MULTILINE)
+    }
+    assert len(named) > 20
+    assert len(run) > 3
+    assert [one for one in sorted(named | run) if not any(file.endswith(f"/{one[1]}") for file in files)] == []
+
+
 def test_the_makefile_has_the_targets_that_are_named() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = {
@@ -239,7 +255,9 @@ def test_the_readme_is_short_and_begins_with_what_runs() -> None:
     assert len([line for line in first[1].splitlines() if line and not line.startswith("import")]) == 5
 
 
-@pytest.mark.parametrize("module", ["abeyance", "abeyance.aio", "abeyance.pipeline"])
+@pytest.mark.parametrize(
+    "module", ["abeyance", "abeyance.aio", "abeyance.broker", "abeyance.pipeline", "abeyance.tables"]
+)
 def test_every_public_name_is_in_the_reference(module: str) -> None:
     pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
     named = {path.rpartition(".")[2] for path in re.findall(rf"^::: {re.escape(module)}\.(\S+)$", pages, re.MULTILINE)}
