@@ -112,9 +112,10 @@ def run_all(watched: Sequence[Watched], folder: Path, began: float) -> None:
     try:
         while any(thread.is_alive() for thread in threads) and not any(status.values()):
             time.sleep(0.1)
-            if time.monotonic() - told >= _EVERY_SECONDS:
+            running = [one for one in watched if one not in status]
+            if running and time.monotonic() - told >= _EVERY_SECONDS:
                 told = time.monotonic()
-                say("; ".join(str(one) for one in watched if one not in status), began, passing=True)
+                say("; ".join(map(str, running)), began, passing=True)
     finally:
         for one in watched:
             one.stop()
