@@ -15,6 +15,7 @@ from typing import Final
 import pyspark
 
 from abeyance.pipeline.spark.archive import archive_options
+from abeyance.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA
 from abeyance.pipeline.spark.java import find_java
 
 __all__ = ["SETTINGS", "Cluster", "brief_java", "cluster"]
@@ -28,12 +29,11 @@ SETTINGS: Final = {
 """What a session on such a cluster needs."""
 
 _START_SECONDS: Final = 120.0
-_BRIEF: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:+UseSerialGC")
 
 
 def brief_java() -> str:
     """Return the options of a JVM that lives for a minute or does little: one compiler, and classes made ready."""
-    return " ".join([*_BRIEF, *archive_options(find_java(), _spark() / "jars", "", write=False)])
+    return " ".join([*BRIEF_JAVA, BRIEF_COLLECTOR, *archive_options(find_java(), _spark() / "jars", "", write=False)])
 
 
 class Cluster:

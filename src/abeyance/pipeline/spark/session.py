@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.spark.archive import archive_options
+from abeyance.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA, INTERPRETED
 from abeyance.pipeline.spark.java import Java, find_java
 from abeyance.pipeline.spark.jvm import gateway_to_jvm, how_it_ended, last_words, without_tracebacks
 
@@ -35,11 +36,6 @@ _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
 
 # Nobody waits for a local JVM's answer while it collects, so it need not be the collector with the short pauses.
 _LOCAL_COLLECTOR: Final = "-XX:+UseParallelGC"
-_BRIEF_COLLECTOR: Final = "-XX:+UseSerialGC"
-# A JVM with the first compiler alone would keep 48 MB for compiled code: Spark's fill that within minutes, and without
-# any space left a task fails so badly that Spark ends the JVM. It is only reserved, not used.
-# Nor does it collect for want of space for classes before it has Spark's.
-_BRIEF_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:MetaspaceSize=256m")
 
 _NAMES_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
 _JAVA_VARIABLES: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
@@ -204,9 +200,7 @@ def _local_settings(named: str | None, *, brief: bool) -> dict[str, str]:
     }
     if brief:
         # Over a few megabytes, half of Spark's time goes into compiling itself well and planning again.
-        settings |= {SHUFFLE_PARTITIONS: str(cores), "spark.sql.adaptive.enabled": "false"}
-        # Java written, compiled and loaded for a few rows: a seventh of the processor time of such a command.
-        settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+        settings |= {SHUFFLE_PARTITIONS: str(cores), "spark.sql.adaptive.enabled": "false", **INTERPRETED}
         # Each sort and each hash table of a task begins with a page, by default of up to 64 MB. A larger row gets one.
         settings["spark.buffer.pageSize"] = "1m"
     return settings
@@ -218,9 +212,9 @@ def _java_options(java: Java, config: Mapping[str, str], *, brief: bool, write: 
     With two collectors it does not start.
     """
     named = [os.environ.get(name, "") for name in _JAVA_VARIABLES] + [config.get("spark.driver.defaultJavaOptions", "")]
-    options = list(_BRIEF_JAVA) if brief else []
+    options = list(BRIEF_JAVA) if brief else []
     if not _NAMES_COLLECTOR.search(" ".join(named)):
-        options.append(_BRIEF_COLLECTOR if brief else _LOCAL_COLLECTOR)
+        options.append(BRIEF_COLLECTOR if brief else _LOCAL_COLLECTOR)
     return options + archive_options(java, _spark_home() / "jars", " ".join(named), write=write)
 
 
