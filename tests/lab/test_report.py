@@ -18,6 +18,7 @@ from abeyance.lab.experiments import EXPERIMENTS, traces
 from abeyance.lab.report import write_report
 from abeyance.lab.report.claims import CLAIMS
 from abeyance.lab.report.figures import FIGURES
+from abeyance.lab.report.run import runs
 from abeyance.lab.results import Results
 from pages.browser import NAMES, Page, browse, installed
 from pages.legible import lasting_faults
@@ -70,6 +71,17 @@ def report(results: Results) -> Path:
     path = results.folder / "report.html"
     write_report(results.read(), path)
     return path
+
+
+def test_no_logarithmic_axis_leaves_its_ticks_to_chance(results: Results) -> None:
+    """Over one decade and a half, plotly by itself would name ten places of each, one over the other."""
+    for name, figure in FIGURES.items():
+        layout = figure(runs(results.read(), name)[0]).to_dict()["layout"]
+        axes = {key: axis for key, axis in layout.items() if key.startswith(("xaxis", "yaxis"))}
+        free = [
+            key for key, axis in axes.items() if axis.get("type") == "log" and not {"dtick", "tickvals"} & set(axis)
+        ]
+        assert free == [], name
 
 
 def test_every_claim_stands_there_with_its_verdict_source_and_command(report: Path) -> None:

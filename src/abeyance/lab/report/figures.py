@@ -16,7 +16,7 @@ from abeyance.pages.words import duration
 _LOG: Final = {"type": "log", "tickformat": ",.3~r", "dtick": "D2"}
 _TEN_DAYS: Final = 10 * 86_400_000.0
 _MARKS: Final = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, _TEN_DAYS)
-_RATE: Final = {"type": "log", "tickformat": "~s"}
+_RATE: Final = {"type": "log", "tickformat": "~s", "dtick": "D2"}
 _NANOSECONDS: Final = {"type": "log", "tickformat": "~s", "range": [1.5, 3.5], "dtick": 1}
 """What is O(n) leaves it upwards: else what costs tens of nanoseconds could not be told apart."""
 
@@ -90,7 +90,13 @@ def precision(run: Run) -> Figure:
     """How late at most, and as a share of the delay, against the delay."""
     shares = [10.0**power for power in range(-8, 3, 2)]
     panels = [
-        Panel("how late at most", "delay", "late", "ms late", _durations(0.5, 2 * _TEN_DAYS)),
+        Panel(
+            "how late at most",
+            "delay",
+            "late",
+            "ms late",
+            {**_durations(0.5, 2 * _TEN_DAYS), "title": {"text": "late"}},
+        ),
         Panel(
             "how late at most, as a share of the delay",
             "delay",

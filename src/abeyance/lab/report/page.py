@@ -89,9 +89,12 @@ def _findings(chapters: Sequence[Chapter]) -> list[str]:
     counted = Counter(finding.verdict for chapter in chapters for _, finding in chapter.found)
     total = sum(counted.values())
     said = ", ".join(f"{number} {verdict}" for verdict, number in counted.most_common())
+    alike: dict[str, list[str]] = {}
+    for chapter in chapters:
+        alike.setdefault(_circumstances(chapter), []).append(chapter.name)
     return [
         f"Of {total} claims {said}.",
-        *(f"{escaped(chapter.name)}: {_circumstances(chapter)}." for chapter in chapters),
+        *(f"{escaped(', '.join(names))}: {circumstances}." for circumstances, names in alike.items()),
         "Every design stands behind the same port, is built as well as it allows, and is compiled as ours is.",
     ]
 
