@@ -46,4 +46,7 @@ def test_every_explanation_has_a_row_of_its_own_and_can_be_read(tmp_path: Path) 
             titles = page.run("[...document.querySelectorAll('#plot-errors .annotation-text')].map(t => t.textContent)")
             assert [any(title.startswith(name) for title in titles) for name in names] == [True] * 3
             assert page.run("document.querySelectorAll('#plot-errors .shapelayer path').length") == 1
+            # Around the diagonal, too, as wide as the log's clock is coarse.
+            apart = "(([low, high]) => Math.max(...Array.from(high.y, (y, n) => y - low.y[n])))"
+            assert page.run(f"{apart}(document.getElementById('plot-agreement')._fullData)") == pytest.approx(2.0)
         assert page.complaints == []

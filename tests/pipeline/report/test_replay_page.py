@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from abeyance.pipeline.report.analysis import MARKER
 from abeyance.pipeline.report.replay_page import write_replay_report
 from abeyance.pipeline.report.replay_words import conclusions
 from pages.browser import browse, installed
@@ -63,8 +65,16 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, table in {"replay": replayed(), "pending": pending(), "what_if": what_if()}.items():
         (where / name).mkdir()
         table.to_parquet(where / name / "part.parquet")
+    settings = [{"tick_ms": 1.0, "wheel_size": 20, "timeout_ms": None}, {"tick_ms": 10.0, "wheel_size": 20}]
+    (where / MARKER).write_text(json.dumps({"tool": "abeyance", "settings": settings}), encoding="utf-8")
     write_replay_report(where, where / "report.html")
     return where / "report.html"
+
+
+def test_the_settings_are_a_table(report: Path) -> None:
+    text = report.read_text(encoding="utf-8")
+    assert "{&quot;" not in text
+    assert '<dt>settings</dt><dd><div class="wide"><table' in text
 
 
 def test_it_comes_to_sentences(report: Path) -> None:
@@ -93,10 +103,11 @@ def test_without_a_better_wheel_or_an_end_it_says_so() -> None:
 
 
 @pytest.mark.skipif(_BROWSER is None, reason="no browser is installed")
-def test_all_of_it_can_be_read_and_the_axes_have_units(report: Path) -> None:
+def test_all_of_it_can_be_read_and_each_broker_and_kind_has_a_row_with_units(report: Path) -> None:
     assert _BROWSER is not None
-    titles = """[...document.querySelectorAll('.plot')].flatMap(plot =>
-      [plot._fullLayout.xaxis.title.text, plot._fullLayout.yaxis.title.text])"""
+    titles = """[...document.querySelectorAll('.plot')].map(plot =>
+      [plot._fullLayout.xaxis.title.text, ...plot._fullLayout.annotations.map(one => one.text)])"""
+    ticks = "[...document.querySelectorAll('#plot-what-if .ytick text')].map(tick => tick.textContent)"
     lines = "document.getElementById('plot-what-if')._fullData.filter(t => t.name === 'PRODUCE' && t.mode === {mode!r})"
     known = f"Array.from(({lines.format(mode='lines+markers')})[0].y, y => Number.isFinite(y) ? y : null)"
     with browse(_BROWSER) as page:
@@ -104,8 +115,10 @@ def test_all_of_it_can_be_read_and_the_axes_have_units(report: Path) -> None:
             page.show(width=width, scheme=scheme)
             page.open(report)
             assert lasting_faults(page) == [], (scheme, width)
-        wanted = ["time (UTC)", "operations pending", "time-out (logarithmic)", "share that expires (%)"]
-        assert page.run(titles) == wanted
+        brokers = [f"<b>broker-{n}</b>  at most 6 pending at once" for n in (1, 2)]
+        kinds = [f"<b>{kind}</b>  share that expires" for kind in ("FETCH", "PRODUCE")]
+        assert page.run(titles) == [["time (UTC)", *brokers], ["time-out (logarithmic)", *kinds]]
+        assert all(tick.endswith("%") for tick in page.run(ticks))
         values: list[Any] = page.run(known)
         assert values == [0.9, 0.06, None, None], "no line where the share is not known"
         assert page.complaints == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +11,7 @@ from abeyance.pages.style import EXPIRED, LONG_WAIT, SHORTEST_MS, Figure, faint,
 from abeyance.pages.words import count, duration, label
 from abeyance.pipeline.report.analysis import Analysis
 from abeyance.pipeline.report.kinds import colours
+from abeyance.pipeline.report.small_plots import axis, layout_axis, milliseconds, small_plots, whole_ticks
 from abeyance.pipeline.report.steps import thinned, total
 
 PENDING_POINTS: Final = 20_000
@@ -33,7 +33,7 @@ def pending(analysis: Analysis, scope: str) -> Figure | None:
         figure.add_scatter(
             x=milliseconds(steps["at"]),
             y=steps["pending"].to_numpy("int32"),
-            yaxis=_axis("y", i),
+            yaxis=axis("y", i),
             name=label(kind),
             mode="lines",
             line={"shape": "hv", "width": 1.25, "color": colour[kind]},
@@ -41,16 +41,16 @@ def pending(analysis: Analysis, scope: str) -> Figure | None:
             fillcolor=faint(colour[kind], 0.16),
             hovertemplate="%{y:,d} pending",
         )
-        figure.layout[_layout_axis("y", i)] = {
+        figure.layout[layout_axis("y", i)] = {
             "rangemode": "tozero",
             "tickformat": ",d",
-            **_whole_ticks(highest),
+            **whole_ticks(highest),
             "range": [0, highest * 1.08],
             "fixedrange": True,
         }
         titles.append(f"<b>{label(kind)}</b>  at most {count(highest)} at once")
     figure.update_layout(
-        meta=_rows(kinds, titles, colour),
+        meta=small_plots(kinds, titles, colour),
         shapes=_incidents(analysis, scope),
         hovermode="x unified",
         hoversubplots="axis",
@@ -59,11 +59,6 @@ def pending(analysis: Analysis, scope: str) -> Figure | None:
         xaxis={"type": "date", "title": {"text": "time (UTC)"}},
     )
     return figure
-
-
-def milliseconds(times: pd.Series[Any]) -> Any:
-    """Return times as plotly's axis of dates takes numbers, a quarter of the size of their text."""
-    return (pd.to_datetime(times, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(milliseconds=1)
 
 
 def _incidents(analysis: Analysis, scope: str) -> list[dict[str, Any]]:
@@ -88,16 +83,6 @@ def _incidents(analysis: Analysis, scope: str) -> list[dict[str, Any]]:
     ]
 
 
-def _rows(kinds: list[str], titles: list[str], colour: Mapping[str, str], row_px: int = 84) -> dict[str, Any]:
-    """Say what the page's script lays out: small plots below one another, those of the kinds that are chosen."""
-    return {
-        "rows": [
-            {"kind": kind, "title": title, "colour": colour[kind]} for kind, title in zip(kinds, titles, strict=True)
-        ],
-        "rowPixels": row_px,
-    }
-
-
 def waits(analysis: Analysis, scope: str) -> Figure | None:
     """How long operations waited: one histogram a kind on a logarithmic axis, what expired told apart."""
     rows = analysis.within("waits", scope)
@@ -120,21 +105,21 @@ def waits(analysis: Analysis, scope: str) -> Figure | None:
                 x=(low + high) / 2,
                 width=high - low,
                 y=bins["operations"],
-                yaxis=_axis("y", i),
+                yaxis=axis("y", i),
                 name=f"{label(kind)} {label(outcome)}",
                 marker={"color": _outcome_colour(str(outcome), colour[kind]), "line": {"width": 0}},
                 customdata=[[duration(a), duration(b)] for a, b in edges_said],
                 hovertemplate="<b>%{y:,d}</b> after %{customdata[0]} to %{customdata[1]}",
             )
-        figure.layout[_layout_axis("y", i)] = {
+        figure.layout[layout_axis("y", i)] = {
             "rangemode": "tozero",
             "tickformat": "~s",
-            **_whole_ticks(mine.groupby("low_ms")["operations"].sum().max()),
+            **whole_ticks(mine.groupby("low_ms")["operations"].sum().max()),
             "fixedrange": True,
         }
         titles.append(_waits_in_words(mine))
     figure.update_layout(
-        meta=_rows(kinds, titles, colour),
+        meta=small_plots(kinds, titles, colour),
         barmode="stack",
         bargap=0,
         showlegend=False,
@@ -172,25 +157,25 @@ def timeout_curve(analysis: Analysis, scope: str) -> Figure | None:
             continue
         kinds.append(kind)
         curve = _sparse(curve, analysis.points(CURVE_POINTS))
-        _add_band(figure, curve, colour[kind], _axis("y", len(kinds)))
+        _add_band(figure, curve, colour[kind], axis("y", len(kinds)))
         figure.add_scatter(
             x=curve["timeout_ms"].astype("float32"),
             y=curve["share_expiring"].astype("float32"),
-            yaxis=_axis("y", len(kinds)),
+            yaxis=axis("y", len(kinds)),
             name=label(kind),
             mode="lines",
             line={"shape": "hv", "width": 2, "color": colour[kind]},
             customdata=curve["at_risk"].to_numpy("int32"),
             hovertemplate="<b>%{y:.3~p}</b> would expire (%{customdata:,d} waited so long)",
         )
-        figure.layout[_layout_axis("y", len(kinds))] = {
+        figure.layout[layout_axis("y", len(kinds))] = {
             "tickformat": "~%",
             "range": [0, 1.04],
             "nticks": 4,
             "fixedrange": True,
         }
     figure.update_layout(
-        meta=_rows(kinds, [f"<b>{label(kind)}</b>" for kind in kinds], colour),
+        meta=small_plots(kinds, [f"<b>{label(kind)}</b>" for kind in kinds], colour),
         hovermode="x unified",
         hoversubplots="axis",
         showlegend=False,
@@ -231,19 +216,6 @@ def _add_band(figure: Figure, curve: pd.DataFrame, colour: str, axis: str) -> No
         return
     figure.add_scatter(y=curve["low"].astype("float32"), **common)
     figure.add_scatter(y=curve["high"].astype("float32"), fill="tonexty", fillcolor=faint(colour, 0.14), **common)
-
-
-def _whole_ticks(highest: int) -> dict[str, int]:
-    """Return few ticks for an axis of counts, none between two whole numbers."""
-    return {"dtick": 1} if highest < 5 else {"nticks": 4}
-
-
-def _axis(letter: str, number: int) -> str:
-    return letter if number == 1 else f"{letter}{number}"
-
-
-def _layout_axis(letter: str, number: int) -> str:
-    return f"{letter}axis" if number == 1 else f"{letter}axis{number}"
 
 
 def _outcome_order(outcome: object) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from abeyance.pages.document import document, write_whole
@@ -14,10 +15,14 @@ from abeyance.pages.words import count, counted, duration, escaped, percent
 from abeyance.pipeline.replication import explanations as because
 from abeyance.pipeline.replication.explanations import BIN_MS, CLOCK_MS, EDGE_MS
 from abeyance.pipeline.report.parts import made, read_table, section
+from abeyance.pipeline.report.small_plots import axis, layout_axis, small_plots
 
 __all__ = ["write_model_report"]
 
 plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
+
+_LEAST_MS: Final = 0.1
+"""Where the axes of waits begin."""
 
 MINUS: Final = "\N{MINUS SIGN}"
 _COLOURS: Final = {
@@ -57,7 +62,8 @@ _NOTHING: Final = "The logs hold no produce with acks=all that was appended."
 
 _READ: Final = {
     "agreement": "Each dot is some waits: across, what Kafka logged; upright, what the rebuilt high watermark says. "
-    "Its size is their number. A perfect model has all of them on the diagonal. Both axes are logarithmic.",
+    "Its size is their number. A perfect model has all of them on the diagonal. The grey band around it is "
+    "the millisecond that the log's own clock cannot tell. Both axes are logarithmic.",
     "errors": "Predicted less logged wait, a quarter of a millisecond a bar; the outermost bars hold all that is "
     "further off. Each explanation has a scale of its own. The grey band is what the log's own clock cannot tell "
     "apart: it has milliseconds, so two lines may be one from the truth.",
@@ -88,8 +94,12 @@ def _agreement(rows: pd.DataFrame) -> Figure | None:
         return None
     figure = plotly("graph_objects").Figure()
     most = max(rows["logged_ms"].max(), rows["predicted_ms"].max()) * 1.3
+    across = np.geomspace(_LEAST_MS, most, 200)
+    edge: dict[str, Any] = {"mode": "lines", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
+    figure.add_scatter(x=across, y=np.maximum(across - CLOCK_MS, _LEAST_MS / 10), **edge)
+    figure.add_scatter(x=across, y=across + CLOCK_MS, fill="tonexty", fillcolor=faint(PALETTE[7], 0.18), **edge)
     figure.add_scatter(
-        x=[0.1, most], y=[0.1, most], mode="lines", showlegend=False, hoverinfo="skip",
+        x=[_LEAST_MS, most], y=[_LEAST_MS, most], mode="lines", showlegend=False, hoverinfo="skip",
         line={"color": "rgba(128,128,128,0.6)", "width": 1},
     )  # fmt: skip
     for outcome, colour in (("completed", PALETTE[0]), ("expired", EXPIRED)):
@@ -106,11 +116,11 @@ def _agreement(rows: pd.DataFrame) -> Figure | None:
     figure.update_layout(
         height=520,
         showlegend=True,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
         hovermode="closest",
         uirevision="agreement",
-        xaxis=wait_axis(0.1, most, "wait in the log"),
-        yaxis=wait_axis(0.1, most, "wait by the model"),
+        xaxis=wait_axis(_LEAST_MS, most, "wait in the log"),
+        yaxis=wait_axis(_LEAST_MS, most, "wait by the model"),
     )
     return figure
 
@@ -119,33 +129,32 @@ def _errors(rows: pd.DataFrame) -> Figure | None:
     """One row an explanation, each on its own scale; what the log's clock cannot tell apart is a band."""
     if rows.empty:
         return None
-    figure, titles = plotly("graph_objects").Figure(), list[dict[str, str]]()
+    figure, kinds, titles = plotly("graph_objects").Figure(), list[str](), list[str]()
     for explanation, colour in _COLOURS.items():
         mine = rows[rows["explanation"] == explanation].groupby("low_ms")["produces"].sum().reset_index()
         if mine.empty:
             continue
-        number = len(titles) + 1
+        kinds.append(explanation)
         figure.add_bar(
             x=mine["low_ms"] + BIN_MS / 2,
             y=mine["produces"],
-            yaxis="y" if number == 1 else f"y{number}",
+            yaxis=axis("y", len(kinds)),
             width=BIN_MS,
             name=explanation,
             marker={"color": colour, "line": {"width": 0}},
             hovertemplate="%{y:,d} at %{x:+.3~f} ms",
         )
-        figure.layout["yaxis" if number == 1 else f"yaxis{number}"] = {
+        figure.layout[layout_axis("y", len(kinds))] = {
             "rangemode": "tozero",
             "tickformat": "~s",
             "nticks": 4,
             "fixedrange": True,
         }
-        title = f"<b>{explanation}</b>  {counted(float(mine['produces'].sum()), 'produce')}"
-        titles.append({"kind": explanation, "title": title, "colour": colour})
+        titles.append(f"<b>{explanation}</b>  {counted(float(mine['produces'].sum()), 'produce')}")
     reach = EDGE_MS + BIN_MS
     clock = {"type": "rect", "xref": "x", "yref": "paper", "x0": -CLOCK_MS, "x1": CLOCK_MS, "y0": 0, "y1": 1}
     figure.update_layout(
-        meta={"rows": titles, "rowPixels": 84},
+        meta=small_plots(kinds, titles, _COLOURS),
         shapes=[{**clock, "layer": "below", "line": {"width": 0}, "fillcolor": faint(PALETTE[7], 0.18)}],
         bargap=0,
         showlegend=False,

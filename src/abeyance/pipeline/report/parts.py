@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,9 +36,4 @@ def section(title: str, read: str, *, plot: str = "", nothing: str = "", tables:
 def made(directory: Path) -> str:
     """Return how a result was made, by its marker."""
     entries: Mapping[str, Any] = {name: value for name, value in read_marker(directory).items() if name != "tool"}
-    shown = without_places(entries)
-    return facts({name: value if _plain(value) else json.dumps(value) for name, value in shown.items()})
-
-
-def _plain(value: object) -> bool:
-    return not (isinstance(value, list) and value and isinstance(value[0], dict))
+    return facts(without_places(entries))

@@ -9,8 +9,10 @@ import pandas as pd
 
 from abeyance.pages.heat import heat_map
 from abeyance.pages.style import PALETTE, Figure, faint, plotly, wait_axis
-from abeyance.pages.words import label, percent
+from abeyance.pages.words import count, label, percent
 from abeyance.pipeline.report.kinds import colours
+from abeyance.pipeline.report.small_plots import axis, layout_axis, milliseconds, small_plots, whole_ticks
+from abeyance.pipeline.report.steps import thinned
 
 __all__ = ["METRICS", "by_wheel", "pending", "what_if"]
 
@@ -20,6 +22,7 @@ METRICS: Final[Mapping[str, Callable[[pd.DataFrame], pd.Series[float]]]] = {
     "wake-ups a timer": lambda rows: rows["wakeups"] / rows["timers"].clip(lower=1),
     "memory of the wheels, KiB": lambda rows: rows["memory_bytes"] / 1024,
 }
+_POINTS: Final = 9_000  # of all lines of a figure together
 
 
 def by_wheel(rows: pd.DataFrame) -> str:
@@ -35,49 +38,61 @@ def by_wheel(rows: pd.DataFrame) -> str:
 
 
 def pending(lines: Sequence[tuple[str, pd.DataFrame]]) -> Figure | None:
-    """Operations pending over time: named lines, all on one scale."""
+    """Operations pending over time: a row for each named line, all on one axis of time."""
     if not lines:
         return None
-    figure = plotly("graph_objects").Figure()
-    for number, (name, rows) in enumerate(lines):
-        steps = rows.sort_values("at")
+    figure, titles = plotly("graph_objects").Figure(), list[str]()
+    colour = {name: PALETTE[number % len(PALETTE)] for number, (name, _) in enumerate(lines)}
+    for number, (name, rows) in enumerate(lines, start=1):
+        steps = thinned(rows.sort_values("at"), _POINTS // len(lines))
+        highest = int(steps["pending"].max())
         figure.add_scatter(
-            x=steps["at"],
-            y=steps["pending"],
+            x=milliseconds(steps["at"]),
+            y=steps["pending"].to_numpy("int32"),
+            yaxis=axis("y", number),
             name=label(name),
             mode="lines",
-            line={"shape": "hv", "width": 1.25, "color": PALETTE[number % len(PALETTE)]},
+            line={"shape": "hv", "width": 1.25, "color": colour[name]},
+            fill="tozeroy",
+            fillcolor=faint(colour[name], 0.16),
             hovertemplate="%{y:,d} pending",
         )
+        figure.layout[layout_axis("y", number)] = {
+            "rangemode": "tozero",
+            "tickformat": ",d",
+            **whole_ticks(highest),
+            "range": [0, highest * 1.08],
+            "fixedrange": True,
+        }
+        titles.append(f"<b>{label(name)}</b>  at most {count(highest)} pending at once")
     figure.update_layout(
-        height=360,
+        meta=small_plots(list(colour), titles, colour),
         hovermode="x unified",
-        showlegend=True,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        hoversubplots="axis",
+        showlegend=False,
         uirevision="pending",
         xaxis={"type": "date", "title": {"text": "time (UTC)"}},
-        yaxis={"rangemode": "tozero", "tickformat": ",d", "title": {"text": "operations pending"}},
     )
     return figure
 
 
 def what_if(rows: pd.DataFrame, kinds: list[str]) -> Figure | None:
-    """The share that expires under each time-out, by kind; a band where the log leaves it open."""
+    """The share that expires under each time-out: a row for each kind, with a band where the log leaves it open."""
     rows = rows[rows["kind"].isin(kinds) & (rows["timeout_ms"] > 0)]
     if rows.empty:
         return None
     figure, colour = plotly("graph_objects").Figure(), colours(kinds)
-    for kind in kinds:
+    kinds = [kind for kind in kinds if (rows["kind"] == kind).any()]
+    for number, kind in enumerate(kinds, start=1):
         mine = rows[rows["kind"] == kind].sort_values("timeout_ms")
         known = mine["expired_share"].where(mine["expired_share"] == mine["expired_share_most"])
-        common: dict[str, Any] = {"x": mine["timeout_ms"], "legendgroup": label(kind)}
+        common: dict[str, Any] = {"x": mine["timeout_ms"], "yaxis": axis("y", number), "showlegend": False}
         edge = {"mode": "lines", "line": {"width": 1, "dash": "dot", "color": colour[kind]}}
-        unseen = {"showlegend": False, "hoverinfo": "skip"}
         if known.isna().any():
-            figure.add_scatter(y=mine["expired_share"], **common, **edge, **unseen)
+            figure.add_scatter(y=mine["expired_share"], hoverinfo="skip", **common, **edge)
             figure.add_scatter(
                 y=mine["expired_share_most"], fill="tonexty", fillcolor=faint(colour[kind], 0.18),
-                **common, **edge, **unseen,
+                hoverinfo="skip", **common, **edge,
             )  # fmt: skip
         # A line where the share is known; where it is not, only the band says where it lies.
         figure.add_scatter(
@@ -93,7 +108,6 @@ def what_if(rows: pd.DataFrame, kinds: list[str]) -> Figure | None:
             name=label(kind),
             mode="markers",
             marker={"opacity": 0, "color": colour[kind]},
-            showlegend=False,
             text=[
                 f"<b>{_shares(row)}</b> of {row['operations']:,}"
                 for row in mine[["expired_share", "expired_share_most", "operations"]].to_dict("records")
@@ -101,16 +115,21 @@ def what_if(rows: pd.DataFrame, kinds: list[str]) -> Figure | None:
             hovertemplate="%{text}",
             **common,
         )
+        figure.layout[layout_axis("y", number)] = {
+            "tickformat": "~%",
+            "range": [0, 1.04],
+            "nticks": 4,
+            "fixedrange": True,
+        }
     low, high = float(rows["timeout_ms"].min()), float(rows["timeout_ms"].max())
     figure.update_layout(
-        height=400,
+        meta=small_plots(kinds, [f"<b>{label(kind)}</b>  share that expires" for kind in kinds], colour),
         hovermode="x unified",
-        showlegend=True,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        hoversubplots="axis",
+        showlegend=False,
         uirevision="what-if",
         xaxis=wait_axis(low * 0.9, high * 1.1, "time-out (logarithmic)")
         | {"unifiedhovertitle": {"text": "with a time-out of %{x:,.3~r} ms"}},
-        yaxis={"title": {"text": "share that expires (%)"}, "tickformat": "~%", "range": [0, 1.02]},
     )
     return figure
 

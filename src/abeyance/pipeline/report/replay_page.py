@@ -79,8 +79,9 @@ _READ: Final = {
     "memory and saves cascades. The others are compared with Kafka's wheel, a tick of 1 ms and 20 buckets: shares are "
     "of its numbers under the same time-out. The figure is of the first time-out; the table has all.",
     "pending": "How many operations were waiting at each moment, by the laws: at exact deadlines. All instances: a "
-    "line each, under the first time-out; one instance: a line for each time-out. Where a time-out is longer than the "
-    "log's own, the line is an upper bound, because what expired in the log may have ended earlier.",
+    "row each, under the first time-out; one instance: a row for each time-out. Each has a scale of its own. Where a "
+    "time-out is longer than the log's own, the line is an upper bound, because what expired in the log may have ended "
+    "earlier.",
     "what_if": "For each time-out, the share of operations that expires. An operation that expired in the log might "
     "have completed under a longer time-out; the log cannot tell. There the line ends, and the share lies anywhere in "
     "the band. The time-out curve of <code>abeyance analyze</code> estimates where.",

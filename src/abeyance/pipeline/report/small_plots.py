@@ -1,0 +1,40 @@
+"""Small plots below one another on one axis, a row each on a scale of its own: what the page's script lays out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+__all__ = ["axis", "layout_axis", "milliseconds", "small_plots", "whole_ticks"]
+
+
+def small_plots(kinds: list[str], titles: list[str], colour: Mapping[str, str], row_px: int = 84) -> dict[str, Any]:
+    """Return what a figure tells the page's script: its rows, of which those of the kinds that are chosen are shown."""
+    return {
+        "rows": [
+            {"kind": kind, "title": title, "colour": colour[kind]} for kind, title in zip(kinds, titles, strict=True)
+        ],
+        "rowPixels": row_px,
+    }
+
+
+def axis(letter: str, number: int) -> str:
+    """Return the name of a row's axis in a trace; rows count from 1."""
+    return letter if number == 1 else f"{letter}{number}"
+
+
+def layout_axis(letter: str, number: int) -> str:
+    """Return its name in the layout."""
+    return f"{letter}axis" if number == 1 else f"{letter}axis{number}"
+
+
+def whole_ticks(highest: int) -> dict[str, int]:
+    """Return few ticks for an axis of counts, none between two whole numbers."""
+    return {"dtick": 1} if highest < 5 else {"nticks": 4}
+
+
+def milliseconds(times: pd.Series[Any]) -> Any:
+    """Return times as plotly's axis of dates takes numbers, a quarter of the size of their text."""
+    return (pd.to_datetime(times, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(milliseconds=1)
