@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyance.pipeline.spark import session
+from abeyance.pipeline.spark.java import Java
 from abeyance.pipeline.spark.jvm import how_it_ended, step_aside, wait_for_end
 
 START = """
@@ -177,12 +178,24 @@ def test_beside_a_collector_that_is_named_none_is_asked_for(name: str, monkeypat
     for variable in session._JAVA_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(session, "archive_options", lambda *_, **__: [])
-    java: Any = None
+    java = Java(Path("java"), 17, "PATH", wrapped=False)
     for brief, ours in ((True, "-XX:+UseSerialGC"), (False, "-XX:+UseParallelGC")):
         assert ours in session._java_options(java, {}, brief=brief, write=False)
     monkeypatch.setenv(name, "-Xmx1g -XX:+UseG1GC")
     for brief in (True, False):
         assert not any("GC" in option for option in session._java_options(java, {}, brief=brief, write=False))
+
+
+@pytest.mark.parametrize(
+    ("spark", "java", "told"), [("4.1.4", 25, True), ("4.1.4", 21, False), ("4.2.0", 25, False), ("5.0.0", 25, False)]
+)
+def test_netty_is_told_what_spark_does_not_tell_it(
+    spark: str, java: int, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", spark)
+    monkeypatch.setattr(session, "archive_options", lambda *_, **__: [])
+    options = session._java_options(Java(Path("java"), java, "PATH", wrapped=False), {}, brief=True, write=False)
+    assert ("-Dio.netty.noUnsafe=false" in options) == told
 
 
 def test_a_container_may_have_less_memory_than_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
