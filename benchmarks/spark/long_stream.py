@@ -39,11 +39,11 @@ _EPOCH_US = 1_767_225_600_000_000  # 2026-01-01
 _PROCESSES = ("driver's Python", "driver's JVM", "executors", "Python workers")
 
 
-def make(spark: SparkSession, folder: Path, events: int, hours: int) -> None:
+def make(spark: SparkSession, folder: Path, events: int, hours: int, keys: int = KEYS) -> None:
     """Write one hour of so many events, and of a tenth as many operations, and link it as often as needed."""
     for name, rows in (("operations", events // 10), ("events", events)):
         template = folder / f"hour-of-{name}"
-        _hour(spark, name, rows).coalesce(1).write.mode("overwrite").parquet(template.as_uri())
+        _hour(spark, name, rows, keys).coalesce(1).write.mode("overwrite").parquet(template.as_uri())
         [file] = template.glob("part-*.parquet")
         shutil.rmtree(folder / name, ignore_errors=True)
         (folder / name).mkdir()
@@ -51,11 +51,11 @@ def make(spark: SparkSession, folder: Path, events: int, hours: int) -> None:
             os.link(file, folder / name / f"{hour:06}.parquet")
 
 
-def _hour(spark: SparkSession, name: str, rows: int) -> DataFrame:
+def _hour(spark: SparkSession, name: str, rows: int, keys: int) -> DataFrame:
     def below(limit: int, seed: int) -> Any:
         return F.pmod(F.xxhash64("id", F.lit(len(name) + seed)), F.lit(limit))
 
-    table = spark.range(rows).withColumns({"key": F.format_string("key-%05d", below(KEYS, 1))})
+    table = spark.range(rows).withColumns({"key": F.format_string("key-%05d", below(keys, 1))})
     since = F.col("id") * (_HOUR_US // rows) + below(_HOUR_US // rows, 2)
     if name == "events":
         return table.select("key", since.alias("since"))
