@@ -12,7 +12,7 @@
 # make test-clients   Java's clients and tools, Go's, Node's, Rust's and kcat through three brokers of ours; each is skipped, and
 #              says so, where its language or the network is missing
 # make test-connect   a Spark Connect server whose Python lacks the package, which a session brings to it
-# make test-object-store   results, checkpoints and logs on a real S3 server, writers killed at random
+# make test-object-store   results, checkpoints and logs on a real S3 server and a real HDFS, writers killed
 #              (Go, Maven; each is skipped, and says so, where it is missing)
 # make test-lakes   streams into tables of Delta Lake and Apache Iceberg on PySpark 4.1 (0.5 GB), writers killed
 #              (Maven; skipped, and says so, without)
@@ -25,6 +25,7 @@
 # make bench-spark  resolve whole tables beside hand-written Spark plans, DuckDB and Polars; BENCH="--scale 0.1"
 # make bench-broker  three brokers beside genuine Kafka and librdkafka's mock; BENCH=--quick for a short run
 # make bench-stream  resolve streams beside the floor, reading and writing alone
+# make bench-stream-shards  a stream's state, recovery and throughput by shards and partitions, on a standalone cluster
 # make bench-stream-long  200 million events through one stream on a standalone cluster: its memory; BENCH="--minutes 10"
 # make lab     compare designs of timers and purgatories as the literature does; LAB=--quick for a short one
 # make docs    build the documentation site into build/site, every link checked
@@ -43,7 +44,7 @@ COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
 SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
 
-.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream bench-stream-long lab docs classes clean
+.PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream bench-stream-long bench-stream-shards lab docs classes clean
 .DELETE_ON_ERROR:
 
 help:
@@ -151,6 +152,9 @@ bench-stream: $(VENV)/.bench
 
 bench-stream-long: $(VENV)/.bench
 	@$(BIN)/python -m benchmarks.spark.long_stream $(BENCH)
+
+bench-stream-shards: $(VENV)/.bench
+	@$(BIN)/python -m benchmarks.spark.shards $(BENCH)
 
 lab: $(VENV)/.lab
 	@$(BIN)/abeyance lab run all $(LAB) --log examples/data/kafka-request-log --dir build/lab

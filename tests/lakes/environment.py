@@ -8,7 +8,8 @@ from pathlib import Path
 from scripts.test_spark_versions import prepare
 
 import abeyance
-from object_store.gateway import MissingError, jars
+from object_store.buckets import MissingError
+from object_store.gateway import jars
 
 __all__ = ["POM", "SPARK", "MissingError", "environment", "fetched", "settings"]
 

@@ -12,11 +12,13 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyarrow import fs
+
+from object_store.buckets import MissingError
 
 SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 POM = Path(__file__).with_name("pom.xml")
@@ -24,10 +26,6 @@ BUCKET = "bucket"
 KEY, SECRET = "abeyance", "not-a-secret"
 # Spark brings these, newer.
 SPARKS_OWN = "io.netty,org.slf4j,org.apache.httpcomponents,commons-codec,commons-logging"
-
-
-class MissingError(Exception):
-    """What there is none of here, in one line."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,11 @@ class Gateway:
     folder: Path
     """What is in the bucket, as the server keeps it: a file an object. Looked at, never written."""
     jars: tuple[Path, ...]
+    renames: bool = False
+
+    @property
+    def uri(self) -> str:
+        return f"s3a://{BUCKET}"
 
     @property
     def settings(self) -> dict[str, str]:
@@ -53,12 +56,26 @@ class Gateway:
             "spark.jars": ",".join(map(str, self.jars))
         }
 
-    @property
-    def conf(self) -> list[str]:
-        """The same for a command."""
-        return [word for name, value in self.settings.items() for word in ("--conf", f"{name}={value}")]
+    def read(self, name: str) -> bytes | None:
+        files = self._arrow()
+        if files.get_file_info(f"{BUCKET}/{name}").type == fs.FileType.NotFound:
+            return None
+        with files.open_input_file(f"{BUCKET}/{name}") as stream:
+            return bytes(stream.read())
 
-    def arrow(self) -> fs.S3FileSystem:
+    def write(self, name: str, data: bytes) -> None:
+        with self._arrow().open_output_stream(f"{BUCKET}/{name}", compression=None) as stream:
+            stream.write(data)
+
+    def files(self, folder: str) -> dict[str, int]:
+        home, found = self.folder / folder, {}
+        for file in home.rglob("*"):
+            with suppress(FileNotFoundError):  # removed meanwhile
+                if file.is_file():
+                    found[file.relative_to(home).as_posix()] = file.stat().st_size
+        return found
+
+    def _arrow(self) -> fs.S3FileSystem:
         """A reader that is not Spark."""
         return fs.S3FileSystem(
             access_key=KEY, secret_key=SECRET, region="us-east-1", scheme="http",

@@ -1,6 +1,6 @@
-"""Results, checkpoints and logs on a real S3 server, and writers killed at random. `make test-object-store`.
+"""Results, checkpoints and logs on a real S3 server and a real HDFS, and writers killed. `make test-object-store`.
 
-(More kills: `PYTHONPATH=tests python -m object_store.kill --kills 20 --what stream`.)
+(More kills: `PYTHONPATH=tests python -m object_store.kill --kills 20 --store hdfs --what stream`.)
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from object_store.gateway import BUCKET, Gateway
+from object_store.buckets import Bucket, conf
 from object_store.kill import environment, kill_resolves, kill_streams, of_resolve
 from pipeline.orders import MAPPING, write_orders
 from pipeline.resolve_traces import some_traces
@@ -24,52 +24,51 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_result_is_whole_or_not_there_when_its_writer_is_killed(gateway: Gateway, tmp_path: Path) -> None:
-    found = kill_resolves(gateway, tmp_path, some_traces(100, 1), kills=4, seed=1)
+def test_a_result_is_whole_or_not_there_when_its_writer_is_killed(bucket: Bucket, tmp_path: Path) -> None:
+    found = kill_resolves(bucket, tmp_path, some_traces(100, 1), kills=4, seed=1)
     assert found["seen whole"] + found["not there"] == 5
+    assert found["of them while files were written"] > 0
 
 
-def test_o4_no_outcome_is_lost_or_doubled_when_a_stream_is_killed(gateway: Gateway, tmp_path: Path) -> None:
-    found = kill_streams(gateway, tmp_path, some_traces(200, 2), kills=4, seed=2)
+def test_o4_no_outcome_is_lost_or_doubled_when_a_stream_is_killed(bucket: Bucket, tmp_path: Path) -> None:
+    found = kill_streams(bucket, tmp_path, some_traces(200, 2), kills=4, seed=2)
     assert found["lost"] == 0
+    assert found["of them while files were written"] > 0
 
 
-def test_a_stream_is_drained_from_the_store_into_it_and_what_waits_is_read(gateway: Gateway, tmp_path: Path) -> None:
-    files = gateway.arrow()
+def test_a_stream_is_drained_from_the_store_into_it_and_what_waits_is_read(bucket: Bucket, tmp_path: Path) -> None:
     for name, path in zip(("orders", "payments"), write_orders(tmp_path), strict=True):
-        with files.open_output_stream(f"{BUCKET}/{name}/{name}.csv") as stream:
-            stream.write(Path(path).read_bytes())
-    out = f"s3a://{BUCKET}/drained"
-    inputs = [f"s3a://{BUCKET}/orders", f"s3a://{BUCKET}/payments", "--format", "csv"]
+        bucket.write(f"{name}/{name}.csv", Path(path).read_bytes())
+    out = f"{bucket.uri}/drained"
+    inputs = [f"{bucket.uri}/orders", f"{bucket.uri}/payments", "--format", "csv"]
     said = command(
-        "stream", *inputs, "--out", out, "--drain", "--json", "--master", "local[2]", *MAPPING, *gateway.conf
+        "stream", *inputs, "--out", out, "--drain", "--json", "--master", "local[2]", *MAPPING, *conf(bucket)
     )
     assert said.returncode == 0, said.stderr
     told = json.loads(said.stdout)
     assert (told["result"]["completed"], told["result"]["expired"]) == (1, 2)
     assert told["report"].startswith(f"{out}/summary/run-")
-    assert files.get_file_info(told["report"].removeprefix("s3a://")).is_file
-    waits = command("pending", out, "--master", "local[2]", *gateway.conf)
+    assert bucket.read(told["report"].removeprefix(f"{bucket.uri}/"))
+    waits = command("pending", out, "--master", "local[2]", *conf(bucket))
     assert waits.stdout.splitlines()[-1] == "0 pending", waits.stderr
     again = command(
-        "stream", *inputs, "--out", out, "--trigger", "now", "--master", "local[2]", *MAPPING, *gateway.conf
+        "stream", *inputs, "--out", out, "--trigger", "now", "--master", "local[2]", *MAPPING, *conf(bucket)
     )
     assert f"{out} was drained: its input has ended" in again.stderr
 
 
-def test_a_request_log_is_analyzed_from_the_store_into_it(gateway: Gateway) -> None:
-    files, sample = gateway.arrow(), ROOT / "tests" / "data" / "kafka-request-debug.log.gz"
-    with files.open_output_stream(f"{BUCKET}/logs/broker-1/kafka-request.log.gz", compression=None) as stream:
-        stream.write(sample.read_bytes())
-    out = f"s3a://{BUCKET}/analysis"
-    said = command("analyze", f"s3a://{BUCKET}/logs", "--out", out, "--json", "--master", "local[2]", *gateway.conf)
+def test_a_request_log_is_analyzed_from_the_store_into_it(bucket: Bucket) -> None:
+    sample = ROOT / "tests" / "data" / "kafka-request-debug.log.gz"
+    bucket.write("logs/broker-1/kafka-request.log.gz", sample.read_bytes())
+    out, logs = f"{bucket.uri}/analysis", f"{bucket.uri}/logs"
+    said = command("analyze", logs, "--out", out, "--json", "--master", "local[2]", *conf(bucket))
     assert said.returncode == 0, said.stderr
     told = json.loads(said.stdout)
     assert told["result"]["requests"] > 0
     assert [entry["instance"] for entry in told["result"]["inputs"]] == ["broker-1"]
-    assert files.get_file_info(told["report"].removeprefix("s3a://")).is_file
+    assert bucket.read(told["report"].removeprefix(f"{bucket.uri}/"))
     assert "not-a-secret" not in said.stdout + said.stderr
-    there = command("analyze", f"s3a://{BUCKET}/logs", "--out", out, "--master", "local[2]", *gateway.conf)
+    there = command("analyze", logs, "--out", out, "--master", "local[2]", *conf(bucket))
     assert f"{out} already holds a result; use --overwrite" in there.stderr
 
 
@@ -80,5 +79,5 @@ def test_a_session_without_s3a_names_the_package() -> None:
     assert "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3." in line
 
 
-def test_nobody_reads_a_result_that_has_no_marker(gateway: Gateway) -> None:
-    assert of_resolve(gateway, "nowhere") is None
+def test_nobody_reads_a_result_that_has_no_marker(bucket: Bucket) -> None:
+    assert of_resolve(bucket, "nowhere") is None

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Final, cast
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.request_log.web_hdfs import WebHdfs
 
 __all__ = [
     "Chunk",
@@ -34,7 +35,7 @@ __all__ = [
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-S3 = tuple[tuple[str, Any], ...]
+Reach = tuple[tuple[str, Any], ...]
 
 NAME: Final = "kafka-request.log"
 """What a request log is called, in Kafka's own log4j2.yaml; rotated files add to it."""
@@ -44,6 +45,7 @@ MAX_LINE_BYTES: Final = 32 << 20
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _S3A: Final = "s3a://"
+_HDFS: Final = "hdfs://"
 _GZIP: Final = b"\x1f\x8b"
 _UNREAD: Final = {
     b"BZh": "bzip2",
@@ -73,8 +75,8 @@ class LogFile:
     size: int
     """Bytes, as they were when the file was found: what a live broker appends later is left alone."""
     compressed: bool
-    s3: S3 = field(default=(), repr=False)
-    """How to reach a path of `s3a://`, as arguments of Arrow's file system; they may hold a key."""
+    reach: Reach = field(default=(), repr=False)
+    """How to reach a URI, as arguments: of `s3a://` of Arrow's file system, of `hdfs://` of `WebHdfs`. Maybe keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +97,25 @@ class Chunk:
 def need_session(paths: Paths) -> bool:
     """Whether it takes a session's settings to find these paths."""
     given = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return any(os.fspath(path).startswith(_S3A) for path in given)
+    return any(os.fspath(path).startswith((_S3A, _HDFS)) for path in given)
 
 
 def find_logs(
-    paths: Paths, *, instance: str | Callable[[str], str] | None = None, s3: Callable[[str], S3] | None = None
+    paths: Paths, *, instance: str | Callable[[str], str] | None = None, reach: Callable[[str], Reach] | None = None
 ) -> list[LogFile]:
     """Find the files of a log: files, globs, and directories searched for `kafka-request.log*`.
 
     The instance is the name of the folder that holds the file, with as many of the folders above it as tell it
     from others; or `instance` itself; or what `instance` makes of each path. A path with a scheme (`s3://...`)
-    goes through Arrow's file systems, with what `s3` says of a bucket for one of `s3a://`. Raises `AbeyanceError` for
-    what is missing or cannot be read.
+    goes through Arrow's file systems, or over HTTP to HDFS, as `reach` says of it. Raises `AbeyanceError` for what is
+    missing or cannot be read.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
         raise AbeyanceError("no log was named")
-    found: dict[str, tuple[int, bool, S3]] = {}
+    found: dict[str, tuple[int, bool, Reach]] = {}
     for path in [os.fspath(path) for path in given]:
-        reached = s3(path.removeprefix(_S3A).partition("/")[0]) if s3 is not None and path.startswith(_S3A) else ()
+        reached = reach(path) if reach is not None and need_session(path) else ()
         for file in _expand(path, reached):
             if file not in found:
                 found[file] = (*_look(file, reached), reached)
@@ -148,7 +150,7 @@ def read_lines(chunk: Chunk) -> Iterator[bytes | LongLineError]:
     Raises `DamagedFileError` where nothing more can be read.
     """
     try:
-        with _open(chunk.file.path, chunk.file.s3) as raw:
+        with _open(chunk.file.path, chunk.file.reach) as raw:
             if chunk.file.compressed:
                 with gzip.GzipFile(fileobj=raw) as stream:
                     yield from _lines(cast("IO[bytes]", stream), None)
@@ -186,36 +188,38 @@ def _lines(stream: IO[bytes], end: int | None) -> Iterator[bytes | LongLineError
         yield LongLineError(f"longer than {MAX_LINE_BYTES >> 20} MiB")
 
 
-def _system(path: str, s3: S3) -> tuple[Any, str]:
+def _system(path: str, reach: Reach) -> tuple[Any, str]:
     """Return Arrow's file system for a URI, and what it calls the path."""
     from pyarrow import fs
 
     if path.startswith(_S3A):
-        return fs.S3FileSystem(**dict(s3)), path.removeprefix(_S3A)
+        return fs.S3FileSystem(**dict(reach)), path.removeprefix(_S3A)
+    if path.startswith(_HDFS) and reach:
+        return WebHdfs(**dict(reach)), f"/{path.removeprefix(_HDFS).partition('/')[2]}"
     found: tuple[Any, str] = fs.FileSystem.from_uri(path)
     return found
 
 
-def _open(path: str, s3: S3) -> IO[bytes]:
+def _open(path: str, reach: Reach) -> IO[bytes]:
     if _URI.match(path) is None:
         return open(path, "rb")
-    system, name = _system(path, s3)
+    system, name = _system(path, reach)
     return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", system.open_input_file(name)), 1 << 20))
 
 
-def _look(path: str, s3: S3) -> tuple[int, bool]:
+def _look(path: str, reach: Reach) -> tuple[int, bool]:
     """Return a file's size and whether it is gzip, by its first bytes: names lie."""
     try:
-        with _open(path, s3) as stream:
+        with _open(path, reach) as stream:
             compressed = stream.read(2) == _GZIP
             return stream.seek(0, os.SEEK_END), compressed
     except OSError as error:
         raise AbeyanceError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def _expand(path: str, s3: S3) -> list[str]:
+def _expand(path: str, reach: Reach) -> list[str]:
     if _URI.match(path):
-        return _expand_uri(path, s3)
+        return _expand_uri(path, reach)
     if os.path.isdir(path):
         return _search(path)
     if os.path.lexists(path):
@@ -252,11 +256,11 @@ def _search(directory: str) -> list[str]:
     return found
 
 
-def _expand_uri(path: str, s3: S3) -> list[str]:
+def _expand_uri(path: str, reach: Reach) -> list[str]:
     from pyarrow import fs
 
     try:
-        system, name = _system(path, s3)
+        system, name = _system(path, reach)
         info = system.get_file_info(name)
         if info.type == fs.FileType.NotFound:
             raise AbeyanceError(_missing(path))

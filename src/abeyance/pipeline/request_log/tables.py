@@ -25,6 +25,7 @@ from abeyance.pipeline.request_log.files import (
     DamagedFileError,
     LogFile,
     Paths,
+    Reach,
     chunks,
     find_logs,
     read_lines,
@@ -41,6 +42,7 @@ from abeyance.pipeline.request_log.operation import DELAYABLE, operation
 from abeyance.pipeline.request_log.requests import requests
 from abeyance.pipeline.request_log.time_zone import time_zone
 from abeyance.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
+from abeyance.pipeline.spark.hdfs import hdfs_settings
 from abeyance.pipeline.spark.s3 import s3_settings
 
 if TYPE_CHECKING:
@@ -145,7 +147,7 @@ class KafkaRequestLog:
     ) -> None:
         self._spark = spark
         self._zone = time_zone(timezone)
-        self.files: tuple[LogFile, ...] = tuple(find_logs(paths, instance=instance, s3=partial(s3_settings, spark)))
+        self.files: tuple[LogFile, ...] = tuple(find_logs(paths, instance=instance, reach=partial(_reach, spark)))
 
     @cached_property
     def survey(self) -> Survey:
@@ -232,6 +234,12 @@ class _Dealt:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = (n for batch in batches for task in batch.column(0).to_pylist() for n in self.deal[task])
         return self.work(pa.record_batch([pa.array([n], pa.int64())], ["piece"]) for n in numbers)
+
+
+def _reach(spark: SparkSession, uri: str) -> Reach:
+    """Return how workers reach a URI of `s3a://` or `hdfs://`, by the session's settings."""
+    scheme, _, rest = uri.partition("://")
+    return s3_settings(spark, rest.partition("/")[0]) if scheme == "s3a" else hdfs_settings(spark, uri)
 
 
 def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, int | None, str | None, str | None]]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Final, Protocol
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.spark.connect import is_connect
+from abeyance.pipeline.spark.store import rename_path, renames
 
 __all__ = ["FileSystem", "file_system"]
 
@@ -28,7 +30,7 @@ class FileSystem(Protocol):
         """Make a directory, and those above it, unless they are there."""
 
     def rename(self, name: str, to: str) -> bool:
-        """Rename a directory to a name that is free; return whether that went well."""
+        """Rename a directory to a name that is free; return whether that went well: not where another has the name."""
 
 
 def file_system(spark: SparkSession, root: str) -> FileSystem:
@@ -45,9 +47,11 @@ class _ByHadoop:
     def __init__(self, spark: SparkSession, root: str) -> None:
         jvm: Any = spark._jvm
         self._root: Final = root
+        self._spark: Final = spark
         self._hadoop: Final = jvm.org.apache.hadoop.fs
         session: Any = spark._jsparkSession
-        self._files: Any = self._path("").getFileSystem(session.sessionState().newHadoopConf())
+        self._settings: Any = session.sessionState().newHadoopConf()
+        self._files: Any = self._path("").getFileSystem(self._settings)
 
     def _path(self, name: str) -> Any:
         return self._hadoop.Path(f"{self._root}/{name}")
@@ -62,7 +66,15 @@ class _ByHadoop:
         self._files.mkdirs(self._path(name))
 
     def rename(self, name: str, to: str) -> bool:
-        return bool(self._files.rename(self._path(name), self._path(to)))
+        source, target = self._path(name), self._path(to)
+        if not renames(self._root):
+            return bool(self._files.rename(source, target))
+        # Not FileSystem.rename: where the name is taken, that puts one directory into the other.
+        try:
+            rename_path(self._spark, self._settings, source, target, "NONE")
+        except Py4JJavaError:
+            return False
+        return True
 
 
 class _ByArrow:

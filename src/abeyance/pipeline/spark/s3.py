@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from abeyance.pipeline.spark.connect import is_connect
+from abeyance.pipeline.spark.hadoop import hadoop_settings
 
 __all__ = ["S3Settings", "s3_settings"]
 
@@ -31,17 +31,10 @@ def s3_settings(spark: SparkSession, bucket: str) -> S3Settings:
     Without keys Arrow looks for them where Amazon's own tools do: the environment, the profile, the machine's role. On
     Spark Connect only settings of Spark's are known, not those of the server's `core-site.xml`.
     """
-    hadoop: Any = None
-    if not is_connect(spark):
-        session: Any = spark._jsparkSession
-        hadoop = session.sessionState().newHadoopConf()
+    of = hadoop_settings(spark)
 
     def told(name: str) -> str:
-        for key in (f"fs.s3a.bucket.{bucket}.{name}", f"fs.s3a.{name}"):
-            value = spark.conf.get(f"spark.hadoop.{key}", None) if hadoop is None else hadoop.get(key)
-            if value:
-                return str(value).strip()
-        return ""
+        return of(f"fs.s3a.bucket.{bucket}.{name}") or of(f"fs.s3a.{name}")
 
     found: dict[str, Any] = {ours: told(name) for name, ours in _TEXTS.items() if told(name)}
     if _ANONYMOUS in told("aws.credentials.provider"):

@@ -19,7 +19,7 @@ from abeyance.errors import AbeyanceError
 from abeyance.pipeline.spark.connect import is_connect
 from abeyance.pipeline.spark.errors import in_one_line
 
-__all__ = ["Store", "renames", "scheme_of"]
+__all__ = ["Store", "rename_path", "renames", "scheme_of"]
 
 _RENAME_DIRECTORIES: Final = ("file", "hdfs")
 """Where a directory is renamed at once, whatever is in it."""
@@ -41,6 +41,19 @@ def renames(place: str) -> bool:
     return scheme_of(place) in _RENAME_DIRECTORIES
 
 
+def rename_path(spark: SparkSession, settings: Any, path: Any, to: Any, how: str) -> None:
+    """Rename a file or directory of Hadoop's at once: over a file (`OVERWRITE`), or only to a free name (`NONE`).
+
+    Raises `Py4JJavaError`.
+    """
+    gateway: Any = spark.sparkContext._gateway
+    hadoop = gateway.jvm.org.apache.hadoop.fs
+    kinds = getattr(hadoop, "Options$Rename")
+    options = gateway.new_array(kinds, 1)
+    options[0] = getattr(kinds, how)
+    hadoop.FileContext.getFileContext(path.toUri(), settings).rename(path, to, options)
+
+
 class Store:
     """What is below one root: a URI (`file://` and a path as it is, not quoted). Names are relative to it.
 
@@ -55,8 +68,8 @@ class Store:
                 "that is not Connect's"
             )
         self.root: Final = root.rstrip("/")
+        self._spark: Final = spark
         self._jvm: Final[Any] = spark._jvm
-        self._gateway: Final[Any] = spark.sparkContext._gateway
         self._aside: Final = scheme_of(root) in _RENAME_FILES
         session: Any = spark._jsparkSession
         self._settings: Final[Any] = session.sessionState().newHadoopConf()
@@ -179,12 +192,7 @@ class Store:
         return aside
 
     def _rename(self, name: str, to: str, how: str) -> None:
-        hadoop = self._jvm.org.apache.hadoop.fs
-        option = getattr(getattr(hadoop, "Options$Rename"), how)
-        options = self._gateway.new_array(getattr(hadoop, "Options$Rename"), 1)
-        options[0] = option
-        context = hadoop.FileContext.getFileContext(self._path("").toUri(), self._settings)
-        context.rename(self._path(name), self._path(to), options)
+        rename_path(self._spark, self._settings, self._path(name), self._path(to), how)
 
     @staticmethod
     def _write(stream: Any, text: str) -> None:

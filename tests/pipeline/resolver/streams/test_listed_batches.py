@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from abeyance import pipeline
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.resolver.streams.place import claim_place, leave_place
 from abeyance.pipeline.results.claims import ALIVE_SECONDS, Claim
 from abeyance.pipeline.results.manifests import CLAIMS
 from abeyance.pipeline.spark.store import Store
@@ -35,6 +37,13 @@ def outcomes(rows: DataFrame) -> dict[tuple[str, str], Any]:
     ends = {(row[0], row[1]): (row[2], row[3] - EPOCH_US) for row in found}
     assert len(ends) == len(found), "O4: an outcome is there twice"
     return ends
+
+
+def wait_for(seen: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not seen():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def a_dead_process() -> dict[str, Any]:
@@ -102,8 +111,8 @@ def test_one_output_has_one_query_and_one_writer(spark: SparkSession, tmp_path: 
     (claims / "stream-dead.json").write_text(json.dumps(a_dead_process()))
     one = pipeline.ParquetSink(out, manifests=True)
     stream.start(one).awaitTermination()
-    (mine,) = claims.glob("*.json")  # what was dead gave way
-    assert json.loads(mine.read_text())["process"] == os.getpid()
+    # What was dead gave way. Nor is ours kept for as long as the process lives: a notebook lives long.
+    wait_for(lambda: not list(claims.glob("*.json")))
     with pytest.raises(StreamingQueryException, match="/out holds the outcomes of another query"):
         stream.start(pipeline.ParquetSink(out, manifests=True), checkpoint="another").awaitTermination()
     elsewhere = tmp_path / "elsewhere" / CLAIMS
@@ -111,11 +120,27 @@ def test_one_output_has_one_query_and_one_writer(spark: SparkSession, tmp_path: 
     (elsewhere / "stream-other.json").write_text(OTHER)
     with pytest.raises(StreamingQueryException, match=r"is being written by process 1 on elsewhere, since 2026-01-01"):
         stream.start(pipeline.ParquetSink(elsewhere.parent, manifests=True), checkpoint="third").awaitTermination()
-    mine.unlink()
     # Whoever was taken for dead, and is not, writes nothing more.
+    store = Store(spark, f"file://{out}")
+    claim_place(store, "a command")
+    (mine,) = claims.glob("*.json")
+    assert json.loads(mine.read_text())["process"] == os.getpid()
+    mine.unlink()
     write_input(tmp_path, TRACES[:5], files=2, seed=4)
     with pytest.raises(StreamingQueryException, match="another run has taken over"):
         stream.start(one).awaitTermination()
+
+
+def test_a_place_is_held_until_the_last_of_a_process_has_left_it(spark: SparkSession, tmp_path: Path) -> None:
+    store, claims = Store(spark, f"file://{tmp_path}"), tmp_path / CLAIMS
+    claim_place(store, "a command")
+    claim_place(store, "a query")
+    assert len(list(claims.glob("*.json"))) == 1
+    leave_place(store, "a command")
+    leave_place(store, "another")
+    assert len(list(claims.glob("*.json"))) == 1
+    leave_place(store, "a query")
+    assert not list(claims.glob("*.json"))
 
 
 def test_a_claim_of_another_machine_counts_for_a_minute(spark: SparkSession, tmp_path: Path) -> None:

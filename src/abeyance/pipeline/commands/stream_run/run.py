@@ -18,8 +18,8 @@ from abeyance.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyance.pipeline.commands.stream_run.watch import follow
 from abeyance.pipeline.resolver.streams import ParquetSink, resolve_stream
 from abeyance.pipeline.resolver.streams.end import END_OF_INPUT
-from abeyance.pipeline.resolver.streams.listed_batches import claim_place, leave_place
 from abeyance.pipeline.resolver.streams.options import DEFAULT_SHARDS
+from abeyance.pipeline.resolver.streams.place import claim_place, leave_place
 from abeyance.pipeline.results.directory import Out, below
 from abeyance.pipeline.sources.kafka import check_topics
 from abeyance.pipeline.spark.connect import is_connect
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "run"]
 
 _ENDING: Final = "input-ended"
+_COMMAND: Final = "command"
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,11 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
         return _run(spark, plan, LocalFolder(plan.out), lines, asked)
     store = Store(spark, plan.out)
     # At once, not by the first batch: a second query would write into the first one's checkpoint before that.
-    claim_place(store)
+    claim_place(store, _COMMAND)
     try:
         return _run(spark, plan, store, lines, asked)
     finally:
-        leave_place(store)
+        leave_place(store, _COMMAND)
 
 
 def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: threading.Event) -> Counted:

@@ -15,28 +15,24 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.resolver.streams.place import claim_while_it_runs
 from abeyance.pipeline.resolver.streams.plan import aside_of, outcomes_of
-from abeyance.pipeline.results.claims import Claim
 from abeyance.pipeline.results.manifests import batch_manifest, manifest, read_manifest
 from abeyance.pipeline.spark.store import Store
 
-__all__ = ["claim_place", "leave_place", "write_listed"]
+__all__ = ["write_listed"]
 
 _QUERY: Final = "query.json"
 _TABLES: Final = ("outcomes", "aside")
 
 
-_claims: Final[dict[str, Claim]] = {}
-"""Those of this process, by place. Spark itself runs no query twice in one process."""
-
-
 def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
     """Write one batch of a query below `out`, a URI, unless it is there.
 
-    The place is this process's from then on. Raises `AbeyanceError` where it is another process's or another query's.
+    The place is this process's until the query ends. Raises `AbeyanceError` where it is another process's or query's.
     """
     store = Store(answers.sparkSession, out)
-    claim = claim_place(store)
+    claim = claim_while_it_runs(store, answers, query)
     _belongs_to(store, query)
     found = read_manifest(store.read(batch_manifest(batch)))
     if found is not None:
@@ -57,28 +53,6 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
         for name in store.names(f"{table}/batch={batch}"):
             if name != found["attempt"]:
                 store.remove(f"{table}/batch={batch}/{name}")
-
-
-def claim_place(store: Store) -> Claim:
-    """Claim a place for this process, once; `AbeyanceError` where another process has it, or has taken it over."""
-    if store.root in _claims:
-        try:
-            _claims[store.root].check()
-        except AbeyanceError:
-            _claims.pop(store.root).close()
-            raise
-    else:
-        claim = _claims[store.root] = Claim(store, "stream")
-        for name in claim.dead:
-            claim.forget(name)
-    return _claims[store.root]
-
-
-def leave_place(store: Store) -> None:
-    """Give up the claim to a place, if this process has it."""
-    claim = _claims.pop(store.root, None)
-    if claim is not None:
-        claim.close()
 
 
 def _written(answers: DataFrame, store: Store, batch: int, attempt: str) -> dict[str, dict[str, int]]:

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.resolver.streams.listed_batches import write_listed
+from abeyance.pipeline.resolver.streams.place import claim_while_it_runs
 from abeyance.pipeline.resolver.streams.plan import aside_of, outcomes_of
 from abeyance.pipeline.resolver.streams.query_identity import checkpoint_of, hold_while_it_runs, query_of
+from abeyance.pipeline.results.claims import Claim
 from abeyance.pipeline.results.local_claims import of_stream
+from abeyance.pipeline.spark.connect import is_connect
 from abeyance.pipeline.spark.file_system import FileSystem, file_system
-from abeyance.pipeline.spark.store import renames
+from abeyance.pipeline.spark.store import Store, renames
 
 __all__ = ["ParquetSink"]
 
@@ -55,11 +59,8 @@ class ParquetSink:
             write_listed(answers, batch, self.out, query_of(answers, self._checkpoint))
             return
         files = file_system(answers.sparkSession, self.out)
-        place = _Place(files, self.out)
         query = query_of(answers, self._checkpoint)
-        if self.out.startswith(_LOCAL):
-            out = Path(self.out.removeprefix(_LOCAL))
-            hold_while_it_runs(answers, query, of_stream(out), out)
+        place = _Place(files, self.out, self._hold(answers, query))
         place.claim(query)
         files.remove(_UNFINISHED)
         answers.persist()  # for the rows set aside: seldom there, and then not worth a second turn of every shard
@@ -67,33 +68,50 @@ class ParquetSink:
             # Always, since a batch that nobody reads to its end leaves no state behind. Counted on the way.
             seen = Observation()
             counted = answers.observe(seen, *(F.count(column).alias(column) for column in ("outcome", "reason")))
-            self._write(outcomes_of(counted), "outcomes", batch)
+            outcomes_of(counted).write.parquet(place.aside(f"outcomes/batch={batch}"))
             if seen.get["reason"]:
-                self._write(aside_of(answers), "aside", batch)
+                aside_of(answers).write.parquet(place.aside(f"aside/batch={batch}"))
                 place.put(f"aside/batch={batch}")
             if seen.get["outcome"]:
                 place.put(f"outcomes/batch={batch}")
+            files.remove(_UNFINISHED)
         finally:
             answers.unpersist()
 
-    def _write(self, rows: DataFrame, table: str, batch: int) -> None:
-        rows.write.parquet(f"{self.out}/{_UNFINISHED}/{table}/batch={batch}")
+    def _hold(self, answers: DataFrame, query: str) -> Claim | None:
+        """Keep other processes out until the query ends: by a lock on this machine, elsewhere by the claim returned."""
+        if self.out.startswith(_LOCAL):
+            out = Path(self.out.removeprefix(_LOCAL))
+            hold_while_it_runs(answers, query, of_stream(out), out)
+            return None
+        if is_connect(answers.sparkSession):
+            return None
+        return claim_while_it_runs(Store(answers.sparkSession, self.out), answers, query)
 
 
 class _Place:
     """Where the batches of one query stand, once they are whole."""
 
-    def __init__(self, files: FileSystem, out: str) -> None:
+    def __init__(self, files: FileSystem, out: str, claim: Claim | None) -> None:
         self._files = files
         self._out = out
+        self._claim = claim
+        # A name of its own: whoever was taken for dead, and is not, renames nothing of the one that took over.
+        self._unfinished = f"{_UNFINISHED}/{uuid4().hex[:12]}"
+
+    def aside(self, name: str) -> str:
+        """Return where to write what is to be put under a name."""
+        return f"{self._out}/{self._unfinished}/{name}"
 
     def put(self, name: str) -> None:
         """Rename what was written, unless it is there from when the batch was done before."""
+        if self._claim is not None:
+            self._claim.check()
         if self._files.exists(name):
             return
         self._files.make_directory(name.rpartition("/")[0])
-        if not self._files.rename(f"{_UNFINISHED}/{name}", name):
-            raise AbeyanceError(f"cannot rename {self._out}/{_UNFINISHED}/{name} to {self._out}/{name}")
+        if not self._files.rename(f"{self._unfinished}/{name}", name):
+            raise AbeyanceError(f"cannot rename {self.aside(name)} to {self._out}/{name}")
 
     def claim(self, query: str) -> None:
         """Note whose `out` this is, if nobody's, else check that it is this query's."""

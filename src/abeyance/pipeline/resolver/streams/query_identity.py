@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +19,7 @@ from abeyance.pipeline.results.local_claims import hold, let_go
 from abeyance.pipeline.spark.connect import is_connect
 from abeyance.pipeline.spark.location import location
 
-__all__ = ["checkpoint_of", "hold_while_it_runs", "query_of"]
+__all__ = ["checkpoint_of", "hold_while_it_runs", "query_of", "run_of", "when_it_ends"]
 
 
 def checkpoint_of(sink: str, checkpoint: str | Path | None) -> str | None:
@@ -57,19 +59,29 @@ def hold_while_it_runs(batch: DataFrame, query: str, claim: Path, out: Path) -> 
     Until the process ends on Spark Connect, where that is one of the query, and for a query that is not of the
     process's first session. Raises `AbeyanceError` that names another process that holds it.
     """
-    spark = batch.sparkSession
-    run = None if is_connect(spark) else spark.sparkContext.getLocalProperty("spark.jobGroup.id")
+    run = run_of(batch)
     if hold(claim, out, run or query) and run is not None:
-        # Not the batch's session: that is a copy, which knows of no queries.
-        running = SparkSession.builder.getOrCreate().streams.get(query)
-        if running is not None:
-            threading.Thread(target=_let_go_after, args=(running, claim, run), name=_THREAD, daemon=True).start()
+        when_it_ends(query, partial(let_go, claim, run))
+
+
+def run_of(batch: DataFrame) -> str | None:
+    """Return what tells this run of a query from its later ones; None on Spark Connect."""
+    spark = batch.sparkSession
+    return None if is_connect(spark) else spark.sparkContext.getLocalProperty("spark.jobGroup.id")
+
+
+def when_it_ends(query: str, do: Callable[[], object]) -> None:
+    """Do something when a query ends, in a thread of its own; never for one that is not of the first session."""
+    # Not the batch's session: that is a copy, which knows of no queries.
+    running = SparkSession.builder.getOrCreate().streams.get(query)
+    if running is not None:
+        threading.Thread(target=_do_after, args=(running, do), name=_THREAD, daemon=True).start()
 
 
 _THREAD: Final = "abeyance-claim"
 
 
-def _let_go_after(running: StreamingQuery, claim: Path, run: str) -> None:
+def _do_after(running: StreamingQuery, do: Callable[[], object]) -> None:
     with suppress(Exception):  # however it ends
         running.awaitTermination()
-    let_go(claim, run)
+    do()

@@ -1,0 +1,143 @@
+"""Files of HDFS over HTTP, in plain Python: for workers, which have no JVM.
+
+It is Hadoop's own protocol, WebHDFS, which every name node speaks unless told not to. Reading begins at a name node,
+which names a data node; the bytes come from that one, as they are asked for.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+    from pyarrow import fs
+
+__all__ = ["WebHdfs"]
+
+_SECONDS: Final = 60.0
+# As Hadoop's own client: through no proxy that the environment names.
+_opener: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class WebHdfs:
+    """What is used of Arrow's file systems. Paths are absolute; they are not quoted. Methods raise `OSError`."""
+
+    def __init__(self, addresses: Sequence[str], user: str) -> None:
+        self._addresses: Final = addresses
+        self._user: Final = user
+
+    def get_file_info(self, what: str | fs.FileSelector) -> Any:
+        """Return the `FileInfo` of a path, or those of all that is below the folder of a selector."""
+        from pyarrow import fs
+
+        if isinstance(what, str):
+            try:
+                found = self._told(what, "GETFILESTATUS")["FileStatus"]
+            except FileNotFoundError:
+                return fs.FileInfo(what, type=fs.FileType.NotFound)
+            return _info(what, found)
+        below, look_at = [], [what.base_dir]
+        while look_at:
+            folder = look_at.pop()
+            for entry in self._told(folder, "LISTSTATUS")["FileStatuses"]["FileStatus"]:
+                info = _info(f"{folder.rstrip('/')}/{entry['pathSuffix']}", entry)
+                below.append(info)
+                if what.recursive and info.type == fs.FileType.Directory:
+                    look_at.append(info.path)
+        return below
+
+    def open_input_file(self, path: str) -> io.RawIOBase:
+        """Open a file, to be read from any place."""
+        return _File(self, path, int(self._told(path, "GETFILESTATUS")["FileStatus"]["length"]))
+
+    def ask(self, path: str, what: str, **more: object) -> Any:
+        """Return the answer to a question, a stream."""
+        query = urllib.parse.urlencode({"op": what, "user.name": self._user, **more})
+        failed: OSError = OSError("no name node is named")
+        for address in self._addresses:
+            try:
+                return _opener.open(f"{address}/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout=_SECONDS)
+            except urllib.error.HTTPError as error:
+                failed = _explained(error, path)
+                if isinstance(failed, FileNotFoundError):
+                    raise failed from error
+            except urllib.error.URLError as error:
+                failed = OSError(f"{address} does not answer: {error.reason}")
+        raise failed
+
+    def _told(self, path: str, what: str) -> Any:
+        with self.ask(path, what) as answer:
+            return json.load(answer)
+
+
+def _info(path: str, status: dict[str, Any]) -> fs.FileInfo:
+    from pyarrow import fs
+
+    kind = fs.FileType.Directory if status["type"] == "DIRECTORY" else fs.FileType.File
+    return fs.FileInfo(path, type=kind, size=status["length"] if kind == fs.FileType.File else None)
+
+
+def _explained(error: urllib.error.HTTPError, path: str) -> OSError:
+    """Return what a node says, without its trace; it is the name node that is not active, or the file is not there."""
+    try:
+        told = json.load(error)["RemoteException"]
+    except (ValueError, LookupError, TypeError):
+        return OSError(f"{error.url.partition('?')[0]}: {error.code} {error.reason}")
+    message = str(told.get("message", "")).strip().partition("\n")[0]
+    if told.get("exception") == "FileNotFoundException":
+        return FileNotFoundError(message or path)
+    return OSError(f"{told.get('exception')}: {message}")
+
+
+class _File(io.RawIOBase):
+    """Read on and on from one answer, until a place is asked for that is not the next."""
+
+    def __init__(self, files: WebHdfs, path: str, size: int) -> None:
+        self._files: Final = files
+        self._path: Final = path
+        self._size: Final = size
+        self._at = 0
+        self._answer: Any = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        if at != self._at:
+            self._drop()
+        self._at = at
+        return at
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        if self._at >= self._size:
+            return 0
+        if self._answer is None:
+            self._answer = self._files.ask(self._path, "OPEN", offset=self._at)
+        view = memoryview(buffer).cast("B")[: self._size - self._at]
+        count = int(self._answer.readinto(view))
+        if not count:
+            raise OSError(f"{self._path} ends after {self._at} bytes of {self._size}")
+        self._at += count
+        return count
+
+    def close(self) -> None:
+        self._drop()
+        super().close()
+
+    def _drop(self) -> None:
+        if self._answer is not None:
+            self._answer.close()
+            self._answer = None
