@@ -81,7 +81,7 @@ def _tables(results: Results) -> Iterator[str]:
     yield "## All figures"
     yield (
         "Medians. A ratio is a rival's figure divided by the peer's, at the largest size at which both were measured. "
-        "Below 1x is cheaper."
+        "Below 1x is cheaper; of rates (k/s, M/s) above 1x is faster."
     )
     for row in ROWS.values():
         found = table.as_markdown(results, row)
