@@ -46,6 +46,8 @@
     const found = select && [...select.options].find((option) => option.text === text);
     if (found) select.value = found.value;
   };
+  const boxes = [...document.querySelectorAll("[data-logarithmic]")];
+  for (const box of boxes) box.checked = address.getAll("log").includes(box.dataset.logarithmic);
   choose(picker, address.get("show"));
   choose(kinds, address.get("kind"));
   const second = (name) => (/^\d{1,12}$/.test(address.get(name) ?? "") ? Number(address.get(name)) : null);
@@ -56,6 +58,7 @@
     if (picker.selectedIndex > 0) now.set("show", picker.selectedOptions[0].text);
     if (kinds?.value) now.set("kind", kinds.selectedOptions[0].text);
     if (span) { now.set("from", span[0]); now.set("to", span[1]); }
+    for (const box of boxes) if (box.checked) now.append("log", box.dataset.logarithmic);
     const query = now.toString();
     try {
       history.replaceState(null, "", `${location.pathname}${query ? `?${query}` : ""}${location.hash}`);
@@ -462,7 +465,7 @@
 
   picker.addEventListener("change", draw);
   kinds?.addEventListener("change", draw);
-  for (const box of document.querySelectorAll("[data-logarithmic]")) box.addEventListener("change", draw);
+  for (const box of boxes) box.addEventListener("change", draw);
   dark.addEventListener("change", () => { surroundings(); draw(); });
   narrow.addEventListener("change", draw);
   window.addEventListener("beforeprint", () => { root.classList.add("print"); draw(); });

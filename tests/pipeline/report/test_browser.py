@@ -123,10 +123,19 @@ def test_plots_keep_their_height_when_the_window_changes(opened: Page) -> None:
     assert opened.run("[...document.querySelectorAll('.plot')].map(plot => plot._fullLayout.height)") == before
 
 
-def test_the_share_axis_can_be_logarithmic(opened: Page) -> None:
+def test_the_share_axis_can_be_logarithmic_and_the_address_says_so(opened: Page, report: Path) -> None:
+    logarithmic = "document.getElementById('plot-timeout')._fullLayout.yaxis.type === 'log'"
+    assert not opened.run(logarithmic)
     opened.run("document.querySelector('[data-logarithmic]').click()")
-    opened.wait_for("document.getElementById('plot-timeout')._fullLayout.yaxis.type === 'log'")
+    opened.wait_for(logarithmic)
     assert opened.run(_DRAWN % "plot-timeout")["marks"] > 0
+    address = opened.run("location.href")
+    assert address.endswith("?log=plot-timeout")
+    opened.visit(address)
+    opened.wait_for(logarithmic)
+    opened.forget()
+    opened.open(report)
+    assert not opened.run(logarithmic)
 
 
 def test_a_kind_reaches_every_figure_and_table_and_the_address(opened: Page, report: Path) -> None:
