@@ -35,7 +35,7 @@ def test_a_request_log(spark: SparkSession, tmp_path: Path, capsys: pytest.Captu
     settings = ["--tick", "1ms,100ms", "--wheel-size", "20,64", "--timeout", "own,500ms,2s", "--purge-interval", "5"]
     assert main(["replay", str(LOG), "--out", str(out), "--instance", "b", *settings]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0].split()[:6] == ["instance", "tick", "ms", "wheel", "time-out", "ms"]
+    assert shown[0].split()[:6] == ["tick", "ms", "buckets", "time-out", "ms", "expired"]
     assert len(shown[: shown.index("")]) == 1 + 2 * 2 * 3
     assert shown[shown.index("") + 1].startswith("With their own time-outs, ")
     assert any("fewer than Kafka's tick of 1 ms with 20 buckets (" in line for line in shown)

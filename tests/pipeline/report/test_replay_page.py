@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from abeyance.pipeline.commands.replay import _summary
 from abeyance.pipeline.report.analysis import MARKER
 from abeyance.pipeline.report.replay_page import write_replay_report
 from abeyance.pipeline.report.replay_words import conclusions
@@ -69,6 +70,24 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (where / MARKER).write_text(json.dumps({"tool": "abeyance", "settings": settings}), encoding="utf-8")
     write_replay_report(where, where / "report.html")
     return where / "report.html"
+
+
+def test_a_terminal_shows_several_brokers_together(report: Path) -> None:
+    head, _, columns, first, *_ = _summary(report.parent).splitlines()
+    assert head == "2 instances together; each alone is in the table `replay` and on the page"
+    assert columns.split() == [
+        "tick",
+        "ms",
+        "buckets",
+        "time-out",
+        "ms",
+        "expired",
+        "most",
+        "pending",
+        "cascades",
+        "wake-ups",
+    ]
+    assert first.split() == ["1", "20", "own", "120", "12", "1,600", "2,000"]
 
 
 def test_the_settings_are_a_table(report: Path) -> None:

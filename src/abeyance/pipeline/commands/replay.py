@@ -274,20 +274,24 @@ def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None
 
 
 def _summary(out: Path) -> str:
-    """Say of each instance and setting what a person would look for first; and what to conclude."""
+    """Say of each setting what a person would look for first; and what to conclude."""
     from abeyance.pipeline.report.parts import read_table
-    from abeyance.pipeline.report.replay_words import band, conclusions
+    from abeyance.pipeline.report.replay_words import band, conclusions, together
 
     replayed = read_table(out, "replay")
-    head = f"{'instance':<16}{'tick ms':>8}{'wheel':>7}{'time-out ms':>12}{'expired':>18}"
+    names = sorted(map(str, replayed["instance"].unique()))
+    head = f"{'tick ms':>8}{'buckets':>9}{'time-out ms':>13}{'expired':>18}"
     lines = [f"{head}{'most pending':>14}{'cascades':>10}{'wake-ups':>10}"]
-    order = ["instance", "timeout_ms", "tick_ms", "wheel_size"]
-    rows = replayed[replayed["purge_interval"].isna()].sort_values(order, na_position="first").to_dict("records")
+    if len(names) > 1:
+        lines = [f"{len(names):,} instances together; each alone is in the table `replay` and on the page", "", *lines]
+    order = ["timeout_ms", "tick_ms", "wheel_size"]
+    wheels = together(replayed[replayed["purge_interval"].isna()]).sort_values(order, na_position="first")
+    rows = wheels.to_dict("records")
     for row in rows[:_MOST_LINES]:
         timeout = OWN if row["timeout_ms"] != row["timeout_ms"] else f"{row['timeout_ms']:,.0f}"
         expired = band(row["expired"] - row["unknown"], row["expired"])
         lines.append(
-            f"{row['instance'][:15]:<16}{row['tick_ms']:>8g}{row['wheel_size']:>7}{timeout:>12}{expired:>18}"
+            f"{row['tick_ms']:>8g}{row['wheel_size']:>9}{timeout:>13}{expired:>18}"
             f"{row['pending_most']:>14,}{row['cascades']:>10,}{row['wakeups']:>10,}"
         )
     if len(rows) > _MOST_LINES:
