@@ -150,7 +150,11 @@ def test_the_marker_and_the_report(result: Path) -> None:
 def test_what_the_terminal_shows(run: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     out, done = run
     shown = done.stdout.splitlines()
-    assert shown[0].startswith("68,504 requests of 3 instances, 67,303 operations, 0 lines rejected")
+    assert shown[0] == "60 PRODUCE requests expired, in 3 bursts, the worst at 11:14:27 UTC"
+    assert shown[1].startswith("68,504 requests of 3 instances, 67,303 operations, 0 lines rejected")
+    # What hurts first; of the others what expired most, long polls as a rule.
+    kinds = [row.split()[0] for row in shown[4:8]]
+    assert kinds == ["PRODUCE", "DELETE_RECORDS", "JOIN_GROUP", "FETCH_CONSUMER"]
     assert shown[-1] == f"Report: {out}/report.html"
     assert any(row.split()[:3] == ["PRODUCE", "18,229", "60"] for row in shown)
     # Nothing of Spark's own.

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from abeyance.pages.words import shortened
+from abeyance.pipeline.report.analysis import read_analysis
+from abeyance.pipeline.report.headline import headline, is_poll
 from abeyance.pipeline.schemas import ALL_INSTANCES
 
 if TYPE_CHECKING:
@@ -27,11 +29,14 @@ _PIPE_COLUMNS: Final = 120
 
 
 def print_summary(result: AnalysisResult, console: Console | None = None) -> None:
-    """Print what waited and what expired, and what was rejected."""
+    """Print what hurts, then what waited and what expired, and what was rejected."""
     console = console or standard_output()
+    console.print(headline(read_analysis(result.folder)), style="bold", markup=False, highlight=False)
     rows = [row for row in _rows(result.folder / "summary") if row["instance"] == ALL_INSTANCES]
-    # What waited most comes first: that is what the reader is here for.
-    rows.sort(key=lambda row: (-row["expired"], -row["waited"], row["kind"]))
+    # What hurts comes first, then what waited most: a long poll that expires is no harm.
+    rows.sort(
+        key=lambda row: (not row["expired"] or is_poll(row["kind"]), -row["expired"], -row["waited"], row["kind"])
+    )
     instances = {row["instance"] for row in _rows(result.folder / "requests_by_kind")}
     console.print(
         f"{result.requests:,} requests of {len(instances)} instance{'' if len(instances) == 1 else 's'}, "

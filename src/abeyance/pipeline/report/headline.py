@@ -68,9 +68,13 @@ def _harmless(analysis: Analysis, asked: float, waited: float) -> str:
     return f"{counted(asked, 'request')}, {count(waited)} of them waited; {ending}"
 
 
+def is_poll(kind: object) -> bool:
+    """Whether a kind is a fetch, for which it is the ordinary end to expire."""
+    return "FETCH" in str(kind)
+
+
 def _polls(kinds: pd.Series[Any]) -> pd.Series[bool]:
-    """Whether each kind is a fetch, for which it is the ordinary end to expire."""
-    return kinds.astype(str).str.contains("FETCH")
+    return kinds.map(is_poll).astype(bool)
 
 
 def findings(analysis: Analysis) -> list[str]:
