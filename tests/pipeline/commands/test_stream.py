@@ -327,6 +327,7 @@ def test_outcomes_sent_to_a_topic_have_the_same_page(
     assert sum_up(spark, plan, Lines(quiet=True), sink.sent)
     text = (tmp_path / "summary" / "report.html").read_text(encoding="utf-8")
     assert "3 operations: 1 completed, 2 expired" in text
+    assert "Most expired on the key <code><bdi>ant</bdi></code>: 2." in text
     (key,) = pq.read_table(tmp_path / "summary" / "expired_keys").to_pylist()
     assert (key["key"], key["expired"], key["one_in"]) == ("ant", 2, 1.0)
     # Of a stream that was stopped, and would have gone on, no topic of many operations is read again.

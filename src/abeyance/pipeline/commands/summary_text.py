@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from abeyance.pages.words import shortened
+from abeyance.pages.words import duration, shortened
 from abeyance.pipeline.report.analysis import read_analysis
 from abeyance.pipeline.report.headline import headline, is_poll
 from abeyance.pipeline.schemas import ALL_INSTANCES
@@ -52,7 +52,7 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
 def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
     """Print how operations ended, the keys that expire most, and what was set aside."""
     console = console or standard_output()
-    console.print(found.title.replace("\N{NO-BREAK SPACE}", " "), highlight=False)
+    console.print(plain(found.title), highlight=False)
     if len(found.summary):
         console.print()
         rows = found.summary.sort_values(["expired", "waited"], ascending=False, kind="stable")
@@ -79,7 +79,7 @@ def print_kinds(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     """Print a line for each of the first kinds: how many, how many expired, and how long they waited."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     shown = [_cells(row) for row in rows[:_MOST_KINDS]]
-    names = ("kind", "count", "expired", "%", "p50 ms", "p95 ms", "p99 ms", "max ms")
+    names = ("kind", "count", "expired", "%", "p50", "p95", "p99", "longest")
     widths = [max(len(cell) for cell in column) for column in zip(names, *shown, strict=True)]
     # Where the terminal is narrow it is the kind that is cut short, never a number. Columns are two spaces apart.
     widths[0] = max(min(widths[0], console.width - sum(widths[1:]) - 2 * len(widths[1:])), _LEAST_KIND)
@@ -99,7 +99,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         f"{row['operations']:,}",
         f"{row['expired']:,}",
         "-" if share is None else f"{100 * share:.2f}",
-        *(_milliseconds(row[name]) for name in ("p50_ms", "p95_ms", "p99_ms", "max_ms")),
+        *(plain(duration(row[name])) for name in ("p50_ms", "p95_ms", "p99_ms", "max_ms")),
     ]
 
 
@@ -114,8 +114,9 @@ def _print_rejected(table: Path, console: Console) -> None:
         console.print(more, style="yellow", highlight=False)
 
 
-def _milliseconds(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+def plain(words: str) -> str:
+    """Return words of a page as a terminal shows them best."""
+    return words.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _rows(table: Path) -> list[dict[str, Any]]:

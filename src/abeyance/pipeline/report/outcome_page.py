@@ -84,10 +84,11 @@ def _findings(found: Outcomes) -> list[str]:
         f"{duration(slow['p95_ms'])}, the longest {duration(slow['max_ms'])}."
     ]
     if found.keys is not None and len(found.keys):
-        worst = found.keys.iloc[0]
+        worst, *others = found.keys.to_dict("records")
         about = "about " if worst["one_in"] > 1 else ""
         key = escaped(worst["key"])
-        said.append(f"Most expired on the key <code><bdi>{key}</bdi></code>: {about}{count(worst['expired'])}.")
+        if not others or others[0]["expired"] < worst["expired"]:  # of equals none is the worst
+            said.append(f"Most expired on the key <code><bdi>{key}</bdi></code>: {about}{count(worst['expired'])}.")
     if found.aside:
         said.append(f'{counted(sum(found.aside.values()), "row")} set aside: <a href="#set-aside">why</a>.')
     return said
