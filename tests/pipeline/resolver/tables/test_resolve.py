@@ -28,8 +28,10 @@ from abeyance.pipeline.resolver.tables.first_look import _look, is_repeated, loo
 from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample
 from abeyance.pipeline.resolver.tables.packing import ALONE, CUT_ROW, KINDS, SHARDS, pack_events
 from abeyance.pipeline.resolver.tables.reaching import first_reached
+from abeyance.pipeline.resolver.tables.small import few_partitions
 from abeyance.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
 from abeyance.pipeline.spark.chunks import chunks
+from abeyance.pipeline.spark.estimates import Size, estimated_size
 from pipeline.resolve_traces import (
     Deadline,
     Event,
@@ -92,10 +94,10 @@ def test_o1_o2_o3_the_purgatory_equals_brute_force(deadline: Deadline) -> None:
 
 @pytest.mark.parametrize(
     ("deadline", "sample"),
-    [("inclusive", ALL_HOT), ("exclusive", DEFAULT_SAMPLE)],
-    ids=["inclusive, every key is cut", "exclusive, none is"],
+    [("inclusive", ALL_HOT), ("exclusive", DEFAULT_SAMPLE), ("inclusive", None), ("exclusive", None)],
+    ids=["inclusive, every key is cut", "exclusive, none is", "inclusive, small", "exclusive, small"],
 )
-def test_o1_to_o4_spark_equals_brute_force(spark: SparkSession, deadline: Deadline, sample: Sample) -> None:
+def test_o1_to_o4_spark_equals_brute_force(spark: SparkSession, deadline: Deadline, sample: Sample | None) -> None:
     operations, events = tables(spark, traces())
     found = by_spark(operations.transform(pipeline.resolve, events, deadline=deadline, sample=sample))
     for number, trace in enumerate(traces()):
@@ -389,9 +391,25 @@ def test_a_session_with_spark_s_200_partitions_runs_few_tasks_for_little_data(
 def test_rows_that_are_in_the_plan_themselves_are_there_once(spark: SparkSession) -> None:
     operations = spark.createDataFrame(pa.Table.from_pylist(small_operations(), ARROW_OPERATIONS))
     events = spark.createDataFrame(pa.Table.from_pylist(small_events(), ARROW_EVENTS))
-    outcomes = pipeline.resolve(operations, events)
-    assert outcomes._jdf.queryExecution().optimizedPlan().toString().count("LocalRelation") == 2
-    assert len(outcomes.collect()) == operations.count() - pipeline.invalid_operations(operations).count()
+    outcomes, aside = pipeline.resolve(operations, events), pipeline.invalid_operations(operations)
+    plans = [str(table._jdf.queryExecution().optimizedPlan()) for table in (outcomes, aside)]
+    assert [plan.count("LocalRelation") for plan in plans] == [2, 1]
+    assert len(outcomes.collect()) == operations.count() - aside.count()
+
+
+def test_rows_that_are_in_the_plan_themselves_are_small_however_many(spark: SparkSession) -> None:
+    """The driver could not hold them several times."""
+    rows, file = Size(1 << 40, in_plan=True), Size(1 << 20, in_plan=False)
+    assert few_partitions(spark, [rows, rows]) is not None
+    assert few_partitions(spark, [rows, file]) is None
+    assert few_partitions(spark, [file, file]) is not None
+    assert few_partitions(spark, [file, None]) is None
+    table = spark.createDataFrame(pa.table({"n": [1, 2]}))
+    assert [size and size.in_plan for size in map(estimated_size, (table, table.union(table), spark.range(2)))] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_rows_of_one_id_are_combined_where_no_operation_has_several_watches(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ row can have its id. All others are *combined* in a second step, by id: of sever
 and of its watches all or any have to be reached. Both steps read the same shuffle.
 
 What takes which way is told by a look at the tables beforehand (`first_look`). Tables that Spark's own statistics hold
-for small are not worth it: all of their operations are combined, and none of their keys is cut.
+for small are not worth it: Spark alone resolves them (`small`), and all of their operations are combined.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from abeyance.pipeline.resolver.tables.packing import (
     EVENTS,
     KINDS,
     PACKED,
-    ROW,
     SHARDS,
     pack_events,
     pack_operations,
 )
 from abeyance.pipeline.resolver.tables.reaching import REACHED, first_reached
+from abeyance.pipeline.resolver.tables.small import few_partitions, reached_by_spark
 from abeyance.pipeline.resolver.tables.spreading import spread
 from abeyance.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyance.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyance.pipeline.schemas import OPERATIONS, check_table, columns_of
-from abeyance.pipeline.spark.estimates import estimated_bytes
-from abeyance.pipeline.spark.session import adapts_partitions, shuffle_partitions
+from abeyance.pipeline.spark.estimates import estimated_size
+from abeyance.pipeline.spark.session import shuffle_partitions
 
 __all__ = ["resolve"]
 
@@ -114,12 +114,7 @@ def resolve(
     waiting, happened = valid_operations(operations), valid_events(events)
     few = None if sample is not None else _few_partitions(operations, events)
     if few is not None:
-        watches = _watches(waiting.selectExpr("*", "false AS alone", "true AS rivals"))
-        reached = _reached(
-            _by_shard(_packed(watches, happened.selectExpr(f"{_EVENT} AS {ROW}")), *few),
-            COMBINED,
-            deadline,
-        )
+        reached = reached_by_spark(waiting, happened, deadline, few)
         return _combined(reached.repartition(*few, "instance", "op_id"))
     looked = look_at(operations, events, sample=sample or DEFAULT_SAMPLE, ids=not unique_ids)
     seen = looked.select(F.struct("*")).scalar()
@@ -139,22 +134,9 @@ def resolve(
     return _reached(by_shard, ALONE, deadline).selectExpr(*_OUTCOME).union(combined)
 
 
-_SMALL_BYTES: Final = 96 << 20
-_PARTITION_BYTES: Final = 1 << 20  # of a small table, as Spark's own least partition
-
-
 def _few_partitions(operations: DataFrame, events: DataFrame) -> list[Any] | None:
-    """Return None where tables are not known to be small: where a look beforehand would take longer than all the rest.
-
-    Else the partitions of a shuffle: as many as Spark finds right once it has shuffled, where it adapts them itself.
-    Should the tables be larger than Spark believes, all still works.
-    """
-    sizes = estimated_bytes(columns_of(operations, OPERATIONS)), estimated_bytes(columns_of(events, EVENT_COLUMNS))
-    size = sum(_SMALL_BYTES + 1 if size is None else size for size in sizes)
-    if size > _SMALL_BYTES:
-        return None
-    spark = operations.sparkSession
-    return [] if adapts_partitions(spark) else [min(shuffle_partitions(spark), 1 + int(size / _PARTITION_BYTES))]
+    tables = columns_of(operations, OPERATIONS), columns_of(events, EVENT_COLUMNS)
+    return few_partitions(operations.sparkSession, [estimated_size(table) for table in tables])
 
 
 def _watches(operations: DataFrame, *more: str) -> DataFrame:
@@ -167,10 +149,9 @@ def _packed(watches: DataFrame, events: DataFrame) -> DataFrame:
     return events.mapInArrow(pack_events, PACKED).union(watches.mapInArrow(pack_operations, PACKED))
 
 
-def _by_shard(packed: DataFrame, partitions: int | None = None) -> DataFrame:
-    """Shuffle packed rows, into so many partitions or as many as Spark's setting says."""
-    by = F.expr(spread(f"`order` div {KINDS}", SHARDS, partitions or shuffle_partitions(packed.sparkSession)))
-    return packed.repartition(partitions, by) if partitions else packed.repartition(by)
+def _by_shard(packed: DataFrame) -> DataFrame:
+    """Shuffle packed rows."""
+    return packed.repartition(F.expr(spread(f"`order` div {KINDS}", SHARDS, shuffle_partitions(packed.sparkSession))))
 
 
 def _reached(by_shard: DataFrame, kind: int, deadline: Deadline) -> DataFrame:

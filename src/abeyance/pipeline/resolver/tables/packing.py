@@ -27,7 +27,6 @@ __all__ = [
     "EVENTS",
     "KINDS",
     "PACKED",
-    "ROW",
     "SCHEMAS",
     "SHARDS",
     "binary",
@@ -72,24 +71,21 @@ _SHARD_BITS: Final = 10
 _FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS)
 
 
-ROW: Final = "row"
 CUT_ROW: Final = "cut_row"
 _WIDTH: Final = 4
 
 
 def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """ROW, a list of place, identity, progress and at_us -> PACKED.
+    """CUT_ROW, a list of place, identity, progress and at_us, in the first row of a partition the hot keys -> PACKED.
 
-    Or CUT_ROW, where keys may be hot: the same, and behind it in the first row of a partition the hot keys. It is one
-    list, since Spark takes a time for each column of each row, with its defaults twice.
+    It is one list, since Spark takes a time for each column of each row, with its defaults twice.
     """
     hot: HotKeys | None = None
     for some in gathered(batches):
         values = [batch.column(0).flatten().to_numpy() for batch in some]
         if hot is None:
-            may_be_hot = some[0].schema.names == [CUT_ROW]
-            first = len(some[0].column(0)[0]) if may_be_hot else _WIDTH
-            hot = HotKeys.read(values[0][_WIDTH:first]) if may_be_hot else HotKeys([])
+            first = len(some[0].column(0)[0])
+            hot = HotKeys.read(values[0][_WIDTH:first])
             values[:1] = values[0][:_WIDTH], values[0][first:]
         rows = np.concatenate(values)
         if len(rows) != _WIDTH * sum(batch.num_rows for batch in some):
@@ -102,14 +98,14 @@ def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(the columns of SCHEMAS, `alone`, and `cuts` where keys may be hot) -> PACKED.
+    """(the columns of SCHEMAS, `alone` and `cuts`) -> PACKED.
 
     `cuts` are the hot keys in the first row of a partition, and in all others an empty list.
     """
     hot: HotKeys | None = None
     for chunk in chunks(batches):
         if hot is None:
-            hot = HotKeys.read(_first_cuts(chunk)) if "cuts" in chunk.schema.names else HotKeys([])
+            hot = HotKeys.read(_first_cuts(chunk))
         place = chunk.column("place").to_numpy().copy()
         hot.cut_operations(place, chunk.column("identity").to_numpy(), chunk.column("required").to_numpy())
         kind = np.where(chunk.column("alone").to_numpy(zero_copy_only=False), ALONE, COMBINED)

@@ -9,7 +9,9 @@ from abeyance.pipeline.resolver.given import Given, as_dataframe, session_of
 from abeyance.pipeline.resolver.reasons import DUPLICATE, EVENT_REASON, OPERATION_REASON
 from abeyance.pipeline.resolver.tables.first_look import is_repeated, look_at
 from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
+from abeyance.pipeline.resolver.tables.small import few_partitions
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table, columns_of
+from abeyance.pipeline.spark.estimates import estimated_size
 from abeyance.tables.reasons import reason_column
 
 __all__ = ["distinct_operations", "invalid_events", "invalid_operations", "valid_events", "valid_operations"]
@@ -28,7 +30,13 @@ def invalid_operations(operations: Given) -> DataFrame:
     table = as_dataframe(operations, "operations", session_of([operations]), whole=True)
     check_table(table, OPERATIONS, "operations")
     reason = reason_column(table.columns)
-    broken = table.withColumn(reason, F.expr(OPERATION_REASON)).where(f"{reason} IS NOT NULL")
+    judged = table.withColumn(reason, F.expr(OPERATION_REASON))
+    few = few_partitions(table.sparkSession, [estimated_size(table)])
+    if few is not None:  # so it is read once
+        ranked = _ranked(judged.repartition(*few, "instance", "op_id"), reason)
+        duplicate = F.expr(f"coalesce({reason}, if(_rank > 1, '{DUPLICATE}', NULL))")
+        return ranked.withColumn(reason, duplicate).where(f"{reason} IS NOT NULL").drop("_rank")
+    broken = judged.where(f"{reason} IS NOT NULL")
     fine = table.where(f"({OPERATION_REASON}) IS NULL")
     duplicates = _ranked(_with_rivals(fine, table).where("_rivals")).where("_rank > 1").drop("_rank", "_rivals")
     return broken.unionByName(duplicates.withColumn(reason, F.lit(DUPLICATE)))
@@ -49,6 +57,10 @@ def valid_operations(operations: DataFrame) -> DataFrame:
 
 def distinct_operations(operations: DataFrame) -> DataFrame:
     """Return the columns of `OPERATIONS` of each row that can be resolved, and of each id only the row that counts."""
+    few = few_partitions(operations.sparkSession, [estimated_size(operations)])
+    if few is not None:
+        valid = valid_operations(operations).repartition(*few, "instance", "op_id")
+        return _ranked(valid).where("_rank = 1").drop("_rank")
     fine = _with_rivals(valid_operations(operations), operations)
     first = _ranked(fine.where("_rivals")).where("_rank = 1").drop("_rank")
     return fine.where("NOT _rivals").union(first).drop("_rivals")
@@ -69,7 +81,8 @@ def _with_rivals(rows: DataFrame, operations: DataFrame) -> DataFrame:
     return rows.withColumn("_seen", seen).withColumn("_rivals", F.expr(is_repeated("_seen"))).drop("_seen")
 
 
-def _ranked(operations: DataFrame) -> DataFrame:
-    """Number the rows of each id: 1 is the one that counts."""
+def _ranked(operations: DataFrame, *apart: str) -> DataFrame:
+    """Number the valid rows of each id: 1 is the one that counts. What differs in the columns `apart` is told apart."""
     order = "start, timeout_ms, condition, kind, watches"
-    return operations.withColumn("_rank", F.expr(f"row_number() OVER (PARTITION BY instance, op_id ORDER BY {order})"))
+    rows = ", ".join(("instance", "op_id", *apart))
+    return operations.withColumn("_rank", F.expr(f"row_number() OVER (PARTITION BY {rows} ORDER BY {order})"))
