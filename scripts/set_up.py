@@ -89,8 +89,9 @@ def main() -> None:
 
     def install(what: str, *arguments: str | Path, **environment: str) -> Watched:
         pip: list[str | Path] = [python, "-m", "pip", "--disable-pip-version-check", "--no-input", "--no-color"]
-        # Without isolation: what builds a package is pinned as well, and there already.
-        return Watched(what, [*pip, "install", "--no-build-isolation", *arguments], **environment)
+        # Without isolation: what builds a package is pinned as well, and there already. And without bytecode: most of
+        # it is never imported, and what is imported keeps its own.
+        return Watched(what, [*pip, "install", "--no-build-isolation", "--no-compile", *arguments], **environment)
 
     def named(name: str) -> list[str]:
         return [one for one in wanted if one.partition("==")[0] == name]

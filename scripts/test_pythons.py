@@ -138,11 +138,13 @@ def prepare(version: str, interpreter: Interpreter) -> Interpreter:
         if not interpreter.run(*pip, *[f"{name}=={pinned[name]}" for name in group]).returncode:
             continue
         # Wheels of some are for few Pythons each: where the pinned one has none, the newest that has. And if none has,
-        # its tests say that they need it.
+        # its tests say that they need it. For any other failure, of the network for one, there is no way round.
         for name in group:
-            if interpreter.run(*pip, f"{name}=={pinned[name]}").returncode:
-                done = interpreter.run(*pip, name)
-                if done.returncode and "No matching distribution" not in done.stdout:
+            for wanted in (f"{name}=={pinned[name]}", name):
+                done = interpreter.run(*pip, wanted)
+                if not done.returncode:
+                    break
+                if "No matching distribution" not in done.stdout:
                     raise RuntimeError(f"pip: {last(done.stdout)}")
     return interpreter._replace(path=python)
 
