@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -27,6 +28,7 @@ from abeyance.pipeline import find_java, spark_session
 from abeyance.pipeline.spark.session import SHUFFLE_PARTITIONS
 from benchmarks.machine import load
 from benchmarks.spark import data
+from benchmarks.spark.cluster import SETTINGS, cluster
 from benchmarks.spark.processes import Cost
 from benchmarks.spark.rivals import METHODS
 
@@ -44,6 +46,9 @@ def _arguments(given: list[str] | None) -> argparse.Namespace:
         "--cases", nargs="+", choices=["even", "hot"], default=["even", "hot"], help="hot: one key has half of all rows"
     )
     parser.add_argument("--master", default="local[2]", help="(default: %(default)s)")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="a standalone cluster of N workers of one core, not --master"
+    )
     parser.add_argument("--memory", default="4g", help="of Spark's driver (default: %(default)s)")
     parser.add_argument("--partitions", type=int, help="of shuffles (default: two a core, as any session of ours)")
     parser.add_argument(
@@ -60,8 +65,19 @@ def main(given: list[str] | None = None) -> int:
     """Do as the command line says; return 1 when methods disagree."""
     given = sys.argv[1:] if given is None else given
     options = _arguments(given)
-    spark = _session(options)
     os.environ.setdefault("POLARS_MAX_THREADS", "2")
+    folder = options.folder.absolute() / "cluster"
+    with cluster(folder, workers=options.workers, memory="2g") if options.workers else nullcontext() as there:
+        if there is not None:
+            options.master = there.master
+        try:
+            return _measure(given, options)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measure(given: list[str], options: argparse.Namespace) -> int:
+    spark = _session(options)
     costs: dict[tuple[str, str], list[Cost]] = {}
     found: dict[str, dict[str, tuple[int, ...]]] = {}
     for case in options.cases:
@@ -101,9 +117,11 @@ def _session(options: argparse.Namespace) -> SparkSession:
         spark = SparkSession.builder.master(options.master).appName("abeyance bench-spark").getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
         return spark
-    config = {"spark.driver.memory": options.memory}
+    config: dict[str, str] = {"spark.driver.memory": options.memory}
     if options.partitions:
         config[SHUFFLE_PARTITIONS] = str(options.partitions)
+    if options.workers:
+        config |= SETTINGS | {SHUFFLE_PARTITIONS: str(options.partitions or 2 * options.workers)}
     return spark_session(options.master, "abeyance bench-spark", config=config)
 
 
@@ -142,9 +160,10 @@ def _print(
     seconds: dict[tuple[str, str], float],
     in_defaults: dict[tuple[str, str], float],
 ) -> None:
+    where = f"{options.workers} workers of one core" if options.workers else options.master
     print(
         f"\n{data.OPERATIONS * options.scale:,.0f} operations, {data.EVENTS * options.scale:,.0f} events, "
-        f"{data.KEYS * options.scale:,.0f} keys, {options.master}; medians of {options.rounds}"
+        f"{data.KEYS * options.scale:,.0f} keys, {where}; medians of {options.rounds}"
     )
     effort = {which: statistics.median(cost.cpu for cost in measured) for which, measured in costs.items()}
     for case in options.cases:
