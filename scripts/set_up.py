@@ -26,8 +26,8 @@ from scripts.watched import Watched, run_all, say
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
 OLDEST = (3, 11)
-TOOLS = "setuptools"  # builds Spark's package and ours, so it comes first
-SPARK = "pyspark"  # as large as all others together, and not a wheel: fetched and unpacked beside them
+TOOLS = ("setuptools", "cython")  # they build Spark's package and ours, so they come first
+SPARK = ("pyspark",)  # as large as all others together, and not a wheel: fetched and unpacked beside them
 
 
 def fail(message: str) -> None:
@@ -93,18 +93,18 @@ def main() -> None:
         # it is never imported, and what is imported keeps its own.
         return Watched(what, [*pip, "install", "--no-build-isolation", "--no-compile", *arguments], **environment)
 
-    def named(name: str) -> list[str]:
-        return [one for one in wanted if one.partition("==")[0] == name]
+    def named(names: tuple[str, ...]) -> list[str]:
+        return [one for one in dict.fromkeys(wanted) if one.partition("==")[0] in names]
 
     run_all([install("build tools", *named(TOOLS))], folder, began)
     # Stored in its wheel as it is: to press half a gigabyte once more takes longer than the download.
     stored = "--config-settings=--build-option=--compression=stored"
     spark = install("Spark", "--no-deps", stored, *named(SPARK))
-    others = [one for one in dict.fromkeys(wanted) if one not in named(SPARK) + named(TOOLS)]
-    run_all([spark, install("packages", *others)], folder, began)
+    others = [one for one in dict.fromkeys(wanted) if one not in named(SPARK + TOOLS)]
     how = {"demo": {"ABEYANCE_NO_COMPILE": "1"}, "run": {}}.get(options.purpose, {"ABEYANCE_COMPILE_LAB": "1"})
+    # The packages wait for the network and the disk, while the compiler computes.
     us = install("abeyance", "-v", "--no-deps", "--editable", ROOT, **how)
-    run_all([us], folder, began)
+    run_all([spark, install("packages", *others), us], folder, began)
     say("done", began)
     if subprocess.run([python, "-m", "abeyance", "info"], cwd=ROOT).returncode:
         fail("the package was installed but does not start; the message is above")
