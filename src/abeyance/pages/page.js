@@ -386,7 +386,9 @@
   const filter = () => {
     const kind = kinds?.value ?? "";
     for (const row of document.querySelectorAll("table.sortable tbody tr")) {
-      row.dataset.out = (kind && row.dataset.kind && row.dataset.kind !== kind) || !overlaps(row) ? "yes" : "";
+      const its = row.dataset.kind; // of a table of APIs: the API, and one FETCH asks for all kinds of fetches
+      const other = kind && its && its !== kind && !(its === "FETCH" && kind.startsWith("FETCH_"));
+      row.dataset.out = other || !overlaps(row) ? "yes" : "";
     }
     if (counts) document.querySelectorAll("[data-scope] table.sortable").forEach(recount);
     document.querySelectorAll("table.sortable").forEach(fold);

@@ -116,9 +116,18 @@ def _columns(name: str, frame: pd.DataFrame) -> list[str]:
     return [*COLUMNS[name], *(column for column in frame.columns if column not in COLUMNS[name])]
 
 
+def _apis(kinds: pd.Series[str]) -> pd.Series[str]:
+    """The names of their APIs: one for all kinds of fetches."""
+    return kinds.where(~kinds.str.startswith("FETCH_"), "FETCH")
+
+
 def _requests(done: pd.DataFrame) -> pd.DataFrame:
     waited = done[done["waited_ms"] > 0].groupby(["instance", "kind"]).size().rename("waited").reset_index()
-    rows = waited.rename(columns={"kind": "api"}).assign(requests=lambda rows: rows["waited"] * 2 + 5)
+    rows = (
+        waited.assign(api=_apis(waited["kind"]))
+        .drop(columns="kind")
+        .assign(requests=lambda rows: rows["waited"] * 2 + 5)
+    )
     metadata = [(instance, "METADATA<i>", 412, 0) for instance in done["instance"].unique()]
     return pd.concat([rows, pd.DataFrame(metadata, columns=["instance", "api", "requests", "waited"])])
 
@@ -185,7 +194,7 @@ def _by_time(done: pd.DataFrame, group: list[str]) -> pd.DataFrame:
 
 
 def _requests_by_time(done: pd.DataFrame) -> pd.DataFrame:
-    rows = _sliced(done).assign(api=done["kind"], waited=done["waited_ms"] > 0)
+    rows = _sliced(done).assign(api=_apis(done["kind"]), waited=done["waited_ms"] > 0)
     counted = rows.groupby(["instance", "api", "at"])
     return counted.agg(requests=("waited", "size"), waited=("waited", "sum")).reset_index()
 

@@ -144,8 +144,13 @@ def test_a_kind_reaches_every_figure_and_table_and_the_address(opened: Page, rep
     titles = "[...document.querySelectorAll('.plot .annotation-text')].map(t => t.textContent.split(' ')[0].trim())"
     assert len(opened.run(kinds)) > 2
     choose = "(s => {{ s.value = '{}'; s.dispatchEvent(new Event('change')); }})(document.getElementById('kind'))"
+    opened.run(choose.format("FETCH_CONSUMER"))
+    assert set(opened.run(kinds)) == {"FETCH_CONSUMER", "FETCH"}, "the API, in the table of all requests"
     opened.run(choose.format("JOIN_GROUP"))
     assert opened.run(kinds) == ["JOIN_GROUP"]
+    apis = "[...document.querySelectorAll('section')].find(s => s.textContent.startsWith('Every request'))"
+    rows = f"[...{apis}.querySelectorAll('tbody tr')].filter(row => row.checkVisibility())"
+    assert opened.run(f"{rows}.map(row => row.cells[0].textContent)") == ["JOIN_GROUP"]
     assert {title.split("\u00a0")[0] for title in opened.run(titles)} == {"JOIN_GROUP"}
     assert all(opened.run(_DRAWN % plot)["marks"] > 0 for plot in PLOTS)
     address = opened.run("location.href")

@@ -106,7 +106,7 @@ def requests(analysis: Analysis, scope: str) -> str:
         "waited": ("waited", count),
         "share": ("share that waited", percent),
     }
-    return table(rows, {"api": ("API", escaped)}, columns, bars=("requests", "share"), number="number")
+    return table(rows, {"api": ("API", escaped)}, columns, bars=("requests", "share"), mark="api", number="number")
 
 
 def keys_longest(analysis: Analysis, scope: str) -> str:
