@@ -73,7 +73,9 @@ def test_tables_of_operations_and_events(spark: SparkSession, known: Known, tmp_
     assert (row["instance"], row["expired"], row["unknown"]) == ("all", three[0]["expired"], 0)
 
 
-def test_the_result_of_an_analysis(spark: SparkSession, known: Known, tmp_path: Path) -> None:
+def test_the_result_of_an_analysis(
+    spark: SparkSession, known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     analysis, out = tmp_path / "analysis", tmp_path / "out"
     known.log.where("instance < 't2'").write.parquet(f"file://{analysis / 'operations'}")
     write_marker(analysis, {})
@@ -81,8 +83,11 @@ def test_the_result_of_an_analysis(spark: SparkSession, known: Known, tmp_path: 
     assert {row["instance"] for row in rows(out, "replay")} == {
         row.instance for row in known.log.where("instance < 't2'").select("instance").distinct().collect()
     }
-    assert main(["replay", str(analysis), "--out", str(out), "--overwrite", "--kind", "NONE", *SHORT]) == 0
-    assert rows(out, "replay") == []
+    before = rows(out, "replay")
+    assert main(["replay", str(analysis), "--out", str(out), "--overwrite", "--kind", "TSET", *SHORT]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == "abeyance: error: --kind: no operation is a 'TSET'; there are TEST; did you mean TEST?"
+    assert rows(out, "replay") == before
 
 
 def test_what_is_refused_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from abeyance.command_line import did_you_mean
 from abeyance.ending import add_ending, end
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.commands.arguments import (
@@ -218,6 +219,7 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
 
     timeouts = {setting.timeout_ms for setting in settings if setting.timeout_ms is not None}.union(_LADDER_MS)
     operations = _operations(spark, args, table, max(timeouts))
+    everything = operations
     if args.kind:
         operations = operations.where(F.col("kind").isin(*args.kind))
     operations = operations.persist()
@@ -235,6 +237,7 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
         "settings": [asdict(setting) for setting in settings],
     }
     try:
+        _check_kinds(args.kind, operations, everything)
         return write_result(
             spark,
             args.out,
@@ -247,6 +250,18 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
         )
     finally:
         operations.unpersist()
+
+
+def _check_kinds(asked: list[str], operations: DataFrame, everything: DataFrame) -> None:
+    """Raise `AbeyanceError` for a kind that no operation has: a page about nothing tells nobody why."""
+    if not asked:
+        return
+    found = {row.kind for row in operations.select("kind").distinct().collect()}
+    missing = [kind for kind in asked if kind not in found]
+    if missing:
+        known = sorted(str(row.kind) for row in everything.select("kind").distinct().collect() if row.kind)
+        there = f"there are {', '.join(known)}" if known else "no operation has a kind"
+        raise AbeyanceError(f"--kind: no operation is a {missing[0]!r}; {there}{did_you_mean(missing[0], known)}")
 
 
 def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None, longest_ms: int) -> DataFrame:
