@@ -69,9 +69,10 @@ class Gateway:
 
     def files(self, folder: str) -> dict[str, int]:
         home, found = self.folder / folder, {}
-        for file in home.rglob("*"):
-            with suppress(FileNotFoundError):  # removed meanwhile
-                if file.is_file():
+        for place, _, names in os.walk(home):  # passes over a folder that is removed meanwhile
+            for name in names:
+                file = Path(place, name)
+                with suppress(FileNotFoundError):
                     found[file.relative_to(home).as_posix()] = file.stat().st_size
         return found
 

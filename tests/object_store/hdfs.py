@@ -27,7 +27,7 @@ from object_store.buckets import MissingError
 from object_store.gateway import jars
 
 POM = Path(__file__).with_name("hdfs.pom.xml")
-FOLDER = "folder with a space"
+FOLDER = "lake"
 _START_SECONDS = 90.0
 _BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 

@@ -105,13 +105,16 @@ def _parquet(names: Iterable[str], below: str) -> set[str]:
 
 def kill_when(process: subprocess.Popen[str], seen: Callable[[], bool], seconds: float = 0.0) -> bool:
     """Kill a process and its group so long after something is seen; return whether it ran until then."""
-    while process.poll() is None and not seen():
-        time.sleep(0.02)
-    time.sleep(seconds)
-    ran = process.poll() is None
-    if ran:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    ran = False
+    try:
+        while process.poll() is None and not seen():
+            time.sleep(0.02)
+        time.sleep(seconds)
+        ran = process.poll() is None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
     return ran
 
 

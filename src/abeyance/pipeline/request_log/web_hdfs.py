@@ -6,6 +6,7 @@ which names a data node; the bytes come from that one, as they are asked for.
 
 from __future__ import annotations
 
+import http.client
 import io
 import json
 import urllib.error
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["WebHdfs"]
 
 _SECONDS: Final = 60.0
+_TRIES: Final = 3
 # As Hadoop's own client: through no proxy that the environment names.
 _opener: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -67,8 +69,8 @@ class WebHdfs:
                 failed = _explained(error, path)
                 if isinstance(failed, FileNotFoundError):
                     raise failed from error
-            except urllib.error.URLError as error:
-                failed = OSError(f"{address} does not answer: {error.reason}")
+            except (urllib.error.URLError, http.client.HTTPException) as error:
+                failed = OSError(f"{address} does not answer: {getattr(error, 'reason', error)}")
         raise failed
 
     def _told(self, path: str, what: str) -> Any:
@@ -124,14 +126,22 @@ class _File(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         if self._at >= self._size:
             return 0
-        if self._answer is None:
-            self._answer = self._files.ask(self._path, "OPEN", offset=self._at)
         view = memoryview(buffer).cast("B")[: self._size - self._at]
-        count = int(self._answer.readinto(view))
-        if not count:
-            raise OSError(f"{self._path} ends after {self._at} bytes of {self._size}")
-        self._at += count
-        return count
+        for left in reversed(range(_TRIES)):
+            try:
+                if self._answer is None:
+                    self._answer = self._files.ask(self._path, "OPEN", offset=self._at)
+                count = int(self._answer.readinto(view))
+            except OSError:
+                if not left:
+                    raise
+                count = 0
+            if count:
+                self._at += count
+                return count
+            # A data node that ended: the name node may have another.
+            self._drop()
+        raise OSError(f"{self._path} ends after {self._at} bytes of {self._size}")
 
     def close(self) -> None:
         self._drop()

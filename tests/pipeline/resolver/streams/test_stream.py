@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -151,6 +152,9 @@ def test_what_waits_can_be_read_while_the_query_runs(spark: SparkSession, tmp_pa
     assert stream.outcomes() == {"i": {"op": ("completed", 12 * MS), "any": ("completed", 12 * MS)}}
     with pytest.raises(AbeyanceError, match=r"no state can be read from the checkpoint .*nowhere"):
         pipeline.read_pending(spark, tmp_path / "nowhere")
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "a checkpoint")
+    with pytest.raises(AbeyanceError, match="checkpoint: Spark reads no state below a path with a space"):
+        pipeline.read_pending(spark, tmp_path / "a checkpoint")
 
 
 def until(holds: Callable[[], bool], query: StreamingQuery) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -52,9 +53,12 @@ def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
     try:
         states = spark.read.format("statestore").load(place)
     except PySparkException as error:
-        raise AbeyanceError(
-            f"no state can be read from the checkpoint {checkpoint}: {str(error).splitlines()[0]}"
-        ) from error
+        why = str(error).splitlines()[0]
+        # Spark's own reader of states quotes the path, and then takes it as it is; beyond ASCII it quotes nothing.
+        plain = place.encode("ascii", "ignore").decode()
+        if quote(plain, safe="/:@!$&'()*+,;=~") != plain:
+            why = "Spark reads no state below a path with a space, or another character that a URI has quoted"
+        raise AbeyanceError(f"no state can be read from the checkpoint {checkpoint}: {why}") from error
     if "groupState" not in states.select("value.*").columns:
         raise AbeyanceError(f"the checkpoint {checkpoint} is of another query: there is no state of abeyance in it")
     watches = states.select("value.groupState.*").mapInArrow(_unpacked, _UNPACKED)
