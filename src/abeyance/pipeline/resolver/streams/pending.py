@@ -62,11 +62,10 @@ def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
     if "groupState" not in states.select("value.*").columns:
         raise AbeyanceError(f"the checkpoint {checkpoint} is of another query: there is no state of abeyance in it")
     watches = states.select("value.groupState.*").mapInArrow(_unpacked, _UNPACKED)
-    waiting = watches.where(~F.col("reached") & (F.col("combine") >= 0)).select(*_NAMES[:7])
-    # Of `any` no watch is waited for once one is reached.
-    of_any = watches.where(F.col("combine") < 0)
+    # Of `any` no watch is waited for once one is reached. All take this window, so that the state is read once.
     done = F.max("reached").over(Window.partitionBy("instance", "op_id", "start"))
-    waiting = waiting.union(of_any.withColumn("_done", done).where(~F.col("_done")).select(*_NAMES[:7]))
+    over = F.when(F.col("combine") < 0, F.col("_done")).otherwise(F.col("reached"))
+    waiting = watches.withColumn("_done", done).where(~over).select(*_NAMES[:7])
     return waiting.withColumns({name: F.timestamp_micros(name) for name in ("start", "deadline")})
 
 
