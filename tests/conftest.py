@@ -90,6 +90,7 @@ def little_to_collect() -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from abeyance.pipeline import spark_session
+    from abeyance.pipeline.commands.stream_run.run import LOCAL_CHECKPOINTS
     from abeyance.pipeline.spark.jvm import how_it_ended
 
     # Three partitions, so that what is meant to be distributed crosses from one to another.
@@ -99,7 +100,8 @@ def spark() -> Iterator[SparkSession]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": "0",
     }
-    session = spark_session("local[2]", "abeyance tests", brief=True, config=settings)
+    # Streams keep their checkpoints as the command's do. As Spark's own default does, those that are killed.
+    session = spark_session("local[2]", "abeyance tests", brief=True, config=settings | LOCAL_CHECKPOINTS)
     gateway = session.sparkContext._gateway
     assert gateway is not None
     java = gateway.proc

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -101,6 +102,15 @@ def test_two_files_drained_end_as_resolve_says(
     assert 'is of another stream: deadline was "inclusive", is "exclusive"' in capsys.readouterr().err
 
 
+def recorder(folder: Path, name: str, file: Path) -> Path:
+    """A folder for the PATH: its program of that name writes its arguments to the file, and then is the real one."""
+    folder.mkdir()
+    program = folder / name
+    program.write_text(f'#!/bin/sh\necho "$*" >> \'{file}\'\nexec {shutil.which(name)} "$@"\n')
+    program.chmod(0o755)
+    return folder
+
+
 @pytest.mark.slow
 def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
     spark: SparkSession, files: tuple[str, str], tmp_path: Path
@@ -108,7 +118,11 @@ def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
     out = tmp_path / "out"
     arguments = ["stream", *files, "--out", str(out), *MAPPING, "--quiet"]
     call = [sys.executable, "-m", "abeyance", *arguments, *BRIEF_OPTIONS]
-    with subprocess.Popen(call, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+    looked_at = tmp_path / "looked at by readlink"
+    environment = os.environ | {"PATH": f"{recorder(tmp_path / 'bin', 'readlink', looked_at)}:{os.environ['PATH']}"}
+    with subprocess.Popen(
+        call, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment
+    ) as process:
         until(lambda: process.poll() is not None or (out / "checkpoint" / "commits" / "0").exists())
         kill_jvm(process.pid)
         assert process.stderr is not None
@@ -116,6 +130,7 @@ def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
             "abeyance: error: Spark failed: its JVM was killed by signal 9, as when the machine runs out of memory"
         ]
     assert process.returncode == 2
+    assert "checkpoint" not in (looked_at.read_text() if looked_at.exists() else ""), "a process for each file"
     assert main([*arguments, "--drain"]) == 0
     assert outcomes(out) == {"1": "completed", "2": "expired", "3": "expired"}
 

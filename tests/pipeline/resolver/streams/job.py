@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance import pipeline
+from abeyance.pipeline.commands.stream_run.run import LOCAL_CHECKPOINTS
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS
 
 
@@ -39,7 +40,7 @@ def run(spark: SparkSession, folder: Path, sink: str) -> None:
 
 def main() -> None:
     folder, sink = Path(sys.argv[1]), sys.argv[2]
-    config = {"spark.sql.shuffle.partitions": "2"}
+    config = {"spark.sql.shuffle.partitions": "2"} | (LOCAL_CHECKPOINTS if sink == "table" else {})
     spark = pipeline.spark_session("local[2]", "abeyance stream job", brief=True, config=config)
     print("ready", flush=True)
     run(spark, folder, sink)
