@@ -71,10 +71,13 @@ class _Killer(threading.Thread):
 
 
 def kill_executors_at_random(
-    folder: Path, sink: str, traces: Sequence[Trace], kills: int, seed: int, minutes: float = 600.0
+    folder: Path, sink: str, traces: Sequence[Trace], kills: int, seed: int, minutes: float = 600.0, spare: int = 6
 ) -> Told:
-    """Run the stream over the traces on two workers of one core each; kill executors so often, or for so long."""
-    write_input(folder, traces, kills + 6, seed)
+    """Run the stream over the traces on two workers of one core each; kill executors so often, or for so long.
+
+    It has `spare` batches more than kills: on a quick machine some are done before their moment comes.
+    """
+    write_input(folder, traces, kills + spare, seed)
     with cluster(folder / "cluster") as there:
         java = {f"spark.{side}.defaultJavaOptions": brief_java() for side in ("driver", "executor")}
         config = SETTINGS | BRIEF | java | {"spark.sql.shuffle.partitions": "2"}
@@ -112,7 +115,9 @@ def main() -> int:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="abeyance-kill-") as home:
         traces = some_traces(args.traces, args.seed)
-        told = kill_executors_at_random(Path(home), args.sink, traces, args.kills, args.seed, args.minutes)
+        told = kill_executors_at_random(
+            Path(home), args.sink, traces, args.kills, args.seed, args.minutes, spare=args.kills + 6
+        )
     print(
         f"{told.kills} kills, {told.outcomes:,} outcomes in {told.batches} batches: "
         f"{told.lost} lost, {told.wrong} wrong, 0 doubled"
