@@ -47,6 +47,7 @@
     if (found) select.value = found.value;
   };
   const boxes = [...document.querySelectorAll("[data-logarithmic]")];
+  const sortable = [...document.querySelectorAll("table.sortable")].filter((table) => table.tBodies[0].rows.length > 1);
   for (const box of boxes) box.checked = address.getAll("log").includes(box.dataset.logarithmic);
   choose(picker, address.get("show"));
   choose(kinds, address.get("kind"));
@@ -59,6 +60,11 @@
     if (kinds?.value) now.set("kind", kinds.selectedOptions[0].text);
     if (span) { now.set("from", span[0]); now.set("to", span[1]); }
     for (const box of boxes) if (box.checked) now.append("log", box.dataset.logarithmic);
+    sortable.forEach((table, number) => {
+      [...table.tHead.rows[0].cells].forEach((heading, column) => {
+        if (heading.ariaSort) now.append("sort", `${number}.${column}.${heading.ariaSort}`);
+      });
+    });
     const query = now.toString();
     try {
       history.replaceState(null, "", `${location.pathname}${query ? `?${query}` : ""}${location.hash}`);
@@ -426,30 +432,38 @@
     button.textContent = `show ${left} more`;
   };
 
-  const sort = (table, column, heading) => {
+  const sort = (table, column, heading, order) => {
     const numbers = heading.classList.contains("number");
-    const down = heading.ariaSort ? heading.ariaSort === "ascending" : numbers;
     for (const other of heading.parentElement.cells) other.ariaSort = null;
-    heading.ariaSort = down ? "descending" : "ascending";
+    heading.ariaSort = order;
     const of = (row) => {
       const cell = row.cells[column];
       return numbers ? Number(cell.dataset.value ?? -Infinity) : cell.textContent;
     };
     const compare = (one, other) => (numbers ? of(one) - of(other) : of(one).localeCompare(of(other), undefined, { numeric: true }));
+    const down = order === "descending";
     const rows = [...table.tBodies[0].rows].sort((one, other) => (down ? compare(other, one) : compare(one, other)));
     table.tBodies[0].append(...rows);
     fold(table);
   };
 
-  for (const table of document.querySelectorAll("table.sortable")) {
-    if (table.tBodies[0].rows.length < 2) continue;
+  for (const table of sortable) {
     [...table.tHead.rows[0].cells].forEach((heading, column) => {
       const button = document.createElement("button");
       button.type = "button";
       button.append(...heading.childNodes);
       heading.append(button);
-      button.addEventListener("click", () => sort(table, column, heading));
+      button.addEventListener("click", () => {
+        const down = heading.ariaSort ? heading.ariaSort === "ascending" : heading.classList.contains("number");
+        sort(table, column, heading, down ? "descending" : "ascending");
+        remember();
+      });
     });
+  }
+  for (const named of address.getAll("sort")) {
+    const [, number, column, order] = /^(\d+)\.(\d+)\.(ascending|descending)$/.exec(named) ?? [];
+    const heading = sortable[number]?.tHead.rows[0].cells[column];
+    if (heading) sort(sortable[number], column, heading, order);
   }
 
   for (const link of document.querySelectorAll("a.when")) {

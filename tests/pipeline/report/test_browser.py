@@ -227,7 +227,7 @@ def test_a_part_of_the_time_reaches_every_table_and_figure(opened: Page, report:
     opened.open(report)
 
 
-def test_tables_are_sorted_by_a_click_and_long_ones_folded(opened: Page) -> None:
+def test_tables_are_sorted_by_a_click_and_long_ones_folded(opened: Page, report: Path) -> None:
     tables = "[...document.querySelectorAll('table.sortable')].filter(table => table.checkVisibility())"
     table = f"{tables}.find(table => table.textContent.includes('waited in all'))"
     shown = f"[...({table}).tBodies[0].rows].filter(row => row.checkVisibility()).length"
@@ -239,6 +239,14 @@ def test_tables_are_sorted_by_a_click_and_long_ones_folded(opened: Page) -> None
     for descending in (True, False):
         opened.run(f"({table}).tHead.rows[0].cells[{column}].querySelector('button').click()")
         assert opened.run(values) == sorted(opened.run(values), reverse=descending)
+    # The order is in the address.
+    opened.visit(report.as_uri() + opened.run("location.search"))
+    assert opened.run(values) == sorted(opened.run(values))
+    assert opened.run(f"({table}).tHead.rows[0].cells[{column}].ariaSort") == "ascending"
+    opened.visit(f"{report.as_uri()}?sort=99.0.ascending&sort=0.99.ascending&sort=none")
+    assert opened.complaints == []
+    opened.forget()
+    opened.open(report)
 
 
 def test_the_contents_lead_to_every_section(opened: Page) -> None:
