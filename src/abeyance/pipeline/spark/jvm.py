@@ -10,14 +10,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf
 
 __all__ = [
     "CLASS_ARCHIVE",
@@ -27,7 +26,6 @@ __all__ = [
     "last_words",
     "step_aside",
     "wait_for_end",
-    "without_tracebacks",
 ]
 
 CLASS_ARCHIVE: Final = "ABEYANCE_CLASS_ARCHIVE"
@@ -120,18 +118,3 @@ def last_words() -> str:
     lines = [line.strip() for line in (fatal[0] if fatal else text).split("\n")]
     told = [line for line in lines if line and not line.startswith(_NOTHING)]
     return told[-1].removeprefix("Caused by: ") if told else ""
-
-
-def without_tracebacks(context: SparkContext) -> None:
-    """Let the thread that collects PySpark's accumulators end in silence when the JVM is gone.
-
-    Whoever calls the JVM next tells of it, in one line.
-    """
-    server: Any = context._accumulatorServer
-    tell = server.handle_error
-
-    def handle_error(request: object, client: object) -> None:
-        if not isinstance(sys.exception(), EOFError):
-            tell(request, client)
-
-    server.handle_error = handle_error

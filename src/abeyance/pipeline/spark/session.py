@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.spark.accumulators import end_quietly
 from abeyance.pipeline.spark.archive import archive_options
 from abeyance.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA, INTERPRETED
 from abeyance.pipeline.spark.java import Java, find_java
-from abeyance.pipeline.spark.jvm import gateway_to_jvm, how_it_ended, last_words, without_tracebacks
+from abeyance.pipeline.spark.jvm import gateway_to_jvm, how_it_ended, last_words
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,7 +113,7 @@ def _session(master: str, app_name: str, *, brief: bool, config: Mapping[str, st
     settings = _settings(master, app_name, options, brief=brief, config=config)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
-        without_tracebacks(SparkContext(conf=conf, gateway=gateway_to_jvm(conf, silent=for_command)))
+        end_quietly(SparkContext(conf=conf, gateway=gateway_to_jvm(conf, silent=for_command)))
     except (PySparkRuntimeError, OSError) as error:
         raise AbeyanceError(f"Spark did not start on {java}: {last_words() or error}") from error
     except Exception as error:
