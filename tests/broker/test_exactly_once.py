@@ -37,7 +37,7 @@ STEP = st.one_of(
 
 @pytest.fixture(autouse=True)
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    """aiokafka logs every failure that it is about to try again; pytest would keep their tracebacks, clients and all."""
+    """aiokafka logs each failure that it will try again; pytest would keep their tracebacks, clients and all."""
     for name in ("aiokafka", "asyncio"):
         caplog.set_level(logging.CRITICAL + 1, name)
 
