@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
@@ -38,6 +38,7 @@ OUT_OF_MEMORY: Final = (
 # The JVM's error stream, a file without a name; set by whoever starts the JVM, before anybody can ask.
 _said: int | None = None
 
+_NAMED_MOST: Final = ("PythonUtils", "functions", "PythonSQLUtils", "SimplePythonFunction")
 _LOWEST: Final = 19  # of priorities: the most nice
 _LOOKED_AT_BYTES: Final = 1 << 16
 _NOTHING: Final = ("at ", "... ", "Picked up ", "WARNING: Using incubator")
@@ -65,11 +66,27 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
         _said = os.dup(said.fileno())
         streams = {"stderr": said, "stdout": said} if silent else {"stderr": said}
         gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
+    _look_up_once(gateway)
     if silent and os.environ.get(CLASS_ARCHIVE) == "wait":
         atexit.register(wait_for_end, gateway.proc)
     elif silent:
         atexit.register(step_aside, gateway.proc.pid)
     return gateway
+
+
+def _look_up_once(gateway: JavaGateway) -> None:
+    """Look up here the classes that PySpark names most, which it does anew for each column and each function.
+
+    To find a class by its short name, the JVM looks through its hundreds of jars once for each package that it may be
+    in: up to a millisecond, of which `resolve` paid 20 to 30.
+    """
+    jvm: Any = gateway.jvm
+    for name in _NAMED_MOST:
+        setattr(jvm, name, getattr(jvm, name))
+    # As Py4J itself asks of what class an object is: a package, and what is in it.
+    package = jvm.py4j
+    reflection = package.reflection
+    jvm.py4j, package.reflection, reflection.TypeUtil = package, reflection, reflection.TypeUtil
 
 
 def wait_for_end(process: subprocess.Popen[bytes]) -> None:
