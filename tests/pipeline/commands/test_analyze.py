@@ -73,6 +73,7 @@ def grep_counts() -> tuple[Counts, Counts]:
     return counts, waited
 
 
+@pytest.mark.slow
 def test_counts_agree_with_zgrep_and_awk(result: Path) -> None:
     counts, waited = grep_counts()
     assert sum(counts.values()) > 50_000
@@ -86,6 +87,7 @@ def test_counts_agree_with_zgrep_and_awk(result: Path) -> None:
         assert sum(map(int, found.stdout.split())) == sum(row["requests"] for row in rows if row["api"] == api)
 
 
+@pytest.mark.slow
 def test_operations_agree_with_the_counts(result: Path) -> None:
     counts, waited = grep_counts()
     operations = Counter[str]()
@@ -100,6 +102,7 @@ def test_operations_agree_with_the_counts(result: Path) -> None:
         assert operations[api] == sum(n for (_, name), n in source.items() if name == api)
 
 
+@pytest.mark.slow
 def test_counts_over_time_add_up_to_the_whole(result: Path) -> None:
     def sums(table: str, group: tuple[str, ...], counted: str) -> dict[tuple[str, ...], int]:
         found = pq.read_table(result / table).group_by(list(group)).aggregate([(counted, "sum")]).to_pylist()
@@ -119,6 +122,7 @@ def test_counts_over_time_add_up_to_the_whole(result: Path) -> None:
     assert len({round((at - min(begins)).total_seconds() / 48, 3) for at in begins}) == len(begins)
 
 
+@pytest.mark.slow
 def test_every_table_has_its_schema(spark: SparkSession, result: Path, tmp_path: Path) -> None:
     # Spark takes [ and { in a path for a pattern: read from a plain one.
     plain = tmp_path / "plain"
@@ -131,6 +135,7 @@ def test_every_table_has_its_schema(spark: SparkSession, result: Path, tmp_path:
             assert not table.isEmpty()
 
 
+@pytest.mark.slow
 def test_the_marker_and_the_report(result: Path) -> None:
     marker = json.loads((result / MARKER).read_text())
     counts, _ = grep_counts()
@@ -147,6 +152,7 @@ def test_the_marker_and_the_report(result: Path) -> None:
     assert not list(result.rglob(".*"))
 
 
+@pytest.mark.slow
 def test_what_the_terminal_shows(run: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     out, done = run
     shown = done.stdout.splitlines()
@@ -165,6 +171,7 @@ def test_what_the_terminal_shows(run: tuple[Path, subprocess.CompletedProcess[st
     assert all(re.fullmatch(rf"({'|'.join(steps)}) \.\.\.( \d+ s)?", line) for line in told)
 
 
+@pytest.mark.slow
 def test_pending_falls_to_zero(result: Path) -> None:
     rows = pq.read_table(result / "pending").to_pylist()
     last = {(row["instance"], row["kind"]): row["pending"] for row in sorted(rows, key=lambda row: row["at"])}

@@ -141,6 +141,7 @@ def test_the_module_as_a_command(without_java: dict[str, str], tmp_path: Path) -
     assert len(run.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_spark_runs_on_the_java_from_pypi(without_java: dict[str, str]) -> None:
     program = (
         "from abeyance.pipeline import find_java, spark_session\n"

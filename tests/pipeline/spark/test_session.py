@@ -137,12 +137,14 @@ with told():
     return [told[:failures], told[failures + 1 : end], told[end + 1 :]]
 
 
+@pytest.mark.slow
 def test_the_next_session_runs_in_the_same_jvm(life: list[list[str]]) -> None:
     (first, *_), (second, *_) = one, two = [line.split() for line in life[0]]
     assert first == second
     assert (one[1:], two[1:]) == (["local[1]", "3"], ["local[2]", "3"])
 
 
+@pytest.mark.slow
 def test_a_failure_is_told_once(life: list[list[str]]) -> None:
     # Spark would log each as well: of a text of SQL by one logger, of a DataFrame by another.
     assert [line.split("]")[0] for line in life[1]] == [
@@ -151,6 +153,7 @@ def test_a_failure_is_told_once(life: list[list[str]]) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_another_end_is_told_with_what_the_jvm_said_last(life: list[list[str]]) -> None:
     assert life[2] == [
         "Spark failed: its JVM ended with status 7: the last word",

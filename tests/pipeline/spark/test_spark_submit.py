@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pyspark
+import pytest
 
 from abeyance.pipeline.spark.java import find_java
 
@@ -26,6 +27,7 @@ spark.stop()
 """
 
 
+@pytest.mark.slow
 def test_the_session_is_spark_submits(tmp_path: Path) -> None:
     job, told = tmp_path / "job.py", tmp_path / "told.json"
     job.write_text(JOB)
