@@ -104,6 +104,24 @@ TestMixed.settings = settings(
 )
 
 
+def test_a_group_that_changes_back_and_forth_knows_what_a_silent_member_has() -> None:
+    desk = MixedDesk()
+    silent, first, second = Old(desk, "silent", eager=True), New(desk, "first"), New(desk, "second")
+    silent.beat()
+    settle([silent])
+    assert silent.has == desk.all
+    first.beat()
+    first.leave()
+    assert desk.kind == "classic"
+    second.beat()
+    assert (desk.kind, second.has) == ("consumer", frozenset())
+    for _ in range(3):
+        for member in silent, second:
+            member.beat()
+            settle([silent, second])
+    assert (len(silent.has), len(second.has)) == (2, 2)
+
+
 class _Closed(dict[str, Any]):
     """A group's members, of which one can be looked up, and all can not."""
 

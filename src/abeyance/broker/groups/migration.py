@@ -128,9 +128,11 @@ class Migration:
         made.protocol = made.choose_protocol()
         made.state = made.previous = State.STABLE
         for one in made.members.values():
-            heir_of = next(iter(gone)) if joins is not None and one.id == joins.id else one.id
+            heir_of = group.members[next(iter(gone)) if joins is not None and one.id == joins.id else one.id]
             version = read_subscription(one.metadata(made.protocol)).version
-            one.assignment = assignment_value(version, self._targets.named(group.target.get(heir_of, NOTHING)))
+            # Not its target, as in Kafka: should the group change back before this member has been heard of again, what
+            # it has still would be given to another.
+            one.assignment = assignment_value(version, self._targets.named(heir_of.assigned | heir_of.revoking))
         assignments = {member.id: member.assignment for member in made.members.values()}
         said = (records.group_key(group.id), records.group_value(made, assignments))
         return made, [*forgotten(group), said]
