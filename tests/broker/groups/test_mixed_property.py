@@ -122,6 +122,23 @@ def test_a_group_that_changes_back_and_forth_knows_what_a_silent_member_has() ->
     assert (len(silent.has), len(second.has)) == (2, 2)
 
 
+def test_the_rebalance_after_a_change_of_protocol_survives_the_coordinator() -> None:
+    desk = MixedDesk()
+    members: list[Old | New] = [Old(desk, "one", eager=True), Old(desk, "two", eager=True)]
+    first = New(desk, "first")
+    for member in (*members, first):
+        member.beat()
+    settle(members)
+    first.leave()
+    assert desk.kind == "classic"
+    desk.move()
+    for _ in range(3):
+        for member in members:
+            member.beat()
+            settle(members)
+    assert [len(member.has) for member in members] == [2, 2]
+
+
 class _Closed(dict[str, Any]):
     """A group's members, of which one can be looked up, and all can not."""
 

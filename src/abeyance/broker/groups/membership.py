@@ -248,9 +248,12 @@ class Membership:
         self._remove(group, group.members[member_id])
 
     def resume(self, group: ClassicGroup) -> None:
-        """A group has been read from the log: its members' sessions begin."""
+        """A group has been read from the log: its members' sessions begin, and a rebalance if one was to come."""
         for member in group.members.values():
             self.rebalances.watch(member)
+        if group.members and group.leader is None:
+            group.leader = next(iter(group.members))
+            self.rebalances.rebalance(group)
 
     def end(self, group: ClassicGroup, error: ErrorCode = ErrorCode.not_coordinator) -> None:
         """This broker does not coordinate it any more, or not as a classic group: who waits is told the error."""

@@ -134,8 +134,13 @@ class Migration:
             # it has still would be given to another.
             one.assignment = assignment_value(version, self._targets.named(heir_of.assigned | heir_of.revoking))
         assignments = {member.id: member.assignment for member in made.members.values()}
-        said = (records.group_key(group.id), records.group_value(made, assignments))
-        return made, [*forgotten(group), said]
+        if joins is not None:
+            said = records.group_value(made, assignments)
+        else:  # a rebalance comes next, of which a coordinator that reads the log is told by this: nobody leads yet
+            leader, made.leader = made.leader, None
+            said = records.group_value(made, assignments)
+            made.leader = leader
+        return made, [*forgotten(group), (records.group_key(group.id), said)]
 
 
 def forgotten(group: ConsumerGroup) -> list[Entry]:
