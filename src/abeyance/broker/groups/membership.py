@@ -248,7 +248,10 @@ class Membership:
         self._remove(group, group.members[member_id])
 
     def resume(self, group: ClassicGroup) -> None:
-        """A group has been read from the log: its members' sessions begin, and a rebalance if one was to come."""
+        """A group has been read from the log, or has changed its protocol: its members' sessions begin.
+
+        And a rebalance, if nobody leads it yet.
+        """
         for member in group.members.values():
             self.rebalances.watch(member)
         if group.members and group.leader is None:

@@ -116,9 +116,12 @@ class Migration:
         )  # fmt: skip
 
     def downgraded(
-        self, group: ConsumerGroup, gone: Collection[str], joins: ConsumerMember | None = None
+        self, group: ConsumerGroup, gone: Collection[str], joins: ConsumerMember | None = None, *, rebalance: bool
     ) -> tuple[ClassicGroup, list[Entry]]:
-        """The classic group that is left. One that joins takes over what the one had whose place it takes."""
+        """The classic group that is left. One that joins takes over what the one had whose place it takes.
+
+        Where a rebalance comes next nobody leads yet: so it is told to a coordinator that reads the log, too.
+        """
         made = ClassicGroup(group.id, self._now_ms())
         made.generation = group.epoch
         members = [member for member in group.members.values() if member.id not in gone]
@@ -134,13 +137,10 @@ class Migration:
             # it has still would be given to another.
             one.assignment = assignment_value(version, self._targets.named(heir_of.assigned | heir_of.revoking))
         assignments = {member.id: member.assignment for member in made.members.values()}
-        if joins is not None:
-            said = records.group_value(made, assignments)
-        else:  # a rebalance comes next, of which a coordinator that reads the log is told by this: nobody leads yet
-            leader, made.leader = made.leader, None
-            said = records.group_value(made, assignments)
-            made.leader = leader
-        return made, [*forgotten(group), (records.group_key(group.id), said)]
+        if rebalance:
+            made.leader = None
+        said = (records.group_key(group.id), records.group_value(made, assignments))
+        return made, [*forgotten(group), said]
 
 
 def forgotten(group: ConsumerGroup) -> list[Entry]:

@@ -229,7 +229,7 @@ class GroupShard(Shard):
         """Whether the group speaks the classic protocol now that these leave; if so they have left, and it is told."""
         if not self.migration.downgrades(group, gone):
             return False
-        self._downgrade(group, self.migration.downgraded(group, gone), then, rebalance=True)
+        self._downgrade(group, self.migration.downgraded(group, gone, rebalance=True), then)
         return True
 
     def replaced(
@@ -242,15 +242,10 @@ class GroupShard(Shard):
         rebalance: bool,
     ) -> None:
         """Have the group speak the classic protocol, with a member that takes the place of the last of the new one."""
-        self._downgrade(group, self.migration.downgraded(group, [old_id], joins), then, rebalance=rebalance)
+        self._downgrade(group, self.migration.downgraded(group, [old_id], joins, rebalance=rebalance), then)
 
     def _downgrade(
-        self,
-        group: ConsumerGroup,
-        made: tuple[ClassicGroup, list[Entry]],
-        then: Callable[[ErrorCode], object],
-        *,
-        rebalance: bool,
+        self, group: ConsumerGroup, made: tuple[ClassicGroup, list[Entry]], then: Callable[[ErrorCode], object]
     ) -> None:
         classic, entries = made
         members = list(group.members)
@@ -261,8 +256,6 @@ class GroupShard(Shard):
             self.consuming.unwatch(group.id, member_id)
         self.groups[group.id] = classic  # the log has only the protocol that was chosen
         self.protocol.resume(classic)
-        if rebalance:
-            self.protocol.rebalances.rebalance(classic)
 
     def members(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
         """The instance id and the client id of each member of a group; None where there is no such group."""
