@@ -15,8 +15,10 @@ from setuptools import setup
 
 REPOSITORY = "https://github.com/abeyance/abeyance"
 
-# Those with a .pxd of their own; memory, clock, weak, thread_state and calling are C only, included by their users.
+# Those with a .pxd of their own (the collector needs none). What has a .pxd and is not here (memory, clock, weak,
+# thread_state, calling) is C only, included by its users.
 CORE = [
+    "abeyance.engine.collector",
     "abeyance.engine.slab",
     "abeyance.engine.delay_queue",
     "abeyance.engine.wheel",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,12 +26,16 @@ def collecting(at: int, action: Callable[[], object]) -> Iterator[list[int]]:
         else:
             pins.append([])  # counts as an allocation: the very next one collects again
 
+    assert gc.isenabled(), "an earlier test has left the collector off"
     thresholds = gc.get_threshold()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # while another thread collects, this one's allocations do not
     gc.collect()  # in full, which empties the interpreter's free lists: what comes from those does not count
     gc.callbacks.append(hook)
     gc.set_threshold(1, 10**6, 10**6)  # of the youngest only: all else would take long
     try:
         yield count
     finally:
+        sys.setswitchinterval(interval)
         gc.set_threshold(*thresholds)
         gc.callbacks.remove(hook)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from abeyance.engine import is_compiled
-from abeyance.engine.slab import pause_collection, resume_collection
+from abeyance.engine.collector import pause_collection, resume_collection
 
 LOCKED = not is_compiled() or "t" in getattr(sys, "abiflags", "t")
 """Whether a lock is a lock; False where the interpreter's global one does for all. A free-threaded interpreter (its
@@ -23,10 +23,10 @@ class Mutex:
     half changed at that moment. A plain lock would hang there for ever, a reentrant one would let it work on what is
     half changed. So the collector is paused meanwhile; and a signal handler, which nothing can hold off, gets an
     error. A handler that does not catch it strikes like any asynchronous exception, which is not defended against.
-    (Pausing is the whole process's: where two threads overlap, a finaliser may still come, and gets the error too.)
+    (One thread at a time can pause the collector: where two overlap, a finaliser may still come, and gets the error.)
     """
 
-    __slots__ = ("_busy", "_collecting", "_error", "_mutex", "_what")
+    __slots__ = ("_busy", "_error", "_mutex", "_paused", "_what")
 
     def __init__(self, what: str, error: type[Exception] = RuntimeError) -> None:
         """`what` it guards, for the message of `error`."""
@@ -34,7 +34,7 @@ class Mutex:
         self._error = error
         self._mutex: Any = threading.RLock()
         self._busy = False
-        self._collecting = False
+        self._paused = False
 
     def acquire(self) -> None:
         """Take it, or raise where this thread has it."""
@@ -45,22 +45,23 @@ class Mutex:
                 f"a finaliser or a signal handler called {self._what} in the middle of a change to it; "
                 "let it set a flag, or hand the call to a thread"
             )
-        collecting = pause_collection()
+        paused = pause_collection()
         self._busy = True
-        self._collecting = collecting
+        self._paused = paused
 
     def release(self) -> None:
         """Give it back."""
-        collecting = self._collecting
-        self._busy = False
+        paused = self._paused
+        self._busy = self._paused = False
         self._mutex.release()
-        resume_collection(collecting)  # with the lock free, for finalisers run here
+        resume_collection(paused)  # with the lock free, for finalisers run here
 
     def abandon(self) -> None:
         """Give it back as often as this thread has it: after an exception that struck between two bytecodes."""
         if self._mutex._is_owned():
             self._busy = False
-            resume_collection(self._collecting)
+            resume_collection(self._paused)
+            self._paused = False
             while self._mutex._is_owned():
                 self._mutex.release()
 

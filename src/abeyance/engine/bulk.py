@@ -13,7 +13,8 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 from abeyance.engine.buffers import flags, integers, same_length, writable_integers, zeros
-from abeyance.engine.slab import grown, pause_collection, resume_collection
+from abeyance.engine.collector import pause_collection, resume_collection
+from abeyance.engine.slab import grown
 from abeyance.engine.wheel import MAX_TIME, TimingWheel, WheelStats
 
 if TYPE_CHECKING:
@@ -203,11 +204,11 @@ class BulkWheel:
         return handle
 
     def _grow(self) -> None:
-        collecting = pause_collection()
+        paused = pause_collection()
         try:
             self._payload = grown(self._payload, "q", self._wheel._slab._room)
         finally:
-            resume_collection(collecting)
+            resume_collection(paused)
 
     def _remove_all(self, handles: memoryview | array[int], removed: memoryview | array[int]) -> int:
         wheel = self._wheel

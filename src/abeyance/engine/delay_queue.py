@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from array import array
 
-from abeyance.engine.slab import grown, pause_collection, resume_collection
+from abeyance.engine.collector import pause_collection, resume_collection
+from abeyance.engine.slab import grown
 
 _FIRST_ROOM = 64
 _FOREVER = (1 << 63) - 1
@@ -97,12 +98,12 @@ class DelayQueue:
 
     def _grow(self) -> None:
         room = 2 * len(self._expiration)
-        collecting = pause_collection()
+        paused = pause_collection()
         try:
             self._expiration = grown(self._expiration, "q", room)
             self._bucket = grown(self._bucket, "q", room)
         finally:
-            resume_collection(collecting)
+            resume_collection(paused)
 
     def entries(self) -> list[tuple[int, int]]:
         """Every (expiration, bucket), in the order of the heap. O(n)."""

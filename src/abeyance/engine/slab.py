@@ -24,9 +24,10 @@ Ground rules
 
 from __future__ import annotations
 
-import gc
 from array import array
 from typing import TYPE_CHECKING
+
+from abeyance.engine.collector import pause_collection, resume_collection
 
 try:
     import cython
@@ -55,22 +56,6 @@ _GENERATION_MASK = 0x7FFFFFFF
 _FIRST_ROOM = 256
 _LARGE = 1 << 16  # slots: up to here the room doubles
 _MOST = 1 << 30
-
-
-def pause_collection() -> bool:
-    """Keep the garbage collector from starting; return what `resume_collection` is to be given.
-
-    For the few places that allocate: a collection may run a `__del__` that uses this very wheel, half changed.
-    """
-    collecting = gc.isenabled()
-    gc.disable()
-    return collecting
-
-
-def resume_collection(collecting: bool) -> None:
-    """End what `pause_collection` began."""
-    if collecting:
-        gc.enable()
 
 
 def grown(values: array[int], typecode: str, room: int) -> array[int]:
@@ -170,7 +155,7 @@ class Slab:
             fetch_long(self.deadline, slot)
 
     def _grow(self, at_least: int) -> None:
-        collecting = pause_collection()
+        paused = pause_collection()
         try:
             room = max(self._room, _FIRST_ROOM)
             while room < at_least:
@@ -185,7 +170,7 @@ class Slab:
         finally:
             self.links = ints(self._links)
             self.deadline = longs(self._deadlines)
-            resume_collection(collecting)
+            resume_collection(paused)
 
     # -- circular doubly linked lists ----------------------------------------------------------------------
 

@@ -49,8 +49,9 @@ from array import array
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
+from abeyance.engine.collector import pause_collection, resume_collection
 from abeyance.engine.delay_queue import DelayQueue
-from abeyance.engine.slab import SLOT_MASK, Slab, pause_collection, resume_collection
+from abeyance.engine.slab import SLOT_MASK, Slab
 from abeyance.signature import CLASS_SIGNATURE
 
 # The largest deadline and clock, in units: with nanoseconds, 146 years. The room above it, up to 2**63,
@@ -450,13 +451,13 @@ class TimingWheel:
 
     def _forget_stale_overdue(self) -> None:
         """Drop all such entries, wherever they are. As many as are left may come before it is done again: O(1) each."""
-        collecting = pause_collection()
+        paused = pause_collection()
         try:
             self._overdue = [entry for entry in self._overdue if self._is_overdue(entry)]
             heapify(self._overdue)
             self._overdue_most = 2 * len(self._overdue) + _FEW
         finally:
-            resume_collection(collecting)
+            resume_collection(paused)
 
     def _is_overdue(self, entry: tuple[int, int, int]) -> bool:
         slot = self._slab.find(entry[2])

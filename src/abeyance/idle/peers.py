@@ -13,7 +13,8 @@ from array import array
 from collections.abc import Hashable
 from typing import Any
 
-from abeyance.engine.slab import grown, pause_collection, resume_collection
+from abeyance.engine.collector import pause_collection, resume_collection
+from abeyance.engine.slab import grown
 from abeyance.engine.wheel import TimingWheel
 from abeyance.mutex import LOCKED, mutex
 
@@ -138,18 +139,18 @@ class Peers:
 
     def _grow(self) -> None:
         """Room for as many as the wheel has."""
-        collecting = pause_collection()
+        paused = pause_collection()
         try:
             room = self.wheel._slab._room
             hashes, chains = grown(self._hash, "q", room), grown(self._chain, "i", room)
             self._hash = hashes
             self._chain = chains
         finally:
-            resume_collection(collecting)
+            resume_collection(paused)
 
     def _widen(self) -> None:
         """Twice as many chains. O(those watched)."""
-        collecting = pause_collection()
+        paused = pause_collection()
         try:
             table = array("i", [-1]) * (2 << self._bits)
             slots = self.wheel._slab.live_slots()
@@ -160,7 +161,7 @@ class Peers:
                 self._chain[slot] = self._first[bucket]
                 self._first[bucket] = slot
         finally:
-            resume_collection(collecting)
+            resume_collection(paused)
 
     def check(self) -> None:
         """Assert what must hold between two calls. O(those watched + chains); for tests."""

@@ -30,7 +30,8 @@ from array import array
 from collections.abc import Hashable
 from typing import Any
 
-from abeyance.engine.slab import grown, pause_collection, resume_collection
+from abeyance.engine.collector import pause_collection, resume_collection
+from abeyance.engine.slab import grown
 from abeyance.mutex import LOCKED, mutex
 from abeyance.purgatory.errors import PurgatoryError
 from abeyance.purgatory.operation import PENDING, DelayedOperation
@@ -323,7 +324,7 @@ class Directory:
         room = self._room * 2
         if room > 1 << 30:
             raise OverflowError(f"a purgatory holds at most {1 << 30:,} watches and keys")
-        collecting = pause_collection()
+        paused = pause_collection()
         try:
             self._objects.extend([None] * self._room)
             self._next = grown(self._next, "i", room)
@@ -334,11 +335,11 @@ class Directory:
             self._number = grown(self._number, "q", room)
             self._room = room
         finally:
-            resume_collection(collecting)
+            resume_collection(paused)
 
     def _widen(self) -> None:
         """Twice as many chains. O(keys)."""
-        collecting = pause_collection()
+        paused = pause_collection()
         try:
             sentinels = self._sentinels()
             self._table = array("i", [-1]) * (2 << self._bits)
@@ -348,7 +349,7 @@ class Directory:
                 self._also[sentinel] = self._table[bucket]
                 self._table[bucket] = sentinel
         finally:
-            resume_collection(collecting)
+            resume_collection(paused)
 
     # -- introspection: the lock is held
 
@@ -364,7 +365,7 @@ class Directory:
 
     def operations(self) -> list[DelayedOperation]:
         """Every operation on a list, once. O(watches)."""
-        collecting = pause_collection()
+        paused = pause_collection()
         try:
             found = []
             for sentinel in self._sentinels():
@@ -376,7 +377,7 @@ class Directory:
                     watch = self._next[watch]
             return found
         finally:
-            resume_collection(collecting)
+            resume_collection(paused)
 
     def everyone(self) -> list[DelayedOperation]:
         """Every operation that is on a list, maybe more than once, whatever state the lists are in. O(slots)."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from array import array
 
-from abeyance.engine.slab import grown, pause_collection, resume_collection
+from abeyance.engine.collector import pause_collection, resume_collection
+from abeyance.engine.slab import grown
 
 _FIRST_ROOM = 64
 
@@ -83,12 +84,12 @@ class Heap:
 
     def _grow(self) -> None:
         room = 2 * len(self.deadline)
-        collecting = pause_collection()
+        paused = pause_collection()
         try:
             self.deadline = grown(self.deadline, "q", room)
             self.handle = grown(self.handle, "q", room)
         finally:
-            resume_collection(collecting)
+            resume_collection(paused)
 
     def entries(self) -> list[tuple[int, int]]:
         """Every (deadline, handle), in the order of the heap; asserts that it is one. O(n)."""

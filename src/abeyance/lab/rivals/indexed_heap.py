@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from array import array
 
-from abeyance.engine.slab import grown, pause_collection, resume_collection
+from abeyance.engine.collector import pause_collection, resume_collection
+from abeyance.engine.slab import grown
 from abeyance.lab.rivals.precision import Precision
 from abeyance.lab.rivals.rival import Rival
 
@@ -97,13 +98,13 @@ class IndexedHeap(Rival):
         room = 2 * len(self._place)
         while room <= slot:
             room *= 2
-        collecting = pause_collection()
+        paused = pause_collection()
         try:
             self._deadline = grown(self._deadline, "q", room)
             self._slot = grown(self._slot, "i", room)
             self._place = grown(self._place, "i", room)
         finally:
-            resume_collection(collecting)
+            resume_collection(paused)
 
     def _filed(self) -> list[int]:
         for place in range(self._size):

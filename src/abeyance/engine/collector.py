@@ -1,0 +1,56 @@
+"""Pause the garbage collector for a moment: it may run a finaliser that uses the very wheel that is half changed.
+
+Ground rules
+------------
+* The collector is the whole process's, and "is it on?" does not tell who switched it off. So one thread at a time has
+  it paused, the one that has taken what is in `_free`. Another that comes meanwhile goes on without. Were both to
+  pause it, each would take the other's pause for the user's wish, and could leave it off for good.
+* Nobody ever waits: what would wait may be a finaliser or a signal handler, on top of the one who is waited for.
+* Nothing in here makes an object that the collector counts, as a lock's `acquire` does of its arguments. It would
+  start at the very moment at which it is to be paused.
+* A user's own `gc.disable()` is kept, but for one case: a thread that calls it while another has the collector paused
+  finds it on again. (Compiled and with the interpreter's global lock, no other thread runs meanwhile.)
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from threading import get_ident
+
+_free = [None]  # empty while a thread has the collector paused
+_pauser = 0  # the thread that has switched it off, or is just about to
+
+
+def pause_collection() -> bool:
+    """Keep the garbage collector from starting; return what `resume_collection` is to be given. O(1)."""
+    global _pauser
+    try:
+        if not _free or not gc.isenabled():
+            return False
+        _free.pop()
+    except IndexError:  # another thread has just taken it
+        return False
+    _pauser = get_ident()
+    gc.disable()
+    return True
+
+
+def resume_collection(paused: bool) -> None:
+    """End what `pause_collection` began. O(1)."""
+    global _pauser
+    if paused:
+        gc.enable()
+        _pauser = 0
+        _free.append(None)
+
+
+def _in_child() -> None:
+    """After a fork: one of the parent's other threads may have it paused, and is not here to resume it."""
+    if not _free and _pauser != get_ident():
+        gc.enable()
+        _free.append(None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
