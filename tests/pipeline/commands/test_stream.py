@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -24,6 +25,7 @@ from pyspark.sql import SparkSession
 from abeyance.cli import main
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.analysis.outcomes import Counted
+from abeyance.pipeline.commands.stream_run import run as stream_run
 from abeyance.pipeline.commands.stream_run import summary
 from abeyance.pipeline.commands.stream_run.description import DESCRIPTION, LocalFolder, describe
 from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
@@ -93,6 +95,7 @@ def test_two_files_drained_end_as_resolve_says(
     assert told.out.splitlines()[-1] == f"Report: {out}/summary/report.html"
     check_page(out / "summary" / "report.html", ["plot-waits"])
     assert "batch 0: " in told.err
+    assert "batch 1: " not in told.err, "two files are there whole: their end comes with them"
     assert outcomes(out) == {"1": "completed", "2": "expired", "3": "expired"}
     assert aside(out) == [("events", "no at"), ("operations", "duplicate op_id"), ("operations", "no start")]
     # Drained is drained, and another query has no business here.
@@ -100,6 +103,22 @@ def test_two_files_drained_end_as_resolve_says(
     assert "was drained" in capsys.readouterr().err
     assert main(["stream", *files, "--out", str(out), *MAPPING, "--deadline", "exclusive"]) == 2
     assert 'is of another stream: deadline was "inclusive", is "exclusive"' in capsys.readouterr().err
+
+
+def test_a_drain_that_fails_on_the_way_is_done_by_the_next(
+    spark: SparkSession, files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    out = tmp_path / "out"
+    command = ["stream", *files, "--out", str(out), *MAPPING, "--drain", "--quiet"]
+    with monkeypatch.context() as patch:
+        patch.setattr(stream_run, "_sink", lambda *_: full)
+        assert main(command) == 2
+    assert outcomes(out) == {}
+    assert main(command) == 0
+    assert outcomes(out) == {"1": "completed", "2": "expired", "3": "expired"}
 
 
 def recorder(folder: Path, name: str, file: Path) -> Path:

@@ -66,6 +66,11 @@ class Plan:
         read = [given.name for given in (self.operations, self.events) if given.is_topic(self.kafka)]
         return list(dict.fromkeys([*read, *(topic for topic in (self.to_topic, self.aside_topic) if topic)]))
 
+    def is_one_batch(self) -> bool:
+        """Whether the first batch has all of the input: two files. To a folder, more may come at any moment."""
+        given = (self.operations, self.events)
+        return not any(table.is_topic(self.kafka) for table in given) and all(Path(t.name).is_file() for t in given)
+
     def check(self) -> None:
         """Raise `AbeyanceError` for a result that this stream may not go on with, as far as is known without Spark."""
         if isinstance(self.out, Path):
@@ -128,7 +133,8 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     _no_empty_partitions(spark)
     _no_processes_for_files(spark, plan.checkpoint)
     answers, sent = _answers(operations, events, plan), Counted()
-    if not drained:
+    # The end is told when all has been read, or with all that there is.
+    if not drained and not (plan.drain and plan.is_one_batch()):
         _run_once(answers, plan, lines, asked, sent)
     if plan.drain and not asked.is_set():
         folder.put(f"{_ENDING}/{END_OF_INPUT}", "end of input\n")
