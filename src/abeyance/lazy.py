@@ -5,9 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from abeyance.errors import AbeyanceError
+
+
+def check_installed(what: str, extra: str, brings: Collection[str]) -> None:
+    """Raise AbeyanceError, saying what to install for `what`, where a package of the extra is missing. Imports none."""
+    for package in brings:
+        if find_spec(package) is None:
+            raise AbeyanceError(f"{what} needs {package}: pip install 'abeyance[{extra}]'")
 
 
 def lazy_names(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from abeyance.lazy import lazy_names
+from abeyance.pipeline.spark.extra import BRINGS
 
 if TYPE_CHECKING:
     from abeyance.pipeline.analysis import (
@@ -138,4 +139,4 @@ _HOMES: Final = {
     "what_if": "replayer.what_if",
 }
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES, "spark", ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich"))
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, "spark", BRINGS)

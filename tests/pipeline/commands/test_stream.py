@@ -30,7 +30,7 @@ from abeyance.pipeline.commands.stream_run import summary
 from abeyance.pipeline.commands.stream_run.description import DESCRIPTION, LocalFolder, describe
 from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
 from abeyance.pipeline.commands.stream_run.lines import Lines
-from abeyance.pipeline.commands.stream_run.run import Plan
+from abeyance.pipeline.commands.stream_run.plan import Plan
 from abeyance.pipeline.commands.stream_run.summary import sum_up
 from abeyance.pipeline.commands.stream_run.topic_sink import TopicSink
 from pages.page_checks import check_page

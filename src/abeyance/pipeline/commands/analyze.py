@@ -13,6 +13,7 @@ from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import chunks, find_logs, need_session
 from abeyance.pipeline.request_log.time_zone import time_zone
 from abeyance.pipeline.results.directory import check_out, read_marker
+from abeyance.pipeline.spark.extra import check_extra
 
 __all__ = ["add_arguments", "run"]
 
@@ -76,11 +77,12 @@ def run(args: argparse.Namespace) -> int:
         brief = text <= _BRIEF_BYTES
         generate_java(args, text)
     check_report()
-    # The first import that needs the extra `spark`: its error says how to install it.
-    from abeyance.pipeline import analyze
+    check_extra("analyze")
 
     try:
         with terminate_as_interrupt(), spark_for(args, "abeyance analyze", brief=brief) as spark:
+            from abeyance.pipeline import analyze
+
             result = analyze(
                 spark,
                 args.logs,

@@ -14,6 +14,7 @@ from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs, need_session
 from abeyance.pipeline.request_log.time_zone import time_zone
 from abeyance.pipeline.results.directory import below, check_out, read_marker
+from abeyance.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,8 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if not need_session(args.logs):
         find_logs(args.logs)
     check_report()
-    # The first import that needs the extra `spark`: its error says how to install it.
-    from abeyance.pipeline import compare_with_kafka  # noqa: F401
+    check_extra("model")
     from abeyance.pipeline.spark.errors import explained
 
     try:

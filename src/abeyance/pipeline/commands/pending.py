@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.commands.arguments import add_master
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyance.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,11 +57,12 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Print what waits; return the exit status. Raises `AbeyanceError` for a checkpoint that is none of ours."""
     checkpoint = args.stream if "://" in args.stream else _checkpoint(args.stream)
-    # The first import that needs the extra `spark`: its error says how to install it.
-    from abeyance.pipeline import read_pending
+    check_extra("pending")
     from abeyance.pipeline.spark.errors import explained
 
     with terminate_as_interrupt(), spark_for(args, "abeyance pending", brief=True) as spark, explained():
+        from abeyance.pipeline import read_pending
+
         table = read_pending(spark, _stored_checkpoint(spark, checkpoint) if "://" in args.stream else checkpoint)
         if args.key is not None:
             table = table.where(table["key"] == args.key)

@@ -28,6 +28,7 @@ from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs, need_session
 from abeyance.pipeline.request_log.time_zone import time_zone
 from abeyance.pipeline.results.directory import below, check_out, is_result, read_marker
+from abeyance.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -162,8 +163,7 @@ def run(args: argparse.Namespace) -> int:
     if table is None and not need_session(args.logs):
         find_logs(args.logs, instance=args.instance)
     check_report()
-    # The first import that needs the extra `spark`: its error says how to install it.
-    from abeyance.pipeline import replay  # noqa: F401
+    check_extra("replay")
     from abeyance.pipeline.spark.errors import explained
 
     check_columns(args)

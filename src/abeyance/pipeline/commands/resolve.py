@@ -18,6 +18,7 @@ from abeyance.pipeline.commands.arguments import (
 )
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.results.directory import below, check_out, read_marker
+from abeyance.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,8 +94,7 @@ def run(args: argparse.Namespace) -> int:
     for path in (args.operations, args.events):
         check_path(path)
     brief = is_small(args.operations, args.events)
-    # The first import that needs the extra `spark`: its error says how to install it.
-    from abeyance.pipeline import resolve  # noqa: F401
+    check_extra("resolve")
     from abeyance.pipeline.spark.errors import explained
 
     check_columns(args)

@@ -24,12 +24,13 @@ from abeyance.pipeline.commands.durations import duration, duration_or
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.results.directory import below
 from abeyance.pipeline.results.local_claims import check_free, held, of_stream
+from abeyance.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
-    from abeyance.pipeline.commands.stream_run.run import Plan
+    from abeyance.pipeline.commands.stream_run.plan import Plan
 
 __all__ = ["add_arguments", "run"]
 
@@ -196,14 +197,10 @@ def run(args: argparse.Namespace) -> int:
     Ctrl-C, or one while Spark starts) it is 130, and the same command goes on.
     """
     _check(args)
-    # The first import that needs the extra `spark`: its error says how to install it.
-    from abeyance.pipeline import resolve  # noqa: F401
+    check_extra("stream")
     from abeyance.pipeline.commands.stream_run.late import Lateness
     from abeyance.pipeline.commands.stream_run.lines import Lines
-    from abeyance.pipeline.commands.stream_run.run import run as run_stream
-    from abeyance.pipeline.commands.stream_run.summary import sum_up
     from abeyance.pipeline.commands.stream_run.watch import stop_when_asked
-    from abeyance.pipeline.results.tables import REPORT
     from abeyance.pipeline.spark.errors import explained
     from abeyance.pipeline.spark.progress import Steps
 
@@ -222,6 +219,9 @@ def run(args: argparse.Namespace) -> int:
             explained(),
             stop_when_asked() as asked,
         ):
+            from abeyance.pipeline.commands.stream_run.run import run as run_stream
+            from abeyance.pipeline.commands.stream_run.summary import sum_up
+
             sent = run_stream(spark, plan, lines, asked)
             stopped = asked.is_set()
             with Steps(quiet=lines.quiet).step("summing up"):
@@ -231,6 +231,8 @@ def run(args: argparse.Namespace) -> int:
         return 130
     if stopped and not args.quiet:
         print("stopped between two batches: the same command goes on", file=sys.stderr)
+    from abeyance.pipeline.results.tables import REPORT
+
     counts = dict(lines.totals) | ({} if lines.pending is None else {"pending": lines.pending})
     end(
         args,
@@ -276,7 +278,7 @@ def _spark(args: argparse.Namespace) -> AbstractContextManager[SparkSession]:
 
 
 def _plan(args: argparse.Namespace) -> Plan:
-    from abeyance.pipeline.commands.stream_run.run import Plan
+    from abeyance.pipeline.commands.stream_run.plan import Plan
 
     operations, events = (_input(args, table) for table in ("operation", "event"))
     return Plan(

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from abeyance.pipeline.spark.archive import archive_options
 from abeyance.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA, INTERPRETED
 from abeyance.pipeline.spark.java import Java, find_java
 from abeyance.pipeline.spark.jvm import gateway_to_jvm, how_it_ended, last_words
+from abeyance.pipeline.spark.meanwhile import importing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,7 +114,8 @@ def _session(master: str, app_name: str, *, brief: bool, config: Mapping[str, st
     settings = _settings(master, app_name, options, brief=brief, config=config)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
-        end_quietly(SparkContext(conf=conf, gateway=gateway_to_jvm(conf, silent=for_command)))
+        with importing() if for_command else nullcontext():
+            end_quietly(SparkContext(conf=conf, gateway=gateway_to_jvm(conf, silent=for_command)))
     except (PySparkRuntimeError, OSError) as error:
         raise AbeyanceError(f"Spark did not start on {java}: {last_words() or error}") from error
     except Exception as error:

@@ -4,105 +4,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.analysis.outcomes import Counted
-from abeyance.pipeline.commands.stream_run.description import Folder, LocalFolder, check, describe
-from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka, open_input
+from abeyance.pipeline.commands.stream_run.description import Folder, LocalFolder, describe
+from abeyance.pipeline.commands.stream_run.inputs import open_input
+from abeyance.pipeline.commands.stream_run.plan import ENDING, Plan
 from abeyance.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyance.pipeline.commands.stream_run.watch import follow
 from abeyance.pipeline.resolver.streams import ParquetSink, resolve_stream
 from abeyance.pipeline.resolver.streams.end import END_OF_INPUT
 from abeyance.pipeline.resolver.streams.options import DEFAULT_SHARDS
 from abeyance.pipeline.resolver.streams.place import claim_place, leave_place
-from abeyance.pipeline.results.directory import Out, below
 from abeyance.pipeline.sources.kafka import check_topics
-from abeyance.pipeline.spark.connect import is_connect
 from abeyance.pipeline.spark.session import SHUFFLE_PARTITIONS, shuffle_partitions
 from abeyance.pipeline.spark.store import Store
 
 if TYPE_CHECKING:
     from abeyance.pipeline.commands.stream_run.lines import Lines
 
-__all__ = ["Plan", "run"]
+__all__ = ["run"]
 
-_ENDING: Final = "input-ended"
 _COMMAND: Final = "command"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be run; durations in seconds."""
-
-    operations: Input
-    events: Input
-    out: Out
-    checkpoint: str
-    deadline: Literal["inclusive", "exclusive"]
-    time: Literal["event", "processing"]
-    lateness: float
-    tick: float | None
-    forget_after: float | None
-    trigger: float | None
-    """How often a batch begins; None for what is there now, and then no more."""
-    drain: bool
-    kafka: Kafka | None = None
-    to_topic: str | None = None
-    aside_topic: str | None = None
-
-    @property
-    def ending(self) -> Out:
-        """The directory that tells the stream of the end of its input."""
-        return below(self.out, _ENDING)
-
-    @property
-    def topics(self) -> list[str]:
-        """All topics that are read or written."""
-        read = [given.name for given in (self.operations, self.events) if given.is_topic(self.kafka)]
-        return list(dict.fromkeys([*read, *(topic for topic in (self.to_topic, self.aside_topic) if topic)]))
-
-    def is_one_batch(self) -> bool:
-        """Whether the first batch has all of the input: two files. To a folder, more may come at any moment."""
-        given = (self.operations, self.events)
-        return not any(table.is_topic(self.kafka) for table in given) and all(Path(t.name).is_file() for t in given)
-
-    def check(self) -> None:
-        """Raise `AbeyanceError` for a result that this stream may not go on with, as far as is known without Spark."""
-        if isinstance(self.out, Path):
-            self.check_in(LocalFolder(self.out), begun=self.begun(None))
-
-    def check_in(self, folder: Folder, *, begun: bool) -> bool:
-        """Do so for a result in `folder`; return whether the end of the input was told in an earlier run."""
-        check(folder, self.out, self.checkpoint, self.identity(), begun=begun)
-        drained = any(not name.startswith(".") for name in folder.names(_ENDING))
-        if drained and not self.drain:
-            raise AbeyanceError(f"{self.out} was drained: its input has ended; begin anew with another --out")
-        return drained
-
-    def begun(self, spark: SparkSession | None) -> bool:
-        """Whether the checkpoint has been used; of a URI only Spark knows."""
-        if "://" not in self.checkpoint:
-            return (Path(self.checkpoint) / "metadata").exists()
-        return spark is not None and not is_connect(spark) and Store(spark, self.checkpoint).exists("metadata")
-
-    def identity(self) -> dict[str, Any]:
-        """What has to stay the same for as long as a checkpoint is used."""
-        return {
-            "operations": self.operations.name,
-            "events": self.events.name,
-            "operation columns": dict(self.operations.columns),
-            "event columns": dict(self.events.columns),
-            "deadline": self.deadline,
-            "time": self.time,
-            "ticks": self.tick is not None,
-            "to topic": self.to_topic,
-            "aside topic": self.aside_topic,
-        }
 
 
 def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -> Counted:
@@ -129,7 +56,7 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     begun = plan.begun(spark)
     drained = plan.check_in(folder, begun=begun)
     describe(folder, plan.out, plan.checkpoint, plan.identity(), begun=begun)
-    folder.make_directory(_ENDING)
+    folder.make_directory(ENDING)
     _no_empty_partitions(spark)
     _no_processes_for_files(spark, plan.checkpoint)
     answers, sent = _answers(operations, events, plan), Counted()
@@ -137,7 +64,7 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     if not drained and not (plan.drain and plan.is_one_batch()):
         _run_once(answers, plan, lines, asked, sent)
     if plan.drain and not asked.is_set():
-        folder.put(f"{_ENDING}/{END_OF_INPUT}", "end of input\n")
+        folder.put(f"{ENDING}/{END_OF_INPUT}", "end of input\n")
         _run_once(answers, plan, lines, asked, sent)
     return sent
 

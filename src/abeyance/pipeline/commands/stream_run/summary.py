@@ -22,7 +22,7 @@ from abeyance.pipeline.spark.store import Store
 
 if TYPE_CHECKING:
     from abeyance.pipeline.commands.stream_run.lines import Lines
-    from abeyance.pipeline.commands.stream_run.run import Plan
+    from abeyance.pipeline.commands.stream_run.plan import Plan
 
 __all__ = ["SUMMARY", "sum_up"]
 

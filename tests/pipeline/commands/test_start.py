@@ -1,0 +1,46 @@
+"""What a command does before its JVM starts: no heavy import, for there is time for that while it does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.orders import MAPPING, write_orders
+
+_BEFORE_SPARK = """
+import sys
+from abeyance.pipeline.spark import session
+
+def start(*_, **__):
+    raise SystemExit("heavy: " + " ".join(sorted({"numpy", "pandas", "plotly", "pyarrow"} & set(sys.modules))))
+
+session.command_session = start
+from abeyance.cli import main
+main(sys.argv[1:])
+"""
+_MEANWHILE = """
+import sys
+from abeyance.pipeline.spark.meanwhile import importing
+
+BEFORE
+with importing():
+    pass
+print("pandas" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("command", ["resolve", "stream"])
+def test_nothing_heavy_is_imported_before_spark_starts(command: str, tmp_path: Path) -> None:
+    arguments = [command, *write_orders(tmp_path), "--out", str(tmp_path / "out"), *MAPPING]
+    ended = subprocess.run([sys.executable, "-c", _BEFORE_SPARK, *arguments], capture_output=True, text=True)
+    assert ended.stderr.splitlines()[-1] == "heavy: "
+
+
+@pytest.mark.parametrize("before", ["", "sys.modules['pyarrow.parquet'] = None"], ids=["there", "missing"])
+def test_it_is_imported_meanwhile_and_what_cannot_be_is_told_where_it_is_needed(before: str) -> None:
+    program = _MEANWHILE.replace("BEFORE", before)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("True\n", "")
