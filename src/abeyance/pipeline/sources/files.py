@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamReader
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyance.pipeline.sources.arrival import first_file, list_at_once, pattern_of
 from abeyance.pipeline.spark.location import location
@@ -25,6 +25,8 @@ _STREAM_OPTIONS: Final = {
     "csv": {"header": "true", "enforceSchema": "false"},
 }
 _LETTER: Final = re.compile(r"([A-Za-z0-9])")
+_PLAIN_HEADER: Final = re.compile(rb"([A-Za-z]\w*(?:,[A-Za-z]\w*)*)\r?\n")
+_LONGEST_HEADER: Final = 1 << 16
 
 
 def file_format(path: str, chosen: str | None = None) -> str:
@@ -45,8 +47,27 @@ def _by_ending(name: str) -> str | None:
 
 def read_files(spark: SparkSession, path: str, form: str, schema: StructType | None = None) -> DataFrame:
     """Read what is there now."""
+    if schema is None and form == "csv":
+        schema = _plain_header(path)
     reader = spark.read.format(form).options(**_OPTIONS.get(form, {}))
     return (reader if schema is None else reader.schema(schema)).load(location(path))
+
+
+def _plain_header(path: str) -> StructType | None:
+    """Return the columns of a CSV file of this machine, all text; None where the first line leaves any doubt.
+
+    That is another name than letters, digits and underscores make, one that is there twice, quotes, a byte order mark,
+    a compressed or a hidden file. Then Spark reads it, for which it runs a job.
+    """
+    file = Path(path)
+    if "://" in path or file.suffix != ".csv" or not _shown(file.name) or not file.is_file():
+        return None
+    with file.open("rb") as opened:
+        found = _PLAIN_HEADER.match(opened.readline(_LONGEST_HEADER))
+    names = found[1].decode().split(",") if found is not None else []
+    if found is None or len({name.lower() for name in names}) < len(names):
+        return None
+    return StructType([StructField(name, StringType()) for name in names])
 
 
 def read_lines(spark: SparkSession, path: str) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,7 @@ from abeyance.pipeline.resolver.streams.place import claim_place, leave_place
 from abeyance.pipeline.sources.kafka import check_topics
 from abeyance.pipeline.spark.session import SHUFFLE_PARTITIONS, shuffle_partitions
 from abeyance.pipeline.spark.store import Store
+from abeyance.pipeline.spark.warming import warming
 
 if TYPE_CHECKING:
     from abeyance.pipeline.commands.stream_run.lines import Lines
@@ -38,7 +40,8 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
     Raises `AbeyanceError` for what the user can mend.
     """
     if isinstance(plan.out, Path):
-        return _run(spark, plan, LocalFolder(plan.out), lines, asked)
+        with warming(spark, _import) if plan.is_one_batch() else nullcontext():
+            return _run(spark, plan, LocalFolder(plan.out), lines, asked)
     store = Store(spark, plan.out)
     # At once, not by the first batch: a second query would write into the first one's checkpoint before that.
     claim_place(store, _COMMAND)
@@ -46,6 +49,11 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
         return _run(spark, plan, store, lines, asked)
     finally:
         leave_place(store, _COMMAND)
+
+
+def _import() -> None:
+    """For a worker: what the stream's tasks need."""
+    from abeyance.pipeline.resolver.streams import stages  # noqa: F401
 
 
 def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: threading.Event) -> Counted:
@@ -60,8 +68,9 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     _no_empty_partitions(spark)
     _no_processes_for_files(spark, plan.checkpoint)
     answers, sent = _answers(operations, events, plan), Counted()
-    # The end is told when all has been read, or with all that there is.
-    if not drained and not (plan.drain and plan.is_one_batch()):
+    # The end is told when all has been read; or with all that there is, if no earlier run has left a batch half done:
+    # Spark would do that one again as it was, and no other.
+    if not drained and not (plan.drain and not begun and plan.is_one_batch()):
         _run_once(answers, plan, lines, asked, sent)
     if plan.drain and not asked.is_set():
         folder.put(f"{ENDING}/{END_OF_INPUT}", "end of input\n")

@@ -1,0 +1,59 @@
+"""Tables in files: what the columns of a CSV file are."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from abeyance.pipeline.sources.files import read_files
+
+PLAIN = {
+    "names": "op_id,key,start\n1,k,2026-01-01\n2,,\n",
+    "one name": "key\n1\n",
+    "lines of Windows": "a,b_2,C\r\n1,2,3\r\n",
+    "rows of other lengths": "a,b\n1\n1,2,3\n",
+    "no rows": "a,b\n",
+}
+DOUBTFUL = {
+    "twice": "a,A,b\n1,2,3\n",
+    "no name": "a,,b\n1,2,3\n",
+    "blanks": "a, b ,c\n1,2,3\n",
+    "quotes": '"a","b,c"\n1,2\n',
+    "a comma in quotes": '"a\n',
+    "a byte order mark": "\ufeffa,b\n1,2\n",
+    "other letters": "a,\u00e9\n1,2\n",
+    "an empty line first": "\na,b\n1,2\n",
+    "no end of line": "a,b",
+    "lines of an old Mac": "a,b\r1,2\r",
+    "a number": "1,b\n1,2\n",
+}
+
+
+def of_spark(spark: SparkSession, file: Path) -> tuple[object, ...]:
+    there = spark.read.option("header", "true").csv(str(file))
+    return there.schema, there.collect()
+
+
+@pytest.mark.parametrize("text", [*PLAIN.values(), *DOUBTFUL.values()], ids=[*PLAIN, *DOUBTFUL])
+def test_the_columns_of_csv_are_what_spark_says(spark: SparkSession, text: str, tmp_path: Path) -> None:
+    file = tmp_path / "table.csv"
+    file.write_bytes(text.encode())
+    context = spark.sparkContext
+    context.setJobGroup(text, "reads the header")
+    table = read_files(spark, str(file), "csv")
+    jobs = context.statusTracker().getJobIdsForGroup(text)
+    assert (table.schema, table.collect()) == of_spark(spark, file)
+    assert len(jobs) == (0 if text in PLAIN.values() else 1), "Spark is asked only where there is doubt"
+
+
+def test_a_compressed_file_and_a_folder_are_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "table.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    folder = tmp_path / "folder.csv"
+    folder.mkdir()
+    (folder / "1.csv").write_text("c,d\n3,4\n")
+    for place in (tmp_path / "table.csv.gz", folder):
+        table = read_files(spark, str(place), "csv")
+        assert (table.schema, table.collect()) == of_spark(spark, place)
