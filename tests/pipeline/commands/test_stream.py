@@ -121,6 +121,25 @@ def test_a_drain_that_fails_on_the_way_is_done_by_the_next(
     assert outcomes(out) == {"1": "completed", "2": "expired", "3": "expired"}
 
 
+def test_a_folder_is_drained_in_batches_of_so_many_files(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders, out = [tmp_path / "orders", tmp_path / "payments"], tmp_path / "out"
+    for folder in folders:
+        folder.mkdir()
+    for hour in range(3):
+        (folders[0] / f"{hour}.csv").write_text(
+            f"op_id,key,start,timeout_ms\n{hour},k{hour},2026-01-01T0{hour}:00:00Z,60000\n"
+        )
+        (folders[1] / f"{hour}.csv").write_text(f"key,at\nk{hour},2026-01-01T0{hour}:00:30Z\n")
+    command = ["stream", *map(str, folders), "--out", str(out), "--files-per-batch", "1", "--drain"]
+    assert main(command) == 0
+    told = capsys.readouterr().err
+    assert [f"batch {number}: " in told for number in range(5)] == [True, True, True, True, False], told
+    assert outcomes(out) == {"0": "completed", "1": "completed", "2": "completed"}
+    assert not (out / "aside").exists()
+
+
 def recorder(folder: Path, name: str, file: Path) -> Path:
     """A folder for the PATH: its program of that name writes its arguments to the file, and then is the real one."""
     folder.mkdir()

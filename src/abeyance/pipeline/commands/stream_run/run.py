@@ -67,9 +67,10 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     folder.make_directory(ENDING)
     _no_empty_partitions(spark)
     _no_processes_for_files(spark, plan.checkpoint)
+    _batches_as_large_as_told(spark)
     answers, sent = _answers(operations, events, plan), Counted()
-    # The end is told when all has been read; or with all that there is, if no earlier run has left a batch half done:
-    # Spark would do that one again as it was, and no other.
+    # The end is told when all has been read; or with all that there is, unless an earlier run has left a batch half
+    # done: Spark does that one first, as it was.
     if not drained and not (plan.drain and not begun and plan.is_one_batch()):
         _run_once(answers, plan, lines, asked, sent)
     if plan.drain and not asked.is_set():
@@ -100,6 +101,18 @@ LOCAL_CHECKPOINTS: Final = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     )
 }
+
+
+_PART_BY_PART: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
+
+
+def _batches_as_large_as_told(spark: SparkSession) -> None:
+    """Read what is there now in batches of so many files or records as the options say.
+
+    Spark's default is one batch of it all where a source does not know of "now", as the ticks' does not. The setting
+    is for those: it asks the source for its end once, when the query starts.
+    """
+    spark.conf.set(_PART_BY_PART, "true")
 
 
 def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
