@@ -1,28 +1,36 @@
-"""Import what a command will need while its JVM starts: the process has nothing to do for two seconds then."""
+"""Work for a time in which this process only waits for its JVM.
+
+So a command imports what it will need while its JVM starts, which takes two seconds.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from typing import Final
 
-__all__ = ["importing"]
+__all__ = ["importing", "meanwhile"]
 
 _NEEDED: Final = ("pandas", "pyarrow.parquet", "pyarrow.compute", "pyspark.sql.functions")
 """Modules of others that every command needs, and that take long: half a second together."""
 
 
 @contextmanager
-def importing() -> Iterator[None]:
-    """Import them in a thread while the block runs, and wait for it at its end."""
-    thread = threading.Thread(target=_import, name="abeyance-imports", daemon=True)
+def meanwhile(work: Callable[[], object]) -> Iterator[None]:
+    """Do `work` in a thread while the block runs, and wait for it at its end."""
+    thread = threading.Thread(target=work, name="abeyance-meanwhile", daemon=True)
     thread.start()
     try:
         yield
     finally:
         thread.join()
+
+
+def importing() -> AbstractContextManager[None]:
+    """Import them while the block runs."""
+    return meanwhile(_import)
 
 
 def _import() -> None:

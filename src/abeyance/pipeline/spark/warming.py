@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from abeyance.pipeline.spark.meanwhile import meanwhile
+
 __all__ = ["warming"]
 
 
-@contextmanager
-def warming(spark: SparkSession, prepare: Callable[[], object]) -> Iterator[None]:
+def warming(spark: SparkSession, prepare: Callable[[], object]) -> AbstractContextManager[None]:
     """Have a worker call `prepare`, to import what tasks will need, say, while the block runs; wait for it at the end.
 
     A worker stays for the tasks that come (`spark.python.worker.reuse`). What goes wrong is told where it is needed.
     """
-    thread = threading.Thread(target=_warm, args=(spark, prepare), name="abeyance-warming", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
+    return meanwhile(partial(_warm, spark, prepare))
 
 
 def _warm(spark: SparkSession, prepare: Callable[[], object]) -> None:
