@@ -5,7 +5,8 @@ python -m benchmarks.spark.long_stream --events 20000000 --minutes 5
 
 An hour of events is written once, and stands there under many names (hard links): a file's number is the hour that its
 rows are of. So all files have one time, and are taken by name. All hours but the first look the same, so each of them
-must have as many outcomes of each kind as the second. A line a batch goes to FOLDER/memory.csv.
+must have as many outcomes of each kind as the second. A line a batch goes to FOLDER/memory.csv: what is resident, and
+of every tenth batch what the JVMs still reach after a full collection, if there is a JDK's jcmd.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from abeyance import pipeline
 from abeyance.pipeline.sources.files import stream_table
 from benchmarks.spark.cluster import SETTINGS, Cluster, cluster
-from benchmarks.spark.processes import resident
+from benchmarks.spark.processes import live_heap, resident
 
 KEYS = 20_000
 _HOUR_US = 3_600_000_000
 _EPOCH_US = 1_767_225_600_000_000  # 2026-01-01
 _PROCESSES = ("driver's Python", "driver's JVM", "executors", "Python workers")
+_LIVE = ("driver's live heap", "executors' live heaps")
+_LIVE_EVERY = 10  # batches: a full collection takes a while
 
 
 def make(spark: SparkSession, folder: Path, events: int, hours: int, keys: int = KEYS) -> None:
@@ -93,18 +96,26 @@ def memory(spark: SparkSession, there: Cluster) -> list[int]:
     return [sum(map(resident, pids)) for pids in groups]
 
 
+def live(spark: SparkSession, there: Cluster) -> list[int | None]:
+    """Return the bytes of `_LIVE`: None where nobody can tell."""
+    gateway: Any = spark.sparkContext._gateway
+    executors = [live_heap(pid) for pid in there.executors()]
+    return [live_heap(gateway.proc.pid), sum(filter(None, executors)) if all(executors) else None]
+
+
 def watch(query: StreamingQuery, spark: SparkSession, there: Cluster, file: Path, minutes: float) -> int:
     """Write a line a batch until the query ends or the minutes have passed; return how many batches were done."""
     end, last, began = time.monotonic() + minutes * 60, -1, time.monotonic()
     with file.open("w", newline="") as out:
         lines = csv.writer(out)
-        lines.writerow(["batch", "seconds", "rows", "pending", "state bytes", *_PROCESSES])
+        lines.writerow(["batch", "seconds", "rows", "pending", "state bytes", *_PROCESSES, *_LIVE])
         while not query.awaitTermination(1) and time.monotonic() < end:
             counts = pipeline.batch_counts(query.lastProgress)
             if counts is not None and counts.batch > last:
                 last = counts.batch
                 row = [last, round(time.monotonic() - began), counts.rows, counts.pending, counts.state_bytes]
-                lines.writerow([*row, *memory(spark, there)])
+                reached = live(spark, there) if last % _LIVE_EVERY == 0 else [None, None]
+                lines.writerow([*row, *memory(spark, there), *reached])
                 out.flush()
     while query.isActive and query.status["isTriggerActive"] and _done(query) == last + 1:
         time.sleep(0.1)
@@ -163,9 +174,10 @@ def _print(file: Path, batches: int) -> None:
         rows = list(csv.DictReader(lines))
     parts = [rows[len(rows) * part // 4 : len(rows) * (part + 1) // 4] for part in range(4)]
     print(f"medians of each quarter, MB{'':<8}" + "".join(f"{part + 1:>9}" for part in range(4)))
-    for name in (*_PROCESSES, "state bytes"):
-        medians = [statistics.median(int(row[name]) for row in part) if part else 0 for part in parts]
-        print(f"{name:<34}" + "".join(f"{median / 1e6:9.1f}" for median in medians))
+    for name in (*_PROCESSES, *_LIVE, "state bytes"):
+        known = [[int(row[name]) for row in part if row[name]] for part in parts]
+        medians = [f"{statistics.median(part) / 1e6:9.1f}" if part else f"{'':>9}" for part in known]
+        print(f"{name:<34}" + "".join(medians))
     seconds = [int(part[-1]["seconds"]) - int(part[0]["seconds"]) for part in parts if part]
     read = [sum(int(row["rows"]) for row in part[1:]) for part in parts if part]
     rates = [rows / max(took, 1) for rows, took in zip(read, seconds, strict=True)]

@@ -12,10 +12,12 @@ from pipeline.orders import MAPPING, write_orders
 
 _BEFORE_SPARK = """
 import sys
+import pyspark.sql
+before = set(sys.modules)  # PySpark 4.1 brings NumPy
 from abeyance.pipeline.spark import session
 
 def start(*_, **__):
-    raise SystemExit("heavy: " + " ".join(sorted({"numpy", "pandas", "plotly", "pyarrow"} & set(sys.modules))))
+    raise SystemExit("heavy: " + " ".join(sorted({"numpy", "pandas", "plotly", "pyarrow"} & set(sys.modules) - before)))
 
 session.command_session = start
 from abeyance.cli import main
