@@ -86,6 +86,9 @@ def test_what_it_keeps_is_there_when_it_starts_again(tmp_path: Path) -> None:
         (["--topic", "orders:1:3"], "orders"),
         (["--request-log", "/dev/null/logs"], "cannot write a request log to /dev/null/logs: Not a directory"),
         (["--host", "192.0.2.1"], "cannot listen at 192.0.2.1"),
+        (["--port", "65534", "--brokers", "3"], "3 brokers have ports up to 65536; a port is from 0 to 65535"),
+        (["--set", "node.id=2147483647", "--brokers", "2"], "node.id 2147483647 is too great"),
+        (["--set", "num.partitions=1_0"], "Invalid value 1_0 for configuration num.partitions: Not a number"),
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], said: str) -> None:

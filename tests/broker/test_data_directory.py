@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from abeyance.broker import Cluster
+from abeyance.broker.log.errors import StorageError
+from abeyance.broker.log.journal import Journal
 from abeyance.broker.wire.schema import ErrorCode
 from abeyance.errors import AbeyanceError
 from broker.clients import consuming, producing, send, settle, take
@@ -83,6 +85,37 @@ def test_retention_by_itself(tmp_path: Path) -> None:
         assert log.start_offset == 0
         kafka.clock.advance(700)
         assert (log.start_offset, log.size) == (1, 0)
+
+
+def test_settings_that_contradict_a_topics(tmp_path: Path) -> None:
+    with Cluster(data=tmp_path) as kafka:
+        kafka.create_topic("orders", config={"min.compaction.lag.ms": 100})
+    with (
+        pytest.raises(AbeyanceError, match=r"topic .orders. cannot be kept with these settings: conflict.*100.*50"),
+        Cluster(data=tmp_path, settings={"log.cleaner.max.compaction.lag.ms": 50}),
+    ):
+        pass
+    with Cluster(data=tmp_path) as kafka:
+        assert kafka.topics() == ["orders"]
+
+
+def test_topic_whose_deletion_was_half_kept_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk has room for the line that deletes it, and no more: it is gone now as it will be at the next start."""
+    with Cluster(data=tmp_path) as kafka:
+        kafka.create_topic("orders", partitions=2)
+        put = Journal.put
+
+        def no_room(journal: Journal, name: str, value: object) -> None:
+            if name.startswith("partition/"):
+                raise StorageError("cannot write: the disk is full")
+            put(journal, name, value)
+
+        monkeypatch.setattr(Journal, "put", no_room)
+        kafka.delete_topic("orders")
+        assert kafka.topics() == []
+        monkeypatch.undo()
+    with Cluster(data=tmp_path) as kafka:
+        assert kafka.topics() == []
 
 
 def test_directory_in_use(tmp_path: Path) -> None:

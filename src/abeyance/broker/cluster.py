@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_LAST_PORT = 65_535
+_LAST_ID = (1 << 31) - 1
+
 Gate = Callable[[Any], bool]
 """Sees every request before it is handled, a client's `Call` or a follower's `ReplicaPassage`; True if it has taken it
 over: then it is its to `proceed`, `refuse` or `drop`, in the loop's thread, now or later."""
@@ -75,9 +78,15 @@ class Cluster(Face):
         """
         if not 1 <= brokers <= 1000:
             raise ValueError(f"brokers must be from 1 to 1000, not {brokers!r}")
+        if not 0 <= port <= _LAST_PORT + 1 - brokers:
+            what = f"{brokers} brokers have ports up to {port + brokers - 1}" if port > 0 else f"port is {port}"
+            raise AbeyanceError(f"{what}; a port is from 0 to {_LAST_PORT}")
         if clock not in ("real", "held"):
             raise ValueError(f'clock must be "real" or "held", not {clock!r}')
         self.settings = Settings(settings or {})
+        first = 1 if self.settings["node.id"] is None else self.settings["node.id"]
+        if first + brokers - 1 > _LAST_ID:
+            raise AbeyanceError(f"node.id {first} is too great: that of the last of {brokers} would be over {_LAST_ID}")
         self.security = Security(security, users, host, self.settings)
         self.host = host
         self.brokers: dict[int, Broker] = {}
@@ -90,7 +99,6 @@ class Cluster(Face):
             self.observer = RequestLog(Path(request_log))
         self.awaited = []
         self._faults = Faults(self)
-        first = 1 if self.settings["node.id"] is None else self.settings["node.id"]
         self._ports = {first + place: port and port + place for place in range(brokers)}
         self.directory: DataDirectory | None = None
         self._data = data

@@ -23,6 +23,7 @@ from abeyance.broker.memory import Memory
 from abeyance.broker.partition_state import NO_LEADER, PartitionState, Topic
 from abeyance.broker.placement import assigned, check_name, check_replicas, placed
 from abeyance.broker.wire.schema import ErrorCode
+from abeyance.errors import AbeyanceError
 from abeyance.timer import TimerTask
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Controller:
         """`brokers`: the ids of all there are, whether they have started or not.
 
         With a `journal` it goes on where it was when the last process ended, and keeps every change before it tells it.
+        Raises AbeyanceError where a topic's settings contradict the brokers'.
         """
         self._brokers = brokers
         self._clock = clock
@@ -84,7 +86,10 @@ class Controller:
         for broker, given in memory.broker_settings():
             self._settings.change(broker, given)
         for name, topic_id, config in memory.topics():
-            topic = Topic(name, topic_id, self.topic_settings(config))
+            try:
+                topic = Topic(name, topic_id, self.topic_settings(config))
+            except ApiError as error:
+                raise AbeyanceError(f"topic {name!r} cannot be kept with these settings: {error.message}") from None
             topic.partitions = [elections.changed(state, leader=NO_LEADER) for state in memory.partitions(topic)]
             self.topics[name] = topic
             self.by_id[topic_id] = topic

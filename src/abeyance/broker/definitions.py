@@ -19,6 +19,7 @@ TYPES = {
 _INTEGERS = {"short": 15, "int": 31, "long": 63}  # bits
 _TABLE = Path(__file__).with_name("settings.tsv")
 _NONE = "-"
+_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _RANGE = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\](?: or (-?\d+))?")
 _ONE_OF = re.compile(r"(\(case insensitive\) )?\[([\w, ]+)\]")
 _DURATION = re.compile(r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
@@ -74,10 +75,7 @@ class Definition:
                 raise self._wrong(text, "Expected value to be either true or false")
             return text.lower() == "true"
         if self.type in _INTEGERS:
-            try:
-                number = int(text)
-            except ValueError:
-                number = None
+            number = int(text) if _INTEGER.fullmatch(text) else None  # Python's own takes 1_000 too
             if number is None or not -(1 << _INTEGERS[self.type]) <= number < 1 << _INTEGERS[self.type]:
                 raise self._wrong(text, f"Not a number of type {self.type.upper()}")
             return number

@@ -106,6 +106,52 @@ def test_what_is_beside_the_batches_is_built_again(tmp_path: Path, kind: str, ha
     log.close()
 
 
+@pytest.mark.parametrize("lost", [0, 3, 6])
+def test_epochs_are_whole_where_one_index_is_lost(tmp_path: Path, lost: int) -> None:
+    log = open_log(tmp_path, segment_bytes=3 * SIZE)
+    for epoch in range(4):
+        fill(log, 3, epoch=epoch)
+    before = everything(log)
+    log.close()
+    (tmp_path / "orders-0" / f"{lost:020d}.index").unlink()
+    log = open_log(tmp_path, segment_bytes=3 * SIZE)
+    assert everything(log) == before
+    log.close()
+
+
+class Counted(bytes):
+    """Bytes that count how many of them are copied."""
+
+    copied = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        if isinstance(key, slice):
+            Counted.copied += len(found)
+            return Counted(found)
+        return found
+
+    def __add__(self, other: Any) -> Counted:
+        return Counted(super().__add__(other))
+
+    def __radd__(self, other: bytes) -> Counted:
+        return Counted(other + bytes(self))
+
+
+def test_a_killed_log_is_read_again_in_proportion_to_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(tmp_path)
+    fill(log, 200)
+    log.kill()
+    pread = os.pread
+    Counted.copied = 0
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pread", lambda *args: Counted(pread(*args)))
+        log = open_log(tmp_path)
+    assert log.end_offset == 200
+    assert 200 * SIZE <= Counted.copied < 3 * 200 * SIZE
+    log.close()
+
+
 @pytest.mark.parametrize("cut", [1, 30, SIZE - 1, SIZE, SIZE + 1, 2 * SIZE + 7])
 def test_torn_end_is_cut(tmp_path: Path, cut: int, caplog: pytest.LogCaptureFixture) -> None:
     log = open_log(tmp_path)
@@ -339,6 +385,39 @@ def test_journal_survives_a_torn_line(tmp_path: Path) -> None:
     assert Journal(path).get("nothing") is None
     path.write_bytes(data[:-3] + b"x\n")
     assert dict(Journal(path).items()) == {**expected, "topic/payments": [1]}
+
+
+@pytest.mark.parametrize("line", [0, 1, 2])
+def test_journal_that_is_damaged_before_its_end_is_refused(tmp_path: Path, line: int) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    for name in "abcd":
+        journal.put(f"topic/{name}", [name])
+    lines = path.read_bytes().split(b"\n")
+    lines[line] = lines[line].replace(b"topic", b"tonic")
+    damaged = b"\n".join(lines)
+    path.write_bytes(damaged)
+    with pytest.raises(StorageError, match=f"damaged at line {line + 1}, and more lines follow"):
+        Journal(path)
+    assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("harm", ["damaged", "missing"])
+def test_no_replica_is_deleted_for_a_journal_that_cannot_be_read(tmp_path: Path, harm: str) -> None:
+    with DataDirectory(tmp_path) as data:
+        data.journal.put("topic/orders", [str(TOPIC), {}])
+        data.journal.put("topic/payments", [str(TOPIC), {}])
+        log = data.open_log(1, "orders", 0, TOPIC, LogConfig(), NOW)
+        fill(log, 3)
+        log.close()
+    path = tmp_path / "controller.journal"
+    if harm == "damaged":
+        path.write_bytes(path.read_bytes().replace(b"orders", b"0rders"))
+    else:
+        path.unlink()
+    with pytest.raises(AbeyanceError, match=rf"journal is {harm}.*nothing was deleted"):
+        DataDirectory(tmp_path)
+    assert (tmp_path / "broker-1" / "orders-0" / f"{0:020d}.log").stat().st_size == 3 * SIZE
 
 
 def test_journal_stays_small(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ class DataDirectory:
         """Called with the time (ms) at which a file is to be deleted, when one has been added."""
         try:
             self._claim()
+            self._require_journal()
             self.journal = Journal(self.path / JOURNAL)
             self._clear()
         except StorageError as error:
@@ -97,6 +98,14 @@ class DataDirectory:
             ) from None
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
+
+    def _require_journal(self) -> None:
+        """Raise AbeyanceError where replicas are there, and what tells whose they are is not."""
+        if not (self.path / JOURNAL).exists() and any(self.path.glob("broker-*/*")):
+            raise AbeyanceError(
+                f"{self.path / JOURNAL} is missing, which tells of the topics in {self.path}; nothing was deleted: put"
+                " it back, or name another data directory"
+            )
 
     def _unlock(self) -> None:
         if self._lock >= 0:

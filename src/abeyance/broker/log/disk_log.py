@@ -169,7 +169,8 @@ class DiskLog(Log):
             return True
         size = path.stat().st_size
         for batch in segment.recover(base):
-            self._epochs.assign(batch.leader_epoch, batch.base_offset)
+            if batch.base_offset >= self._recovery_point:  # below it the epochs are known, later ones too
+                self._epochs.assign(batch.leader_epoch, batch.base_offset)
             self._replay([batch])
         self.end_offset = segment.next_offset
         if size == segment.size:

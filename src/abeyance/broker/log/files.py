@@ -167,24 +167,26 @@ class FileSegment(Segment):
         return os.fstat(self._fd).st_size - self.size
 
     def _read_all(self) -> Iterator[Batch]:
-        position = 0
         data = b""
+        start = 0  # of `data` in the file
+        place = 0  # in `data`, of the next batch
         while True:
-            length = int.from_bytes(data[8:LENGTH_END], signed=True) if len(data) >= LENGTH_END else 0
+            there = len(data) - place
+            length = int.from_bytes(data[place + 8 : place + LENGTH_END], signed=True) if there >= LENGTH_END else 0
             wanted = max(length + LENGTH_END, HEADER_SIZE)
-            if len(data) < wanted:
-                left = os.fstat(self._fd).st_size - position - len(data)
-                if len(data) + left < wanted:
+            if there < wanted:
+                start += place
+                if os.fstat(self._fd).st_size - start < wanted:
                     return
-                data += os.pread(self._fd, max(wanted - len(data), _CHUNK), position + len(data))
+                data = data[place:] + os.pread(self._fd, max(wanted - there, _CHUNK), start + there)
+                place = 0
                 continue
             try:
-                batch = Batch(data[:wanted])
+                batch = Batch(data[place : place + wanted])
             except CorruptRecordError:
                 return
             yield batch
-            position += wanted
-            data = data[wanted:]
+            place += wanted
 
 
 def _big_endian(column: array[int]) -> bytes:

@@ -1,7 +1,8 @@
 """A small table that survives its process: names and JSON values, in one file that lines are added to.
 
-A line is a CRC, a name and its value. Later lines replace earlier ones; one that was torn ends the file. When most
-lines were replaced, and at the next start, the file is written anew with what counts.
+A line is a CRC, a name and its value. Later lines replace earlier ones; one that was torn ends the file, and one in its
+middle that is damaged is an error. When most lines were replaced, and at the next start, the file is written anew with
+what counts.
 """
 
 from __future__ import annotations
@@ -45,15 +46,19 @@ class Journal:
         self._lines = len(self._values)
 
     def _read(self, content: bytes) -> None:
-        for line in content.split(b"\n")[:-1]:
-            try:
-                crc, text = line[:8], line[9:]
-                if int(crc, 16) != zlib.crc32(text):
-                    return
-                name, value = json.loads(text)
-            except ValueError:
-                return
-            self._take(name, value)
+        """Take over every line. Raises StorageError where one is damaged that is not the last."""
+        damaged = 0
+        for number, line in enumerate(content.split(b"\n")[:-1], 1):
+            said = _said(line)
+            if said is None:
+                damaged = damaged or number
+            elif damaged:  # no end that was torn off: to go on would forget topics, and so delete their records
+                raise StorageError(
+                    f"{self._path} is damaged at line {damaged}, and more lines follow; nothing was deleted: put back a"
+                    " copy of that file, or name another data directory"
+                )
+            else:
+                self._take(*said)
 
     def _take(self, name: str, value: Any) -> None:
         if value is None:
@@ -97,6 +102,17 @@ class Journal:
             os.fsync(self._fd)
             os.close(self._fd)
             self._fd = -1
+
+
+def _said(line: bytes) -> tuple[str, Any] | None:
+    """A line's name and value; None where it is damaged."""
+    try:
+        if int(line[:8], 16) != zlib.crc32(line[9:]):
+            return None
+        name, value = json.loads(line[9:])
+    except ValueError:
+        return None
+    return name, value
 
 
 def _line(name: str, value: Any) -> bytes:
