@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from abeyance.broker.definitions import Scope, definitions
 from abeyance.broker.delayed.waiting import follower_name
 from abeyance.broker.wire.json_form import id_form, json_form
 from abeyance.errors import AbeyanceError
@@ -31,6 +32,9 @@ _FETCH: Final = 1
 _ALTER_PARTITION: Final = 56
 # Brokers of one process have no connections with one another: what is told of a client's
 _IN_PROCESS: Final = ("127.0.0.1:0", "ANONYMOUS", ("unknown", "unknown"), "PLAINTEXT")
+_CONFIGURING: Final = ("AlterConfigs", "IncrementalAlterConfigs")
+_SCOPES: Final[dict[int, Scope]] = {2: "topic", 4: "broker", 32: "group"}  # by the type of a resource
+_LOGGER: Final = 8
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -56,12 +60,17 @@ class RequestLog:
         name = getattr(request, "client_software_name", "")
         if name:
             call.connection.software = (name, request.client_software_version)
+        if call.connection.login is not None or call.api.name == "SaslAuthenticate":
+            return  # Kafka's authenticator answers these, and writes no line: one would have the password
+        asked = None if request is None else json_form(call.codec.request_entity, request)
+        if asked is not None and call.api.name in _CONFIGURING:
+            _hide_secrets(asked)
         self._write(
             call.broker,
             _header(
                 call.api.key, call.version, call.correlation_id, call.client_id, _WORDS.sub("_", call.api.name).upper()
             ),
-            None if request is None else json_form(call.codec.request_entity, request),
+            asked,
             None if response is None else json_form(call.codec.response_entity, response),
             call.since,
             call.local,
@@ -223,6 +232,16 @@ class _Grouped:
             known = self._known.get(topic)
             self.topics.append({"topicId": id_form(None if known is None else known.id), "partitions": partitions})
         partitions.append(partition)
+
+
+def _hide_secrets(asked: dict[str, Any]) -> None:
+    """Write no value of a setting that is secret, or that nobody knows. Kafka: `KafkaConfig.loggableValue`."""
+    for resource in asked["resources"]:
+        kind = resource["resourceType"]
+        known = definitions(_SCOPES[kind]) if kind in _SCOPES else {}
+        for one in resource["configs"]:
+            if kind != _LOGGER and (one["name"] not in known or known[one["name"]].sensitive):
+                one["value"] = "[hidden]"
 
 
 def _header(key: int, version: int, number: int, client: str, name: str) -> dict[str, Any]:
