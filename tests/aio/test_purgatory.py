@@ -565,3 +565,55 @@ def test_a_key_whose_comparison_raises_does_not_keep_others_from_being_looked_fo
         assert [str(error) for error in reported] == ["odd"]
 
     run(main())
+
+
+def test_checks_that_never_stop_coming_leave_the_loop_its_turns() -> None:
+    async def main() -> None:
+        purgatory = Purgatory("p")
+        looks = 0
+
+        def never() -> bool:  # by the time it has been looked at, another thread has changed it again
+            nonlocal looks
+            looks += 1
+            if looks < 1000:
+                in_thread(lambda: purgatory.check("k"))
+            return False
+
+        wait = asyncio.create_task(purgatory.wait(["k"], never, timeout=30))
+        await settle()
+        asyncio.get_running_loop().call_soon(wait.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await wait
+        assert looks < 100
+
+    run(main())
+
+
+def test_checks_of_one_key_from_threads_are_one_look() -> None:
+    async def main() -> None:
+        purgatory = Purgatory("p")
+        looks: list[int] = []
+        wait = asyncio.create_task(purgatory.wait(["k"], lambda: looks.append(0), timeout=30))
+        await settle()
+        looks.clear()
+        in_thread(lambda: [purgatory.check("k") for _ in range(1000)])
+        await settle()
+        assert len(looks) == 1
+        wait.cancel()
+
+    run(main())
+
+
+def test_checks_after_the_loop_is_closed_are_not_kept() -> None:
+    purgatory = Purgatory("p")
+    loop = asyncio.new_event_loop()
+    with pytest.raises(TimeoutError):
+        loop.run_until_complete(asyncio.wait_for(purgatory.wait(["k"], timeout=30), 0.01))
+    in_thread(lambda: purgatory.check("k"))  # asks the loop, which does not run any more
+    loop.close()
+    key = type("Key", (), {})()
+    kept = weakref.ref(key)
+    assert purgatory.check(key) == 0
+    del key
+    gc.collect()
+    assert kept() is None

@@ -6,7 +6,7 @@ Ground rules
 ------------
 * Conditions run on the loop's thread only. A check from another thread is handed to the loop: its key goes into
   `_handed`, and the loop is called unless a call is on its way (`_called`, cleared before `_handed` is emptied, so
-  that a key which comes meanwhile calls again).
+  that a key which comes meanwhile calls again, for a later turn).
 * A wait may *end* elsewhere: its time-out where the timer runs its callbacks, `close` wherever it is called. The
   future is then resolved through the loop, which may be closed by then: nobody waits there any more.
 """
@@ -166,7 +166,7 @@ class Purgatory:
             return waits.check_and_complete(key)
         hash(key)  # raises here, in the caller, if it does
         self._handed.append(key)
-        if not self._called:
+        if not self._called or loop.is_closed():  # or it was closed before a call of ours had its turn
             self._called = True
             self._call(loop)
         return 0
@@ -258,12 +258,19 @@ class Purgatory:
             self._called = False
 
     def _check_handed(self) -> None:
-        """In the loop: look for the keys that other threads have handed in."""
-        assert self._waits is not None
+        """In the loop: look for the keys that other threads have handed in until now, once for each key.
+
+        Not for those that come meanwhile: a thread that never stops must not keep the loop from its other work.
+        """
         self._called = False
+        keys = [self._handed.popleft() for _ in range(len(self._handed))]
+        with suppress(Exception):  # a comparison raised: then each look is by itself
+            keys = list(dict.fromkeys(keys))
+        keys.reverse()
         try:
-            while self._handed:
-                self._waits.check_and_complete(self._handed.popleft())
+            while keys and self._waits is not None:  # None in the child, where a condition forked
+                self._waits.check_and_complete(keys.pop())
         finally:
-            if self._handed and self._loop is not None:  # a key's comparison raised: the others have their turn
+            if keys and self._loop is not None:  # a key's comparison raised: the others have their turn
+                self._handed.extendleft(keys)
                 self._loop.call_soon(self._check_handed)
