@@ -167,6 +167,10 @@ def test_a_report_that_cannot_be_drawn_is_refused_before_spark_starts(
         ("resolve {csv} {csv} --out {out} --operation id=1", "operations: there is no column 'id' to be mapped"),
         ("replay {csv} --events {csv} --out {out} --event id=1", "events: there is no column 'id' to be mapped"),
         ("stream {csv} {csv} --out {out} --event id=1", "events: there is no column 'id' to be mapped"),
+        ("resolve {csv} {empty} --out {out}", "empty is empty: no file is in it"),
+        ("replay {empty} --events {csv} --out {out}", "empty is empty: no file is in it"),
+        ("resolve {csv} {long} --out {out}", f"{'l' * 300}: File name too long"),
+        ("resolve {csv} {csv} --out {long}", "File name too long"),
         ("stream {csv} {csv} --out {taken}", "taken exists and is not a result of abeyance stream: it is left alone"),
     ],
 )
@@ -176,13 +180,50 @@ def test_a_mistake_is_refused_before_spark_starts(
     def start(*_: object, **__: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("abeyance.pipeline.spark.session.spark_session", start)
+    monkeypatch.setattr("abeyance.pipeline.spark.session.command_session", start)
     (tmp_path / "a.csv").write_text("key,at\n")
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.txt").write_text("years")
-    places = {"csv": tmp_path / "a.csv", "out": tmp_path / "out", "taken": tmp_path / "taken"}
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "_SUCCESS").touch()
+    places = {"csv": tmp_path / "a.csv", "long": tmp_path / ("l" * 300)}
+    places |= {name: tmp_path / name for name in ("out", "taken", "empty")}
     assert cli.main(words.format(**places).split()) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["resolve", "a", "b", "--out", ""], "argument --out: '' names no place"),
+        (["pending", "out", "--limit", "-1"], "argument --limit: '-1' is not a whole number from 0 to 2147483647"),
+        (["pending", "out", "--limit", "9" * 20], "is not a whole number from 0 to"),
+        (
+            ["stream", "a", "b", "--out", "o", "--files-per-batch", "9" * 20],
+            "is not a whole number from 1 to 2147483647",
+        ),
+    ],
+)
+def test_a_value_that_nothing_can_take_is_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(words)
     assert said in capsys.readouterr().err
+
+
+def test_a_reader_that_has_gone_is_no_fault() -> None:
+    """As `head` goes when it has its lines."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = "import sys; from abeyance.cli import main; sys.exit(main(['info']))"
+    try:
+        ran = subprocess.run([sys.executable, "-c", program], stdout=writing, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writing)
+    assert (ran.returncode, ran.stderr) == (141, b"")
 
 
 def test_a_session_without_the_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """The command `abeyance`.
 
 Errors that a user can mend are one line and exit status 2; `--debug`, wherever it stands, shows the
-traceback as well. Ctrl-C is exit status 130.
+traceback as well. Ctrl-C is exit status 130, and a reader of our output that has gone 141.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
 
 import abeyance
 from abeyance import _interpreted
@@ -23,6 +25,9 @@ from abeyance.errors import AbeyanceError
 from abeyance.lab import command as lab_command
 from abeyance.pipeline.commands import analyze, model, pending, replay, resolve, stream
 from abeyance.pipeline.spark.java import find_java
+
+_READER_GONE: Final = 141
+"""As a shell says of a command that SIGPIPE has ended."""
 
 _DESCRIPTION = """\
 Delayed operations: what waited, for what, how long, and what expired.
@@ -99,6 +104,12 @@ def _java() -> str:
         return str(error)
 
 
+def _of_system(error: OSError) -> str:
+    """Say what the system refused, and of which file."""
+    said = error.strerror or str(error) or type(error).__name__
+    return said if error.filename is None else f"{error.filename}: {said}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parser = _parser()
@@ -111,10 +122,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
     try:
         status: int = options.run(options)
-    except AbeyanceError as error:
+        sys.stdout.flush()  # or a reader that has gone would be found out too late
+    except BrokenPipeError:
+        # Whoever read has had enough, as `head` has. Python writes what it still holds as it ends: into nothing.
+        with suppress(OSError, ValueError):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, sys.stdout.fileno())
+            os.close(nothing)
+        return _READER_GONE
+    except (AbeyanceError, OSError) as error:
         if options.debug:
             raise
-        print(f"abeyance: error: {error}", file=sys.stderr)
+        print(f"abeyance: error: {error if isinstance(error, AbeyanceError) else _of_system(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         if options.debug:

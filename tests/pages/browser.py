@@ -93,11 +93,12 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait_for(self, expression: str) -> Any:
-        """Evaluate JavaScript until it is truthy."""
+    def wait_for(self, expression: str, seen: str = "null") -> Any:
+        """Evaluate JavaScript until it is truthy. Where it never is, tell what `seen` gives, and what the page said."""
         end = time.monotonic() + _PATIENCE_S
         while not (value := self.run(expression)):
-            assert time.monotonic() < end, f"never true: {expression}"
+            if time.monotonic() >= end:
+                raise AssertionError(f"never true: {expression}; seen: {self.run(seen)}; said: {self.complaints}")
             time.sleep(0.02)
         return value
 

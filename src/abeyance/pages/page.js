@@ -337,6 +337,7 @@
     }
     filter();
     remember();
+    fit();
   };
 
   // A zoom into time is a choice like the others.
@@ -371,9 +372,14 @@
     return root.className !== before;
   };
 
+  // Not by the observer alone: a browser that paints nothing, as for a page that nobody sees, calls none.
+  const fit = () => {
+    if (frame) frame.style.height = `${Math.ceil(root.getBoundingClientRect().height)}px`;
+  };
+
   const fill = () => {
     surroundings();
-    new ResizeObserver(() => { frame.style.height = `${Math.ceil(root.getBoundingClientRect().height)}px`; }).observe(root);
+    new ResizeObserver(fit).observe(root);
     const around = frame.ownerDocument;
     const changed = new MutationObserver(() => { if (surroundings()) draw(); });
     for (const node of [around.documentElement, around.body]) changed.observe(node, { attributes: true });

@@ -87,6 +87,18 @@ def test_what_is_refused_is_one_line(
     assert "operations: no column 'op_id', expected string (columns: order_id, ordered_at" in refusal(*files)
     assert "operations: there is no column 'id' to be mapped" in refusal(*files, "--operation", "id=order_id")
     assert "cannot be resolved" in refusal(*files, "--operation", "op_id=nowhere")
+    assert "operations: [PARSE_SYNTAX_ERROR]" in refusal(*files, "--operation", "op_id=lower(")
+    broken, of_nothing, hidden, timed = (
+        tmp_path / name for name in ("broken.parquet", "nothing.parquet", "_hidden.csv", "at 12:30.csv")
+    )
+    broken.write_bytes(b"PAR1, and then nothing")
+    of_nothing.touch()
+    for copied in (hidden, timed):
+        copied.write_bytes(Path(files[0]).read_bytes())
+    assert f": {broken} is not a Parquet file, or not all of one: " in refusal(str(broken), files[1])
+    assert f"error: {of_nothing}: no Parquet file with columns is there" in refusal(str(of_nothing), files[1])
+    assert f"error: {hidden}: no CSV file with columns is there" in refusal(str(hidden), files[1])
+    assert "reads no name with a colon in it" in refusal(str(timed), files[1], *MAPPING)
 
 
 def test_numbers_are_never_taken_for_times(spark: SparkSession) -> None:
@@ -97,6 +109,28 @@ def test_numbers_are_never_taken_for_times(spark: SparkSession) -> None:
     check_table(good, OPERATIONS, "operations")
     row = good.collect()[0]
     assert (row.instance, row.op_id, row.condition, row.watches) == ("", "1", "all", [("k", 1)])
+
+
+def test_columns_are_known_by_their_names_in_any_case(spark: SparkSession) -> None:
+    """Unless the session tells `Required` from `required`: then there is none, and the default holds."""
+    table = spark.sql(
+        "SELECT 'a' AS Op_Id, 'k' AS KEY, '5' AS Required, 'order' AS Kind, 'i' AS Instance, 'any' AS Condition, "
+        "'2026-03-02 12:00:00' AS START, '10' AS timeout_MS"
+    )
+    happened = spark.sql("SELECT 'k' AS Key, '2026-03-02 12:00:00' AS AT, '3' AS Progress, 'i' AS INSTANCE")
+    row, event = operations_from(table).collect()[0], events_from(happened).collect()[0]
+    assert (row.instance, row.op_id, row.kind, row.condition, row.timeout_ms) == ("i", "a", "order", "any", 10)
+    assert (row.watches, row.start) == ([("k", 5)], event.at)
+    assert (event.instance, event.key, event.progress) == ("i", "k", 3)
+    assert operations_from(table, {"kind": "upper(kind)"}).collect()[0].kind == "ORDER"
+    with pytest.raises(SchemaError, match=r"2 columns 'kind' \(Kind, kind\)"):
+        operations_from(table.selectExpr("*", "'refund' AS kind"))
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        told = events_from(spark.sql("SELECT 'k' AS key, timestamp '2026-03-02 12:00:00' AS at, 3L AS Progress"))
+        assert told.collect()[0].progress == 1
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
 
 
 def test_a_table_that_has_it_all_stays_as_it_is(spark: SparkSession) -> None:

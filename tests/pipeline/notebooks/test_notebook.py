@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from abeyance.pipeline import plots
 from pages.browser import NAMES, Page, browse, installed
 from pages.legible import lasting_faults
 
@@ -125,6 +127,19 @@ DRAWN = """(() => {
   return [inside.querySelectorAll('.plot .barlayer .point').length > 0 && over >= 0 && over < 1,
           root.scrollHeight <= height, inside.defaultView.getComputedStyle(inside.body).backgroundColor];
 })()"""
+# What there is instead: what was drawn, how high it is, and whether the browser paints at all.
+SEEN = """(async () => {
+  const { contentDocument: inside, offsetHeight, offsetWidth, style } = document.querySelector('iframe');
+  const root = inside.documentElement;
+  const late = new Promise((done) => setTimeout(done, 2000));
+  const painted = await Promise.race([new Promise(requestAnimationFrame), late]);
+  const plots = [...inside.querySelectorAll('.plot')].map((plot) => [plot.id, plot.hidden, plot.style.height,
+    plot.offsetWidth, plot.querySelectorAll('.main-svg').length, plot.querySelectorAll('.point').length]);
+  return JSON.stringify({ plots, root: root.getBoundingClientRect().height, scrolled: root.scrollHeight,
+    as: root.className, frame: [offsetWidth, offsetHeight, style.height], window: [innerWidth, innerHeight],
+    ready: inside.readyState, shown: document.visibilityState, painted: painted !== undefined,
+    plotly: typeof inside.defaultView.Plotly });
+})()"""
 DAY, NIGHT = "rgb(253, 253, 251)", "rgb(20, 23, 27)"
 
 
@@ -137,6 +152,35 @@ def page() -> Iterator[Page]:
         yield page
 
 
+def test_a_frame_fits_where_nothing_is_painted_and_a_name_may_be_of_any_length(page: Page, tmp_path: Path) -> None:
+    """As in a tab that nobody sees: there no observer of sizes is called."""
+    kinds = ["constructor", "k" * 3000, "<b>%{y}"]
+    outcomes = pa.table(
+        {
+            "instance": ["i"] * 3, "op_id": ["1", "2", "3"], "kind": kinds,
+            "outcome": ["completed", "expired", "expired"],
+            "at": pa.array([0, 0, 0], pa.timestamp("us", "UTC")), "waited_ms": [5.0, 70.0, 40.0],
+        }
+    )  # fmt: skip
+    watches = [[{"key": "k" * 3000, "required": 1}]] * 3
+    html = plots(outcomes, outcomes.append_column("watches", pa.array(watches)))._repr_html_()
+    host = tmp_path / "host.html"
+    host.write_text(HOST % ("day", html), encoding="utf-8")
+    none = "window.ResizeObserver = class { observe() {} unobserve() {} disconnect() {} }"
+    script = page.call("Page.addScriptToEvaluateOnNewDocument", source=none)["identifier"]
+    try:
+        page.forget()
+        page.show(width=1100)
+        page.open(host)
+        page.wait_for(f"{DRAWN}[0]", SEEN)
+    finally:
+        page.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+    page.open(host)
+    page.wait_for(f"{DRAWN}[0]", SEEN)
+    assert lasting_faults(page, in_frame=True) == []
+    assert page.complaints == []
+
+
 @pytest.mark.parametrize(("reader", "theme", "width"), [("light", "night", 400), ("dark", "day", 1100)])
 def test_the_plots_are_drawn_and_can_be_read(
     example: list[Any], page: Page, tmp_path: Path, reader: str, theme: str, width: int
@@ -147,7 +191,7 @@ def test_the_plots_are_drawn_and_can_be_read(
     page.forget()
     page.show(width=width, scheme=reader)
     page.open(host)
-    page.wait_for(f"{DRAWN}[0]")
+    page.wait_for(f"{DRAWN}[0]", SEEN)
     assert page.run(DRAWN) == [True, True, NIGHT if theme == "night" else DAY]
     assert lasting_faults(page) == []
     assert lasting_faults(page, in_frame=True) == []

@@ -39,6 +39,23 @@ def test_an_empty_directory_is_taken(tmp_path: Path) -> None:
     assert is_result(out)
 
 
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_the_directory_that_one_stands_in_is_not_replaced(
+    tmp_path: Path, below: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    (out / below).mkdir(parents=True)
+    if below:
+        write_marker(out, {"requests": 1})
+    monkeypatch.chdir(out / below)
+    with pytest.raises(AbeyanceError, match="out is the working directory, or holds it"):
+        check_target(out, overwrite=True)
+    with pytest.raises(AbeyanceError, match="is the working directory, or holds it"):
+        make(Path(".." if below else "."), overwrite=True)
+    assert Path.cwd() == out / below
+    make(out / below / "result")
+
+
 def test_a_result_is_replaced_only_when_told_to(tmp_path: Path) -> None:
     out = tmp_path / "out"
     make(out, "old")

@@ -17,7 +17,9 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from abeyance.errors import AbeyanceError
 from abeyance.pipeline.spark import session
+from abeyance.pipeline.spark.errors import explained
 from abeyance.pipeline.spark.java import Java
 from abeyance.pipeline.spark.jvm import how_it_ended, step_aside, wait_for_end
 
@@ -104,6 +106,18 @@ def test_the_classes_that_pyspark_names_most_are_looked_up_once(
 def test_a_jvm_that_runs_has_not_ended(spark: SparkSession) -> None:
     assert spark.range(1).count() == 1
     assert how_it_ended() is None
+
+
+def test_of_a_call_that_java_refused_its_reason_is_told(spark: SparkSession) -> None:
+    java: Any = spark.sparkContext._jvm
+    said = r"^Spark failed: java\.io\.FileNotFoundException: /dev/null/x \(Not a directory\)$"
+    with pytest.raises(AbeyanceError, match=said), explained():
+        java.java.io.FileInputStream("/dev/null/x")
+
+
+def test_a_reader_of_our_output_that_has_gone_is_no_failure_of_spark(spark: SparkSession) -> None:
+    with pytest.raises(BrokenPipeError), explained():
+        raise BrokenPipeError
 
 
 @pytest.fixture(scope="module")

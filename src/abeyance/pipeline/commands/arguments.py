@@ -21,6 +21,7 @@ __all__ = [
     "check_columns",
     "check_path",
     "check_report",
+    "check_table",
     "generate_java",
     "is_small",
 ]
@@ -42,7 +43,7 @@ def add_out(parser: argparse.ArgumentParser) -> None:
 
 def _place(text: str) -> Path | str:
     scheme, separator, rest = text.partition("://")
-    if not separator:
+    if not separator and text:
         return Path(text)
     if scheme == "file":
         return Path(rest)
@@ -107,8 +108,19 @@ def add_master(parser: argparse.ArgumentParser) -> None:
 
 def check_path(path: str) -> None:
     """Raise `AbeyanceError` for a path of this machine at which there is nothing."""
+    if not path:
+        raise AbeyanceError("a path is empty: it names no file and no directory")
     if "://" not in path and not Path(path).exists():
         raise AbeyanceError(f"no such file or directory: {path}")
+
+
+def check_table(path: str) -> None:
+    """Raise `AbeyanceError` for a path of this machine at which there is nothing, or a directory with nothing in it."""
+    check_path(path)
+    if "://" in path or not Path(path).is_dir():
+        return
+    if all(each.name.startswith(("_", ".")) for each in Path(path).iterdir()):
+        raise AbeyanceError(f"{path} is empty: no file is in it (names that begin with _ or . do not count)")
 
 
 def is_small(*paths: str) -> bool:

@@ -45,13 +45,19 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("stream", metavar="DIR", help="a stream's --out, or its checkpoint")
     parser.add_argument(
-        "--limit", type=int, default=20, metavar="N", help="show the next N deadlines (default: 20; 0: all)"
+        "--limit", type=_limit, default=20, metavar="N", help="show the next N deadlines (default: 20; 0: all)"
     )
     parser.add_argument("--key", help="show only what waits for this key")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     add_master(parser)
     parser.set_defaults(run=run, quiet=True)
     return parser
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {(1 << 31) - 1}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

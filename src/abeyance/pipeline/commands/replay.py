@@ -19,8 +19,8 @@ from abeyance.pipeline.commands.arguments import (
     add_tables,
     add_timezone,
     check_columns,
-    check_path,
     check_report,
+    check_table,
 )
 from abeyance.pipeline.commands.durations import duration, duration_or
 from abeyance.pipeline.commands.given import given
@@ -206,7 +206,7 @@ def _table(args: argparse.Namespace) -> str | None:
     if others:
         raise AbeyanceError(f"one table of operations is replayed at a time, not {len(args.logs)}")
     for path in (first, *([args.events] if args.events is not None else [])):
-        check_path(path)
+        check_table(path)
     return first
 
 

@@ -13,7 +13,7 @@ from abeyance.pipeline.commands.arguments import (
     add_result,
     add_tables,
     check_columns,
-    check_path,
+    check_table,
     is_small,
 )
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     """
     check_out(args.out, overwrite=args.overwrite)
     for path in (args.operations, args.events):
-        check_path(path)
+        check_table(path)
     brief = is_small(args.operations, args.events)
     check_extra("resolve")
     from abeyance.pipeline.spark.errors import explained

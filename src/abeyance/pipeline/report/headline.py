@@ -86,7 +86,7 @@ def findings(analysis: Analysis) -> list[str]:
         many = kinds[kinds["waited"] >= _MANY]
         slow = _highest(kinds if many.empty else many, "p95_ms")
         said.append(
-            f"<b>{escaped(slow['kind'])}</b> waits longest: half of its "
+            f"<b>{escaped(shortened(slow['kind']))}</b> waits longest: half of its "
             f"{counted(slow['operations'], 'operation')} waited at most {duration(slow['p50_ms'])}, "
             f"19 in 20 at most {duration(slow['p95_ms'])}."
         )

@@ -11,7 +11,7 @@ from abeyance.pages.document import document, write_whole
 from abeyance.pages.places import without_places
 from abeyance.pages.style import EXPIRED, plotly
 from abeyance.pages.tables import Column, facts, nothing, table
-from abeyance.pages.words import count, counted, duration, escaped
+from abeyance.pages.words import count, counted, duration, escaped, shortened
 from abeyance.pipeline.report import figures, tables
 from abeyance.pipeline.report.analysis import ALL
 from abeyance.pipeline.report.outcomes import Outcomes, read_outcomes
@@ -78,7 +78,7 @@ def _findings(found: Outcomes) -> list[str]:
     if rows.empty:
         return []
     slow = rows.sort_values("p95_ms", ascending=False, kind="stable").iloc[0]
-    of = "" if len(rows) == 1 else f" of <b>{escaped(slow['kind'])}</b>, which waits longest,"
+    of = "" if len(rows) == 1 else f" of <b>{escaped(shortened(slow['kind']))}</b>, which waits longest,"
     said = [
         f"Half{of or ' of them'} waited at most {duration(slow['p50_ms'])}, 19 in 20 at most "
         f"{duration(slow['p95_ms'])}, the longest {duration(slow['max_ms'])}."
@@ -86,7 +86,7 @@ def _findings(found: Outcomes) -> list[str]:
     if found.keys is not None and len(found.keys):
         worst, *others = found.keys.to_dict("records")
         about = "about " if worst["one_in"] > 1 else ""
-        key = escaped(worst["key"])
+        key = escaped(shortened(worst["key"]))
         if not others or others[0]["expired"] < worst["expired"]:  # of equals none is the worst
             said.append(f"Most expired on the key <code><bdi>{key}</bdi></code>: {about}{count(worst['expired'])}.")
     if found.aside:

@@ -168,7 +168,10 @@ def _kind(analysis: Analysis) -> Cell:
     colour = colours(analysis.drawn)
 
     def show(kind: object) -> str:
-        return f'<span class="kind" style="--kind:{colour.get(str(kind), "transparent")}">{escaped(kind)}</span>'
+        short = shortened(kind)
+        title = "" if short == visible(kind) else f' title="{escaped(kind)}"'
+        look = f"--kind:{colour.get(str(kind), 'transparent')}"
+        return f'<span class="kind" style="{look}"{title}>{escaped(short)}</span>'
 
     return show
 
@@ -194,7 +197,7 @@ def options(names: Sequence[str]) -> str:
 
 def kind_filter(kinds: Sequence[str]) -> str:
     """Return the choice of a kind."""
-    entries = "".join(f'<option value="{escaped(kind)}">{escaped(kind)}</option>' for kind in kinds)
+    entries = "".join(f'<option value="{escaped(kind)}">{escaped(shortened(kind))}</option>' for kind in kinds)
     return (
         '<label>Kind <select id="kind" autocomplete="off"><option value="">all kinds</option>'
         f'{entries}</select></label> <button type="button" id="whole" hidden>show the whole log</button>'

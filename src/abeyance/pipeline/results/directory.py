@@ -60,17 +60,33 @@ def check_target(out: Path, *, overwrite: bool) -> None:
     check_free(of_result(out), out)
     if out.is_symlink() or out.exists():
         if out.is_dir() and not any(out.iterdir()):
+            _check_not_here(out)
             return
         if not is_result(out):
             raise AbeyanceError(f"{out} exists and is not a result of abeyance: it is left alone")
         if not overwrite:
             raise AbeyanceError(f"{out} already holds a result; use --overwrite to replace it")
+        _check_not_here(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise AbeyanceError(f"cannot write {out}: {error.strerror or error}") from error
     if not os.access(out.parent, os.W_OK | os.X_OK):
         raise AbeyanceError(f"cannot write {out}: no permission in {out.parent}")
+
+
+def _check_not_here(out: Path) -> None:
+    """Raise `AbeyanceError` where a result would take the place of the directory that this process stands in.
+
+    Whoever stands there, the user's shell among them, would then be in a directory that is gone.
+    """
+    place = Path(os.path.realpath(out))
+    here = Path(os.path.realpath(os.curdir))
+    if place == here or place in here.parents:
+        raise AbeyanceError(
+            f"{out} is the working directory, or holds it, and a result takes its place: name a directory in it, "
+            "or run this elsewhere"
+        )
 
 
 def check_written(directory: Path) -> None:

@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 from typing import Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StringType, StructField, StructType
 
+from abeyance.errors import AbeyanceError
 from abeyance.pipeline.sources.arrival import first_file, list_at_once, pattern_of
 from abeyance.pipeline.spark.location import location
 
@@ -24,6 +26,7 @@ _STREAM_OPTIONS: Final = {
     # A file whose header differs from the first one's is refused; by default Spark goes by position.
     "csv": {"header": "true", "enforceSchema": "false"},
 }
+_CALLED: Final = {"parquet": "Parquet", "json": "JSON", "csv": "CSV"}
 _LETTER: Final = re.compile(r"([A-Za-z0-9])")
 _PLAIN_HEADER: Final = re.compile(rb"([A-Za-z]\w*(?:,[A-Za-z]\w*)*)\r?\n")
 _LONGEST_HEADER: Final = 1 << 16
@@ -46,11 +49,18 @@ def _by_ending(name: str) -> str | None:
 
 
 def read_files(spark: SparkSession, path: str, form: str, schema: StructType | None = None) -> DataFrame:
-    """Read what is there now."""
+    """Read what is there now. Raises `AbeyanceError` where nothing says what the columns are."""
     if schema is None and form == "csv":
         schema = _plain_header(path)
     reader = spark.read.format(form).options(**_OPTIONS.get(form, {}))
-    return (reader if schema is None else reader.schema(schema)).load(location(path))
+    try:
+        return (reader if schema is None else reader.schema(schema)).load(location(path))
+    except AnalysisException as error:
+        if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
+            raise
+        raise AbeyanceError(
+            f"{path}: no {_CALLED[form]} file with columns is there (names that begin with _ or . do not count)"
+        ) from error
 
 
 def _plain_header(path: str) -> StructType | None:

@@ -15,8 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table
+from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table, is_case_sensitive
 from abeyance.pipeline.sources.expressions import forgiving
+from abeyance.pipeline.spark.errors import in_one_line
 
 __all__ = ["READABLE", "check_mapped", "events_from", "operations_from"]
 
@@ -48,12 +49,29 @@ def events_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, s
 
 def check_mapped(table: Literal["operations", "events"], columns: Iterable[str]) -> None:
     """Raise `AbeyanceError` for a column that is none of the table's."""
-    known = {*OPERATIONS.fieldNames(), "key", "required"} if table == "operations" else set(EVENTS.fieldNames())
+    known = _known(table)
     for column in columns:
         if column not in known:
             raise AbeyanceError(
                 f"{table}: there is no column {column!r} to be mapped; there are {', '.join(sorted(known))}"
             )
+
+
+def _known(table: Literal["operations", "events"]) -> set[str]:
+    return {*OPERATIONS.fieldNames(), "key", "required"} if table == "operations" else set(EVENTS.fieldNames())
+
+
+def _in_our_case(table: DataFrame, known: set[str]) -> DataFrame:
+    """Write each of our columns as we do, where the session takes `Kind` for `kind`; not where both are there."""
+    if is_case_sensitive(table.sparkSession):
+        return table
+    lower = [column.lower() for column in table.columns]
+    other = {
+        column: name
+        for column, name in zip(table.columns, lower, strict=True)
+        if name in known and column != name and lower.count(name) == 1
+    }
+    return table.withColumnsRenamed(other) if other else table
 
 
 def _mapped(
@@ -65,13 +83,14 @@ def _mapped(
     survive: bool,
 ) -> DataFrame:
     check_mapped(name, columns)
+    table = _in_our_case(table, _known(name))
     try:
         # All at once: an expression means the table's own columns, not what was made of them.
         values = {column: F.expr(sql) for column, sql in columns.items()}
         table = table.withColumns(forgiving(table, values) if survive else values)
         _ = table.schema  # on Spark Connect nothing is analyzed before it is asked for
     except AnalysisException as error:
-        raise AbeyanceError(f"{name}: {str(error).splitlines()[0]}") from error
+        raise AbeyanceError(f"{name}: {in_one_line(error)}") from error
     if name == "operations" and "watches" not in columns and ("key" in columns or "watches" not in table.columns):
         table = _with_watches(table)
     absent = {column: value for column, value in defaults.items() if column not in table.columns}

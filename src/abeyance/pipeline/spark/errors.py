@@ -26,6 +26,10 @@ _NO_FILE_SYSTEM: Final = re.compile(
     r'Class org\.apache\.hadoop\.fs\.([\w.]+) not found|No FileSystem for scheme "([\w+.-]+)"'
 )
 _PACKAGES: Final = {"s3a": "hadoop-aws", "azurebfs": "hadoop-azure", "azure": "hadoop-azure", "gs": "hadoop-gcp"}
+_PREAMBLE: Final = "An error occurred while calling "
+"""How Py4J begins; what Java said is below."""
+
+_COLON: Final = re.compile(r"Relative path in absolute URI: (.+)")
 _PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 """The last line of a traceback, of an exception of Python's own."""
 
@@ -37,6 +41,8 @@ def explained() -> Iterator[None]:
         try:
             yield
         except (PySparkException, Py4JError, ConnectionError) as error:  # the last two also when the JVM is gone
+            if isinstance(error, BrokenPipeError) and how_it_ended(0) is None:
+                raise  # not the JVM's pipe: whoever read our output has gone
             raise AbeyanceError(f"Spark failed: {in_one_line(error)}") from error
 
 
@@ -86,7 +92,15 @@ def in_one_line(error: BaseException) -> str:
     lacks = _NO_FILE_SYSTEM.search(text)
     if lacks is not None:
         return _package_of(lacks[1], lacks[2])
+    colon = _COLON.search(text)
+    if colon is not None:
+        return (
+            f"Hadoop reads no name with a colon in it, nor a folder that has one: {colon[1].strip()}: rename it, or "
+            "move it elsewhere"
+        )
     lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if len(lines) > 1 and lines[0].startswith(_PREAMBLE):
+        lines = [line.removeprefix(": ") for line in lines[1:]]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     unread = unread_file(text)
     told = (

@@ -11,7 +11,8 @@ __all__ = ["unread_file"]
 _READING: Final = re.compile(
     r"Encountered error while reading file (?P<file>.+?)\.\s+"
     r"(?:Data type mismatches when reading Parquet column \[(?P<column>.+?)\]\. "
-    r"Expected Spark type (?P<expected>.+?), actual Parquet type (?P<found>\w+)\.\s+)?SQLSTATE",
+    r"Expected Spark type (?P<expected>.+?), actual Parquet type (?P<found>\w+)\.\s+)?"
+    r"(?:Could not read footer\..*?\.\s+)?SQLSTATE",
     re.DOTALL,
 )
 _HEADER: Final = re.compile(
