@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
+from struct import Struct
+
 import pytest
 
 from abeyance import broker
+from abeyance.broker.log.batch import make_batch
+from abeyance.broker.log.records import Record, encode
 from abeyance.errors import AbeyanceError
 from broker.clients import consuming, producing, send, settle, take
+from broker.wire import WireClient
 
 
 def test_what_is_produced_is_consumed() -> None:
@@ -43,6 +50,25 @@ def test_every_codec(codec: str) -> None:
             assert settle(producer, *[send(producer, "squeezed", value) for value in values]) == [None] * 4
         with consuming(kafka, ("squeezed", 0)) as consumer:
             assert [message.value() for message in take(consumer, 4)] == values
+
+
+def test_a_duplicate_of_whatever_time_gets_its_first_answer_again(tmp_path: Path) -> None:
+    """Its time is told (as Kafka does), even where it is microseconds taken for milliseconds: the year 58,692."""
+    time = 1_790_000_000_000_000
+    batch = make_batch(
+        encode([Record(0, time, b"k", b"v")], 0, time), record_count=1, base_timestamp=time, max_timestamp=time,
+        producer_id=7, producer_epoch=0, base_sequence=0,
+    )  # fmt: skip
+    with broker.Cluster(request_log=tmp_path) as kafka, WireClient(kafka.bootstrap) as client:
+        kafka.create_topic("orders", config={"message.timestamp.after.max.ms": (1 << 63) - 1})
+        for _ in range(2):
+            partition = {"index": 0, "records": batch.data}
+            topic = {"name": "orders", "partition_data": [partition]}
+            client.send(0, 3, transactional_id=None, acks=-1, timeout=timedelta(seconds=9), topic_data=[topic])
+            (size,) = Struct(">i").unpack(client.socket.recv(4))
+            told = Struct(">hqq").unpack_from(client.socket.recv(size), 4 + 4 + 2 + len("orders") + 4 + 4)
+        assert told == (0, 0, time)
+        assert len(kafka.records("orders")) == 1
 
 
 def test_a_topic_that_is_there_is_refused() -> None:

@@ -147,7 +147,8 @@ def test_epochs_that_cannot_be_are_fenced() -> None:
             said = client.ask("ConsumerGroupHeartbeat", **{**right, **wrong})
             assert said.error_code.name == "invalid_request", wrong
         assert Consumer(client, "two", server_assignor="mine").beat() == "unsupported_assignor"
-        assert Consumer(client, "two", subscribed_topic_regex="(").beat() == "invalid_regular_expression"
+        for regex in ("(", "(?!internal).*"):  # the second is one for Python and not for Kafka
+            assert Consumer(client, "two", subscribed_topic_regex=regex).beat() == "invalid_regular_expression"
 
 
 def test_a_static_member_that_leaves_for_a_while_finds_what_it_had() -> None:

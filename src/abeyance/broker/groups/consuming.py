@@ -6,12 +6,12 @@ given back. What changes is a list of records; they are written, and the group i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from abeyance.broker.errors import ApiError
 from abeyance.broker.groups import consumer_records as records
+from abeyance.broker.groups import patterns
 from abeyance.broker.groups.assignors import NOTHING, Assignment
 from abeyance.broker.groups.consumer import LEAVES_FOR_A_WHILE, ConsumerGroup, ConsumerMember, MemberState, reconciled
 from abeyance.broker.groups.duties import Duties, Duty
@@ -304,8 +304,8 @@ def _updated(member: ConsumerMember, beat: Beat) -> ConsumerMember:
     regex = member.regex if beat.regex is None else beat.regex
     if regex:
         try:
-            re.compile(regex)
-        except re.error as error:
+            patterns.check(regex)
+        except patterns.PatternError as error:
             raise ApiError(
                 ErrorCode.invalid_regular_expression,
                 f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",

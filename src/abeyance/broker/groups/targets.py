@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from abeyance.broker.groups import consumer_records as records
 from abeyance.broker.groups.assignors import ASSIGNORS, Assignment
 from abeyance.broker.groups.consumer import ConsumerGroup, ConsumerMember, Subscription
+from abeyance.broker.groups.patterns import matches
 from abeyance.broker.groups.subscription import NamedPartition
 
 if TYPE_CHECKING:
@@ -77,8 +77,5 @@ class Targets:
         topics, regex = subscription
         names = set(topics)
         if regex:
-            pattern = re.compile(regex)
-            names.update(
-                name for name, topic in self._topics().items() if not topic.internal and pattern.fullmatch(name)
-            )
+            names.update(name for name, topic in self._topics().items() if not topic.internal and matches(regex, name))
         return names

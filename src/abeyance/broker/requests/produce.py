@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from struct import Struct
 from typing import Any
 
@@ -227,7 +226,7 @@ def _response(index: int, error: ErrorCode, appended: Appended | None, partition
         index=index,
         error_code=error,
         base_offset=-1 if appended is None else appended.base_offset,
-        log_append_time=None if time < 0 else datetime.fromtimestamp(time / 1000, UTC),
+        log_append_time=None if time < 0 else time,  # of a duplicate the client's, which may be in any year
         log_start_offset=-1 if partition is None else partition.log.start_offset,
         record_errors=(),
         error_message=None,

@@ -99,8 +99,10 @@ def _milliseconds(time: timedelta) -> int:
     return round(time.total_seconds() * 1000)
 
 
-def _moment(time: datetime | None) -> int:
-    return -1 if time is None else round(time.timestamp() * 1000)
+def _moment(time: datetime | int | None) -> int:
+    if isinstance(time, datetime):
+        return round(time.timestamp() * 1000)
+    return -1 if time is None else time  # milliseconds: no `datetime` has what is beyond the year 9999
 
 
 def _id(value: UUID | None) -> bytes:

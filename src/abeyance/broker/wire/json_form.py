@@ -93,8 +93,10 @@ def _span(value: timedelta | None) -> int:
     return -1 if value is None else value // _MILLISECOND
 
 
-def _moment(value: datetime | None) -> int:
-    return -1 if value is None else round(value.timestamp() * 1000)
+def _moment(time: datetime | int | None) -> int:
+    if isinstance(time, datetime):
+        return round(time.timestamp() * 1000)
+    return -1 if time is None else time  # milliseconds: no `datetime` has what is beyond the year 9999
 
 
 def id_form(value: uuid.UUID | None) -> str:

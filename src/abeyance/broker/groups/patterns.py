@@ -1,0 +1,171 @@
+"""What topics' names look like, where a group of the new protocol subscribes by a regular expression (KIP-848).
+
+Kafka matches by RE2/J: no look-around, no back-reference, and a time that is bounded. Python's `re` has the former, and
+for some expressions it takes ages: one member could halt all brokers (K9). So Python's parser reads the expression, and
+all positions in a name that it may have come to move through it together, as the bits of one number (Thompson: Regular
+Expression Search Algorithm, 1968).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from re import IGNORECASE, error
+from re import _constants as ops  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+_LONGEST = 32_767  # characters: what a string of Kafka's protocol has room for
+_MOST_TIMES = 1_000  # RE2's bound of a counted repetition
+_STEPS = 50_000  # for one name: some 20 ms
+_WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+_CATEGORIES: dict[Any, Callable[[str], bool]] = {
+    ops.CATEGORY_DIGIT: str.isdigit,
+    ops.CATEGORY_NOT_DIGIT: lambda char: not char.isdigit(),
+    ops.CATEGORY_SPACE: str.isspace,
+    ops.CATEGORY_NOT_SPACE: lambda char: not char.isspace(),
+    ops.CATEGORY_WORD: lambda char: char in _WORD,
+    ops.CATEGORY_NOT_WORD: lambda char: char not in _WORD,
+}
+_CHARACTERS = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
+_REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT)
+
+
+class PatternError(Exception):
+    """It is no regular expression of RE2's. The message says why."""
+
+
+@lru_cache(256)
+def check(regex: str) -> None:
+    """Raise PatternError for what is no regular expression, or one that RE2 does not have."""
+    _parsed(regex)
+
+
+@lru_cache(1 << 14)
+def matches(regex: str, name: str) -> bool:
+    """Whether it matches all of a name. One that takes too many steps does not, nor what is no expression."""
+    try:
+        tree, flags = _parsed(regex)
+        return bool(_Name(name).through(tree, 1, flags) >> len(name) & 1)
+    except (PatternError, _TooCostlyError):
+        return False
+
+
+class _TooCostlyError(Exception):
+    pass
+
+
+@lru_cache(256)
+def _parsed(regex: str) -> tuple[list[Any], int]:
+    if len(regex) > _LONGEST:
+        raise PatternError(f"it has {len(regex)} characters; {_LONGEST} is the most")
+    try:
+        found = parser.parse(regex)
+        _require_known(found)
+    except RecursionError:
+        raise PatternError("expression nests too deeply") from None
+    except (error, ValueError, OverflowError) as wrong:
+        raise PatternError(str(wrong)) from None
+    return list(found), found.state.flags
+
+
+def _require_known(tree: Any) -> None:
+    for op, given in tree:
+        if op in _REPEATS:
+            least, most, inner = given
+            if least > _MOST_TIMES or (most is not ops.MAXREPEAT and most > _MOST_TIMES):
+                raise PatternError(f"invalid repeat count: {_MOST_TIMES} is the most")
+            _require_known(inner)
+        elif op is ops.SUBPATTERN:
+            _require_known(given[3])
+        elif op is ops.BRANCH:
+            for inner in given[1]:
+                _require_known(inner)
+        elif op is not ops.AT and op not in _CHARACTERS:
+            raise PatternError("look-around, back-references and possessive groups are not there")
+
+
+class _Name:
+    """What an expression is matched with. A set of positions is a number: bit 0 is before the first character."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._left = _STEPS
+        self._fitting: dict[tuple[Any, int, int], int] = {}
+
+    def through(self, tree: Any, start: int, flags: int) -> int:
+        """Where one may be after the expression, having been at one of `start`."""
+        for op, given in tree:
+            if not start:
+                return 0
+            self._left -= 1
+            if self._left < 0:
+                raise _TooCostlyError
+            if op in _CHARACTERS:
+                start = (start & self._where(op, given, flags)) << 1
+            elif op in _REPEATS:
+                least, most, inner = given
+                start = self._repeat(least, most, inner, start, flags)
+            elif op is ops.SUBPATTERN:
+                _, added, taken, inner = given
+                start = self.through(inner, start, (flags | added) & ~taken)
+            elif op is ops.BRANCH:
+                ends = 0
+                for inner in given[1]:
+                    ends |= self.through(inner, start, flags)
+                start = ends
+            else:
+                start &= self._at(given)
+        return start
+
+    def _repeat(self, least: int, most: int, inner: Any, start: int, flags: int) -> int:
+        size = len(self._name)
+        for _ in range(min(least, size + 2)):  # after so many times the same positions are reached by once more
+            start = self.through(inner, start, flags)
+        ends = start
+        for _ in range(min(int(most) - least, size + 1)):
+            start = self.through(inner, start, flags) & ~ends
+            if not start:
+                break
+            ends |= start
+        return ends
+
+    def _where(self, op: Any, given: Any, flags: int) -> int:
+        """The positions before a character that fits."""
+        key = op, id(given), flags & IGNORECASE  # the expression outlives this
+        found = self._fitting.get(key)
+        if found is None:
+            chars = set(self._name)
+            self._left -= len(chars) * len(given) if op is ops.IN else 1
+            fitting = {char for char in chars if _fits(op, given, {char.lower(), char.upper()} if key[2] else {char})}
+            found = sum(1 << place for place, char in enumerate(self._name) if char in fitting)
+            self._fitting[key] = found
+        return found
+
+    def _at(self, where: Any) -> int:
+        name = self._name
+        if where in (ops.AT_BEGINNING, ops.AT_BEGINNING_STRING):
+            return 1
+        if where in (ops.AT_END, ops.AT_END_STRING):
+            return 1 << len(name)
+        words = [False, *(char in _WORD for char in name), False]
+        boundary = sum(1 << place for place in range(len(name) + 1) if words[place] is not words[place + 1])
+        return boundary if where is ops.AT_BOUNDARY else ~boundary & ((2 << len(name)) - 1)
+
+
+def _fits(op: Any, given: Any, chars: set[str]) -> bool:
+    """Whether a character does, of which these are the cases that count."""
+    if op is ops.ANY:
+        return True  # no name has a newline
+    if op is ops.IN:
+        negated = given[0][0] is ops.NEGATE
+        return negated is not any(_in(kind, what, chars) for kind, what in given[negated:])
+    return (op is ops.NOT_LITERAL) is not _in(ops.LITERAL, given, chars)
+
+
+def _in(kind: Any, what: Any, chars: set[str]) -> bool:
+    if kind is ops.LITERAL:
+        return chr(what) in chars
+    if kind is ops.RANGE:
+        return any(what[0] <= ord(char) <= what[1] for char in chars)
+    return any(_CATEGORIES[what](char) for char in chars)

@@ -1,0 +1,57 @@
+"""Regular expressions of topics' names: as Python's, but for what RE2 does not have, and in a bounded time."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abeyance.broker.groups.patterns import PatternError, check, matches
+
+_ATOMS = st.sampled_from(
+    ["a", "b", "A", ".", "[ab]", "[^a]", "[a-c_]", r"\d", r"\w", r"\W", r"\.", "^", "$", r"\b", r"\B", r"\A", "", "-"]
+)
+_REPEATS = st.sampled_from(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,3}", "{0,2}?", "{3,}"])
+
+
+def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    grouped = inner.flatmap(lambda one: st.sampled_from([f"({one})", f"(?:{one})", f"(?i:{one})", f"(?P<n>{one})"]))
+    return st.one_of(
+        st.builds(str.__add__, inner, inner),
+        st.builds("{}|{}".format, inner, inner),
+        grouped,
+        st.builds("(?:{}){}".format, inner, _REPEATS),
+    )
+
+
+@given(st.recursive(_ATOMS, _larger, max_leaves=12), st.text("abAc_.-0", max_size=9))
+def test_it_matches_what_pythons_matches(regex: str, name: str) -> None:
+    try:
+        expected = re.fullmatch(regex, name) is not None
+    except re.error:
+        with pytest.raises(PatternError):
+            check(regex)
+        return
+    check(regex)
+    assert matches(regex, name) is expected
+
+
+@pytest.mark.parametrize(
+    "regex",
+    ["(", "(?=a)a", "(?!internal).*", "(?<!a)b", r"(a)\1", "a*+", "(?>a)b", "a{1001}", "(" * 5_000 + ")" * 5_000,
+     "a" * 40_000],
+)  # fmt: skip
+def test_what_re2_does_not_have_is_refused(regex: str) -> None:
+    with pytest.raises(PatternError):
+        check(regex)
+
+
+@pytest.mark.parametrize(
+    "regex", ["(a+)+b", "(a|a)*b", "(a*)*b", "a*" * 30 + "b", "((((a*$)|a)*$)|a)*$b", "((a{900}){900}){900}"]
+)
+def test_none_takes_for_ever(regex: str) -> None:
+    check(regex)
+    assert not matches(regex, "a" * 249)
+    assert matches("(a+)+", "a" * 249)
