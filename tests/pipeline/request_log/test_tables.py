@@ -158,6 +158,19 @@ def test_survey_by_spark_finds_the_same_topics(
     assert here.topics["id3"] == "topic3"
 
 
+def test_one_machine_has_two_tasks_a_core_until_they_are_large(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_tables, "_TASK_BYTES", 1)
+    for number in range(9):
+        put(tmp_path / f"broker-{number}" / "kafka-request.log", fetch())
+    parsed = KafkaRequestLog(spark, tmp_path).parsed
+    assert parsed.rdd.getNumPartitions() == 4  # of the session's two cores
+    assert parsed.where("record = 'operation'").count() == 9
+    monkeypatch.setattr(log_tables, "_LOCAL_TASK_BYTES", 1)
+    assert KafkaRequestLog(spark, tmp_path).parsed.rdd.getNumPartitions() == 9
+
+
 def test_a_genuine_log_at_debug(spark: SparkSession) -> None:
     file = DATA / "kafka-request-debug.log.gz"
     parsed = KafkaRequestLog(spark, file, instance="one").parsed.persist()

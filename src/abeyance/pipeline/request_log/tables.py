@@ -44,9 +44,10 @@ from abeyance.pipeline.request_log.time_zone import time_zone
 from abeyance.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
 from abeyance.pipeline.spark.hdfs import hdfs_settings
 from abeyance.pipeline.spark.s3 import s3_settings
+from abeyance.pipeline.spark.session import default_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["KafkaRequestLog", "read_kafka_request_log"]
 
@@ -56,6 +57,8 @@ _COUNTED_US: Final = 1_000_000  # requests are counted by the second
 _DRIVER_SURVEY_BYTES: Final = 256 << 20
 # Below this much, starting a task costs about as much as its work.
 _TASK_BYTES: Final = 4 << 20
+# On one machine a task gets so much, as long as every core has two: each later job has as many tasks as the log.
+_LOCAL_TASK_BYTES: Final = 64 << 20
 
 _PARSED: Final = StructType(
     [
@@ -210,11 +213,11 @@ class KafkaRequestLog:
     def _map(
         self,
         work: Work,
-        pieces: tuple[Chunk, ...] | list[Chunk],
+        pieces: Sequence[Chunk],
         schema: StructType | str,
     ) -> DataFrame:
         """Run `work` over the pieces' numbers, dealt so that every task has about as much to read."""
-        tasks = max(min(len(pieces), -(-sum(piece.cost for piece in pieces) // _TASK_BYTES)), 1)
+        tasks = self._tasks(pieces)
         deal: list[list[int]] = [[] for _ in range(tasks)]
         load = [0] * tasks
         for number in sorted(range(len(pieces)), key=lambda at: -pieces[at].cost):
@@ -222,6 +225,14 @@ class KafkaRequestLog:
             deal[lightest].append(number)
             load[lightest] += pieces[number].cost
         return self._spark.range(0, tasks, 1, tasks).mapInArrow(_Dealt(work, deal), schema)
+
+    def _tasks(self, pieces: Sequence[Chunk]) -> int:
+        text = sum(piece.cost for piece in pieces)
+        tasks = -(-text // _TASK_BYTES)
+        few = default_partitions(self._spark)
+        if few is not None:
+            tasks = min(tasks, max(few, -(-text // _LOCAL_TASK_BYTES)))
+        return max(min(len(pieces), tasks), 1)
 
 
 @dataclass(frozen=True)
