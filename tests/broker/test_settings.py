@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from abeyance import broker
 from abeyance.broker.definitions import definitions
 from abeyance.broker.log import LogConfig
 from abeyance.broker.settings import ALL_BROKERS, BROKER, DEFAULT, STATIC, TOPIC, ConfigError, Settings
 from abeyance.errors import AbeyanceError
+from broker.wire import WireClient
 
 
 def test_every_default_is_allowed() -> None:
@@ -28,6 +32,28 @@ def test_one_default_differs_and_says_so() -> None:
     assert settings["group.initial.rebalance.delay.ms"] == 0
     (entry,) = settings.describe(1, ["group.initial.rebalance.delay.ms"])
     assert "differs from Kafka's" in entry.documentation
+
+
+def test_what_a_setting_does_is_said_of_those_that_the_code_asks_for_and_of_no_others() -> None:
+    room = Path(broker.__file__).parent
+    sources = [path for path in room.rglob("*.py") if "genuine" not in path.parts and path.name != "request_log.py"]
+    named = set(re.findall(r'"\{?([a-z]+(?:\.[a-z]+)+)\}?"', "".join(path.read_text("utf-8") for path in sources)))
+    fallbacks = {one.fallback for scope in ("topic", "group") for one in definitions(scope).values() if one.text}
+    limits = re.compile(r"group\.consumer\.(max|min)\.(session|heartbeat)\..*")  # their names are put together
+    without = {"log.roll.jitter.ms", "log.roll.jitter.hours"}  # asked for, and not heeded
+    found = definitions("broker").values()
+    told = {one.name for one in found if one.text and not limits.fullmatch(one.name)}
+    assert told - {"listeners"} == {one.name for one in found if one.name in named or one.name in fallbacks} - without
+
+
+def test_settings_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    broker.Cluster(settings={"num.partitions": 2, "authorizer.class.name": "x", "listeners": "PLAINTEXT://:9092"})
+    assert caplog.messages == ["settings that change nothing in this broker: authorizer.class.name, listeners"]
+
+
+def test_clients_are_told_the_rack() -> None:
+    with broker.Cluster(settings={"broker.rack": "r1"}) as kafka, WireClient(kafka.bootstrap) as client:
+        assert [node.rack for node in client.ask(3, 12, topics=None).brokers] == ["r1"]
 
 
 @pytest.mark.parametrize(

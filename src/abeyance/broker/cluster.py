@@ -22,6 +22,7 @@ from abeyance.aio.loop import EventLoop
 from abeyance.broker.broker import Broker
 from abeyance.broker.clock import Clock, HeldClock
 from abeyance.broker.controller import Controller
+from abeyance.broker.definitions import definition
 from abeyance.broker.face import Face
 from abeyance.broker.faults import Faults
 from abeyance.broker.network import Network
@@ -30,6 +31,7 @@ from abeyance.broker.settings import Settings
 from abeyance.broker.wire.connection import Staging
 from abeyance.engine import is_compiled
 from abeyance.errors import AbeyanceError
+from abeyance.reporting import logger
 
 if TYPE_CHECKING:
     from abeyance.broker.log.directory import DataDirectory
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_OURS = ("advertised.listeners", "broker.id", "listeners", "log.dirs")  # what is given for them is not looked at
 _LAST_PORT = 65_535
 _LAST_ID = (1 << 31) - 1
 
@@ -87,6 +90,9 @@ class Cluster(Face):
         first = 1 if self.settings["node.id"] is None else self.settings["node.id"]
         if first + brokers - 1 > _LAST_ID:
             raise AbeyanceError(f"node.id {first} is too great: that of the last of {brokers} would be over {_LAST_ID}")
+        idle = [name for name in self.settings.given if name in _OURS or not definition("broker", name).text]
+        if idle:
+            logger("broker").warning("settings that change nothing in this broker: %s", ", ".join(sorted(idle)))
         self.security = Security(security, users, host, self.settings)
         self.host = host
         self.brokers: dict[int, Broker] = {}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def brokers_alive(cluster: Cluster) -> list[Message]:
     """Those that are registered and not fenced, by id."""
     return [
-        Message(node_id=number, host=broker.host, port=broker.port, rack=None)
+        Message(node_id=number, host=broker.host, port=broker.port, rack=cluster.settings["broker.rack"])
         for number, broker in cluster.brokers.items()
         if number in cluster.controller.members
     ]
