@@ -76,6 +76,17 @@ def test_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
         assert not list(tmp_path.glob("broker-*/*"))
 
 
+def test_topic_with_the_longest_name_is_deleted(tmp_path: Path) -> None:
+    with Cluster(data=tmp_path) as kafka:
+        for _ in range(2):  # the second is to go while the first waits for its files' time
+            kafka.create_topic("x" * 249)
+            kafka.delete_topic("x" * 249)
+        assert len(list(tmp_path.glob("broker-1/*.deleted"))) == 2
+    with Cluster(data=tmp_path) as kafka:
+        assert kafka.topics() == []
+        assert not list((tmp_path / "broker-1").iterdir())
+
+
 def test_retention_by_itself(tmp_path: Path) -> None:
     with Cluster(clock="held", data=tmp_path) as kafka:
         kafka.create_topic("orders", config={"retention.ms": 3_600_000})

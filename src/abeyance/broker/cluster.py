@@ -25,6 +25,7 @@ from abeyance.broker.controller import Controller
 from abeyance.broker.definitions import definition
 from abeyance.broker.face import Face
 from abeyance.broker.faults import Faults
+from abeyance.broker.log import LogError
 from abeyance.broker.network import Network
 from abeyance.broker.security.protocol import Security
 from abeyance.broker.settings import Settings
@@ -222,7 +223,10 @@ class Cluster(Face):
         self.brokers[number] = broker
         self.settings.started(number, self._own_settings(broker))
         if self.directory is not None:
-            self.directory.delete_others(number, self.controller.replicas_of(number), broker.now_ms())
+            try:
+                self.directory.delete_others(number, self.controller.replicas_of(number), broker.now_ms())
+            except LogError as error:
+                raise AbeyanceError(f"broker {number} cannot start: {error}") from None
         self.controller.register(broker)
 
     def _own_settings(self, broker: Broker) -> dict[str, str]:

@@ -310,3 +310,30 @@ def test_k1_an_offset_in_a_transaction_counts_once_its_marker_is_replicated() ->
                 wait_for(lambda: len(kafka.waiting("Produce")) > 1)
             said = other.client.receive(9, 7, number)
             assert said.topics[0].partitions[0].committed_offset == client.fetch() == 17
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["committed in it only", "committed before"])
+@pytest.mark.parametrize("how", ["OffsetDelete", "DeleteGroups"])
+def test_an_offset_that_is_deleted_does_not_come_back_with_the_transaction_that_is_open(how: str, before: bool) -> None:
+    settings = {"transaction.state.log.num.partitions": 1, "transaction.state.log.min.isr": 1}
+    with Cluster(clock="held", settings=settings) as kafka, GroupClient(kafka) as client:
+        kafka.create_topic("t")
+        if before:
+            assert client.commit(5) == "none"
+        client.client.ask(10, 6, key_type=1, coordinator_keys=["till"])
+        who: dict[str, Any] = {"transactional_id": "till"}
+        said = client.client.ask(22, 4, transaction_timeout=60 * SECOND, producer_id=-1, producer_epoch=-1, **who)
+        who |= {"producer_id": said.producer_id, "producer_epoch": said.producer_epoch}
+        client.client.ask(25, 3, group_id="group", **who)
+        partition = {"partition_index": 0, "committed_offset": 17, "committed_metadata": ""}
+        said = client.ask("TxnOffsetCommit", 3, **who, topics=[{"name": "t", "partitions": [partition]}])
+        assert said.topics[0].partitions[0].error_code.name == "none"
+        if how == "OffsetDelete":
+            said = client.ask(how, topics=[{"name": "t", "partitions": [{"partition_index": 0}]}])
+            assert said.error_code.name == said.topics[0].partitions[0].error_code.name == "none"
+        else:
+            assert client.ask(how, groups_names=["group"]).results[0].error_code.name == "none"
+        assert client.client.ask(26, 3, committed=True, **who).error_code.name == "none"
+        kafka.clock.advance(0.2)
+        assert not kafka.waiting("InterBroker")
+        assert client.fetch() == -1

@@ -59,7 +59,10 @@ class Offsets:
         pending[key] = Entry(offset, place, place, None)
 
     def forget(self, key: OffsetKey) -> None:
-        """It was deleted, or its time was over."""
+        """It was deleted, or its time was over. What open transactions would commit there is gone too, as in Kafka."""
+        if self._unstable.pop(key, 0):
+            for pending in self._pending.values():
+                pending.pop(key, None)
         entries = self._committed.get(key.group)
         if entries is not None:
             entries.pop((key.topic, key.partition), None)
@@ -92,6 +95,10 @@ class Offsets:
     def keys(self, group: str) -> list[OffsetKey]:
         """Where a group has committed anything."""
         return [OffsetKey(group, topic, partition) for topic, partition in self._committed.get(group, {})]
+
+    def every_key(self, group: str) -> list[OffsetKey]:
+        """Where a group has committed anything, or an open transaction may yet."""
+        return list(dict.fromkeys([*self.keys(group), *(key for key in self._unstable if key.group == group)]))
 
     def is_unstable(self, key: OffsetKey) -> bool:
         """Whether an open transaction may change it."""

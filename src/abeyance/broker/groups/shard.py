@@ -294,7 +294,7 @@ class GroupShard(Shard):
         self.write(entries, written, timeout=self._timeout)
 
     def _tombstones(self, group_id: str, *, offsets: bool = True) -> list[Entry]:
-        entries: list[Entry] = [(records.offset_key(key), None) for key in self.offsets.keys(group_id) if offsets]
+        entries: list[Entry] = [(records.offset_key(key), None) for key in self.offsets.every_key(group_id) if offsets]
         consumers = self.consumers.get(group_id)
         return entries + ([(records.group_key(group_id), None)] if consumers is None else forgotten(consumers))
 
@@ -333,11 +333,10 @@ class GroupShard(Shard):
         ]
         self.write(entries, then, timeout=self._timeout, client_id=client_id, producer=producer)
 
-    def forget_offsets(self, keys: Iterable[OffsetKey], then: Callable[[ErrorCode], object]) -> None:
+    def forget_offsets(self, keys: Collection[OffsetKey], then: Callable[[ErrorCode], object]) -> None:
         """Delete offsets; those that are not there are deleted already."""
-        entries: list[Entry] = [
-            (records.offset_key(key), None) for key in keys if self.offsets.committed(key, self.replicated) is not None
-        ]
+        present = {group: set(self.offsets.every_key(group)) for group in {key.group for key in keys}}
+        entries: list[Entry] = [(records.offset_key(key), None) for key in keys if key in present[key.group]]
         if entries:
             self.write(entries, then, timeout=self._timeout)
         else:
@@ -345,7 +344,7 @@ class GroupShard(Shard):
 
     def forget_topic(self, topic: str) -> None:
         """A topic is gone: so are the offsets in it."""
-        gone = [key for group in self.every_group() for key in self.offsets.keys(group.id) if key.topic == topic]
+        gone = [key for group in self.every_group() for key in self.offsets.every_key(group.id) if key.topic == topic]
         if gone:
             self.forget_offsets(gone, _nothing)
 

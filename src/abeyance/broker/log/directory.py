@@ -24,7 +24,7 @@ from typing import Any, Self
 from abeyance.broker.log.config import LogConfig
 from abeyance.broker.log.disk_log import STATE, DiskLog
 from abeyance.broker.log.errors import StorageError
-from abeyance.broker.log.files import DELETED, load_json, replace_file
+from abeyance.broker.log.files import DELETED, doomed, load_json, replace_file
 from abeyance.broker.log.journal import Journal
 from abeyance.errors import AbeyanceError
 
@@ -153,7 +153,7 @@ class DataDirectory:
         return DiskLog(folder, topic, partition, topic_id, config, now_ms, self.doom)
 
     def _set_aside(self, folder: Path, now_ms: int) -> None:
-        gone = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}{DELETED}")
+        gone = doomed(folder)
         try:
             folder.rename(gone)
         except OSError as error:

@@ -27,6 +27,7 @@ from abeyance.broker.log.files import (
     SWAP,
     TEMPORARY,
     FileSegment,
+    doomed,
     load_json,
     name_of,
     offset_of,
@@ -336,9 +337,7 @@ class DiskLog(Log):
     def delete(self, now_ms: int) -> None:
         """Close the log, and delete its folder after `file.delete.delay.ms`. Raises StorageError."""
         super().close()
-        serial = 0
-        while (gone := self.folder.with_name(f"{self.folder.name}.{serial}{DELETED}")).exists():
-            serial += 1
+        gone = doomed(self.folder)
         try:
             self.folder.rename(gone)
         except OSError as error:

@@ -11,6 +11,7 @@ import json
 import os
 import struct
 import sys
+import uuid
 import zlib
 from array import array
 from collections.abc import Iterator
@@ -45,6 +46,11 @@ def offset_of(path: Path) -> int | None:
     """The offset in a file's name; None for another kind of name."""
     stem = path.name.partition(".")[0]
     return int(stem) if len(stem) == 20 and stem.isascii() and stem.isdigit() else None
+
+
+def doomed(folder: Path) -> Path:
+    """A name for a folder that is to be deleted: nobody has it, and it is no longer than a name may be (255 bytes)."""
+    return folder.with_name(f"{folder.name[:200]}.{uuid.uuid4().hex}{DELETED}")
 
 
 class FileSegment(Segment):
