@@ -171,6 +171,7 @@ def test_a_report_that_cannot_be_drawn_is_refused_before_spark_starts(
         ("replay {empty} --events {csv} --out {out}", "empty is empty: no file is in it"),
         ("resolve {csv} {long} --out {out}", f"{'l' * 300}: File name too long"),
         ("resolve {csv} {csv} --out {long}", "File name too long"),
+        ("resolve {csv} \udcff --out {out}", "'\\udcff' is not UTF-8: Spark takes no such path"),
         ("stream {csv} {csv} --out {taken}", "taken exists and is not a result of abeyance stream: it is left alone"),
     ],
 )
@@ -198,6 +199,7 @@ def test_a_mistake_is_refused_before_spark_starts(
     ("words", "said"),
     [
         (["resolve", "a", "b", "--out", ""], "argument --out: '' names no place"),
+        (["resolve", "a", "b", "--out", "\udcff"], "argument --out: '\\udcff' is not UTF-8"),
         (["pending", "out", "--limit", "-1"], "argument --limit: '-1' is not a whole number from 0 to 2147483647"),
         (["pending", "out", "--limit", "9" * 20], "is not a whole number from 0 to"),
         (

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import webbrowser
 from argparse import ArgumentParser
 from pathlib import Path
@@ -52,6 +55,37 @@ def test_a_program_gets_one_object_and_a_person_the_browser(
     assert (found["out"], found["report"], found["result"]) == (str(tmp_path), str(report), {"requests": 7})
     assert opened == [report.as_uri()]
     assert told.err == ("" if there_is_one else f"abeyance: no browser could be started: open {report} yourself\n")
+
+
+def test_what_a_browser_prints_is_no_part_of_the_object(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As some say that they open a page in a window that is there."""
+    monkeypatch.setattr(webbrowser, "open", lambda url: subprocess.run(["echo", url], check=True).returncode == 0)
+    parser = ArgumentParser()
+    add_ending(parser)
+    for option, out in (("--json", ""), ("--quiet", ""), ("--open", "file:///a/b.html\n")):
+        end(parser.parse_args([option, "--open"]), lambda: None, out=tmp_path, report=Path("/a/b.html"), found={})
+        told = capfd.readouterr()
+        assert told.out.count("\n") == (1 if not out else 3)
+        assert told.err == ("" if out else "file:///a/b.html\n")
+
+
+def test_no_letter_is_too_much_for_the_output() -> None:
+    """As where a job of cron has an output of ASCII; what a program reads is the same there."""
+    program = r"""
+from abeyance import cli
+cli._version = lambda *_: "\N{LATIN SMALL LETTER E WITH ACUTE} \udcff"
+print(cli.main(["info"]), cli.main(["info", "--json"]))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    *lines, found, statuses = ran.stdout.splitlines()
+    assert f"{'spark':<10}\\xe9 \\udcff" in lines
+    assert json.loads(found)["spark"] == "\N{LATIN SMALL LETTER E WITH ACUTE} \udcff"
+    assert statuses == "0 0"
 
 
 def test_resolve_tells_a_program_how_many(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import io
 import os
 import platform
 import sys
@@ -120,6 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1  # whoever presses Tab has not asked for the command to be run
         argcomplete.autocomplete(parser)
     options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as Python's own error stream: a letter is no end
     try:
         status: int = options.run(options)
         sys.stdout.flush()  # or a reader that has gone would be found out too late

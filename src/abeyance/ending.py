@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import webbrowser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-__all__ = ["add_ending", "add_json", "add_open", "end", "print_json"]
+__all__ = ["add_ending", "add_json", "add_open", "end", "print_json", "print_json_text"]
 
 
 def add_ending(parser: argparse.ArgumentParser, *, report: bool = True) -> None:
@@ -58,8 +60,25 @@ def end(
         return
     if isinstance(report, str):
         print(f"abeyance: a browser cannot open {report}: copy it to this machine first", file=sys.stderr)
-    elif not webbrowser.open(report.absolute().as_uri()):
-        print(f"abeyance: no browser could be started: open {report} yourself", file=sys.stderr)
+    else:
+        # What a browser prints is none of what a program asked for.
+        with _output_to_errors() if args.json or args.quiet else nullcontext():
+            opened = webbrowser.open(report.absolute().as_uri())
+        if not opened:
+            print(f"abeyance: no browser could be started: open {report} yourself", file=sys.stderr)
+
+
+@contextmanager
+def _output_to_errors() -> Iterator[None]:
+    """Let what a process prints that is started in the block go to the error stream."""
+    sys.stdout.flush()
+    output = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(output, 1)
+        os.close(output)
 
 
 def _absolute(place: Path | str) -> str:
@@ -68,4 +87,14 @@ def _absolute(place: Path | str) -> str:
 
 def print_json(found: Mapping[str, Any]) -> None:
     """Print one JSON object on one line."""
-    print(json.dumps(found, ensure_ascii=False), flush=True)
+    print_json_text(json.dumps(found, ensure_ascii=False))
+    sys.stdout.flush()
+
+
+def print_json_text(text: str) -> None:
+    """Print JSON that is text already, on one line; with escapes where the output cannot have its letters."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(json.loads(text))
+    print(text)

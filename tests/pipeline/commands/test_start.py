@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from abeyance.pipeline.commands.running import spark_for
+from abeyance.pipeline.spark.errors import explained
 from pipeline.orders import MAPPING, write_orders
 
 _BEFORE_SPARK = """
@@ -46,3 +51,27 @@ def test_it_is_imported_meanwhile_and_what_cannot_be_is_told_where_it_is_needed(
     program = _MEANWHILE.replace("BEFORE", before)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (ended.stdout, ended.stderr) == ("True\n", "")
+
+
+def test_py4j_tells_of_no_interrupt_while_a_session_starts_and_stops(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It logs a traceback of Ctrl-C, by the root logger; what others log goes on."""
+
+    def log(module: str) -> None:
+        root = logging.getLogger()
+        root.handle(logging.LogRecord("root", logging.ERROR, f"{module}.py", 1, module, None, None))
+
+    def start(*_: object, **__: object) -> SparkSession:
+        log("java_gateway")
+        return spark
+
+    args = Namespace(master="local[1]", conf=[], quiet=True)
+    with spark_for(args, "abeyance", start=start), explained():
+        pass
+    with spark_for(args, "abeyance", start=start):
+        with explained():
+            log("java_gateway")
+        log("java_gateway")
+        log("another")
+    assert caplog.messages == ["another"]

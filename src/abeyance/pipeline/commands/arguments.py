@@ -43,6 +43,8 @@ def add_out(parser: argparse.ArgumentParser) -> None:
 
 def _place(text: str) -> Path | str:
     scheme, separator, rest = text.partition("://")
+    if not _is_text(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8: Spark takes no such path")
     if not separator and text:
         return Path(text)
     if scheme == "file":
@@ -50,6 +52,11 @@ def _place(text: str) -> Path | str:
     if not rest.strip("/"):
         raise argparse.ArgumentTypeError(f"{text!r} names no place")
     return text.rstrip("/")
+
+
+def _is_text(path: str) -> bool:
+    """Whether a path has bytes of UTF-8 only: Python gives others as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in path)
 
 
 def add_result(parser: argparse.ArgumentParser) -> None:
@@ -110,6 +117,8 @@ def check_path(path: str) -> None:
     """Raise `AbeyanceError` for a path of this machine at which there is nothing."""
     if not path:
         raise AbeyanceError("a path is empty: it names no file and no directory")
+    if not _is_text(path):
+        raise AbeyanceError(f"{path!r} is not UTF-8: Spark takes no such path")
     if "://" not in path and not Path(path).exists():
         raise AbeyanceError(f"no such file or directory: {path}")
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from abeyance.ending import print_json_text
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.commands.arguments import add_master
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
@@ -74,8 +75,12 @@ def run(args: argparse.Namespace) -> int:
             table = table.where(table["key"] == args.key)
         table = table.orderBy("deadline", "instance", "op_id").persist()
         shown = table.limit(args.limit) if args.limit else table
-        for line in _json_lines(shown) if args.json else _text_lines(shown):
-            print(line)
+        if args.json:
+            for line in _json_lines(shown):
+                print_json_text(line)
+        else:
+            for line in _text_lines(shown):
+                print(line)
         if not args.json:
             print(f"{table.count():,} pending")
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -30,13 +30,15 @@ def spark_for(
     `start` starts one in place of `command_session`. A command whose result appears whole (`--overwrite`) holds its
     place from before Spark starts, so that a second one there is refused at once.
     """
-    if "overwrite" in args and isinstance(args.out, Path):
-        out = args.out.absolute()
-        with held(of_result(out), out), _session(args, app_name, brief=brief, start=start) as spark:
-            yield spark
-    else:
-        with _session(args, app_name, brief=brief, start=start) as spark:
-            yield spark
+    from abeyance.pipeline.spark.errors import logged_nowhere_else
+
+    with ExitStack() as held_for_it:
+        if "overwrite" in args and isinstance(args.out, Path):
+            out = args.out.absolute()
+            held_for_it.enter_context(held(of_result(out), out))
+        # From before it starts until it has stopped: Ctrl-C may come at any time, and Py4J would log where.
+        held_for_it.enter_context(logged_nowhere_else())
+        yield held_for_it.enter_context(_session(args, app_name, brief=brief, start=start))
 
 
 @contextmanager

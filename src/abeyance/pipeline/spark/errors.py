@@ -19,7 +19,7 @@ from abeyance.errors import AbeyanceError
 from abeyance.pipeline.spark.file_errors import unread_file
 from abeyance.pipeline.spark.jvm import OUT_OF_MEMORY, how_it_ended
 
-__all__ = ["explained", "in_one_line"]
+__all__ = ["explained", "in_one_line", "logged_nowhere_else"]
 
 _OURS: Final = re.compile(r"\babeyance\.[\w.]*Error: (.+)")
 _NO_FILE_SYSTEM: Final = re.compile(
@@ -37,7 +37,7 @@ _PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 @contextmanager
 def explained() -> Iterator[None]:
     """Turn a failure of Spark into an `AbeyanceError` of one line."""
-    with _logged_nowhere_else():
+    with logged_nowhere_else():
         try:
             yield
         except (PySparkException, Py4JError, ConnectionError) as error:  # the last two also when the JVM is gone
@@ -47,7 +47,7 @@ def explained() -> Iterator[None]:
 
 
 @contextmanager
-def _logged_nowhere_else() -> Iterator[None]:
+def logged_nowhere_else() -> Iterator[None]:
     """Silence what Spark writes to the error stream as well, as a line of JSON, and Py4J as a traceback."""
     # Asked for as Spark does: whoever names a logger first decides of which class it is.
     own = [
@@ -56,21 +56,20 @@ def _logged_nowhere_else() -> Iterator[None]:
         logging.getLogger("py4j.clientserver"),
     ]
     root = logging.getLogger()
+
+    def not_py4js(record: logging.LogRecord) -> bool:
+        return record.module != "java_gateway"  # what others log by the root logger goes on
+
     levels = [logger.level for logger in own]
     for logger in own:
         logger.setLevel(logging.CRITICAL)
-    root.addFilter(_not_py4js)
+    root.addFilter(not_py4js)
     try:
         yield
     finally:
-        root.removeFilter(_not_py4js)
+        root.removeFilter(not_py4js)
         for logger, level in zip(own, levels, strict=True):
             logger.setLevel(level)
-
-
-def _not_py4js(record: logging.LogRecord) -> bool:
-    """Tell what others log by the root logger from what Py4J does."""
-    return record.module != "java_gateway"
 
 
 def in_one_line(error: BaseException) -> str:
