@@ -129,6 +129,29 @@ def test_topic_whose_deletion_was_half_kept_is_deleted(tmp_path: Path, monkeypat
         assert kafka.topics() == []
 
 
+def test_brokers_stop_though_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be kept is not so: the leader stays the one that is stopped, and leads again when it is back."""
+
+    def no_room(*_: object) -> None:
+        raise StorageError("cannot write: the disk is full")
+
+    with Cluster(brokers=2, data=tmp_path) as kafka:
+        kafka.create_topic("orders", partitions=2, replicas=2)
+        produce(kafka, "orders", [b"a", b"b"], 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "put", no_room)
+            kafka.stop(1)
+            assert kafka.brokers[1].stopped
+            assert kafka.leader("orders") == 1
+            kafka.start(1)
+        produce(kafka, "orders", [b"c", b"d"], 2)
+        monkeypatch.setattr(Journal, "put", no_room)
+    assert all(broker.stopped for broker in kafka.brokers.values())
+    monkeypatch.undo()
+    with Cluster(brokers=2, data=tmp_path) as kafka:  # nothing holds the directory
+        assert sorted(consume(kafka, "orders", 4, 2)) == [b"a", b"b", b"c", b"d"]
+
+
 def test_directory_in_use(tmp_path: Path) -> None:
     with Cluster(data=tmp_path), pytest.raises(AbeyanceError, match="is in use by process"):
         Cluster(data=tmp_path).open()

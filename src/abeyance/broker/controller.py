@@ -24,6 +24,7 @@ from abeyance.broker.partition_state import NO_LEADER, PartitionState, Topic
 from abeyance.broker.placement import assigned, check_name, check_replicas, placed
 from abeyance.broker.wire.schema import ErrorCode
 from abeyance.errors import AbeyanceError
+from abeyance.reporting import logger
 from abeyance.timer import TimerTask
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Controller:
         for topic in self.topics.values():
             for state in list(topic.partitions):
                 if broker in state.isr:
-                    self._put(elections.without(state, broker, self.members, unclean=_unclean(topic)), topic)
+                    self._put_if_kept(elections.without(state, broker, self.members, unclean=_unclean(topic)), topic)
 
     def silent(self, broker: int) -> None:
         """A broker has been paused: its session ends by and by."""
@@ -349,7 +350,7 @@ class Controller:
             for state in list(topic.partitions):
                 preferred = state.replicas[0]
                 if state.leader not in (preferred, NO_LEADER) and preferred in state.isr and preferred in self.members:
-                    self._put(elections.changed(state, leader=preferred), topic)
+                    self._put_if_kept(elections.changed(state, leader=preferred), topic)
         self._schedule_rebalance()
 
     # -- reassignments
@@ -403,6 +404,13 @@ class Controller:
         self._tell(state, topic, before.replicas)
         if self.changed is not None:
             self.changed(state)
+
+    def _put_if_kept(self, state: PartitionState, topic: Topic) -> None:
+        """The same where nobody could be told of an error: what cannot be kept stays as it is."""
+        try:
+            self._put(state, topic)
+        except ApiError as error:
+            logger("broker").error("%s-%d stays as it is: %s", state.topic, state.partition, error.message)
 
     def _tell(self, state: PartitionState, topic: Topic, also: tuple[int, ...] = ()) -> None:
         for broker in dict.fromkeys((*state.replicas, *also)):
