@@ -195,6 +195,26 @@ def test_nanoseconds_are_floored() -> None:
     assert outcome["at"].cast(pa.int64()).to_pylist() == [1]
 
 
+def test_a_null_in_a_dictionary_is_a_null() -> None:
+    operations, events = arrow(traces()[:1])
+    operations, events = operations.slice(0, 1), events.slice(0, 1)
+
+    def without(table: pa.Table, name: str) -> pa.Table:
+        nothing = pa.chunked_array([pa.DictionaryArray.from_arrays([0], pa.array([None], pa.string()))])
+        return table.set_column(table.column_names.index(name), name, nothing)
+
+    for name in ("instance", "op_id"):
+        lacking = without(operations, name)
+        assert tables.invalid_operations(lacking)["reason"].to_pylist() == [f"no {name}"]
+        assert tables.resolve(lacking, events).num_rows == 0
+    row = operation_row(Op("a", 0, 1000, (Watch("", 1),), None))
+    event = {**event_row(Event("", 0, 1)), "instance": row["instance"]}
+    asked, known = pa.Table.from_pylist([row], ARROW_OPERATIONS), pa.Table.from_pylist([event], ARROW_EVENTS)
+    assert tables.resolve(asked, known)["outcome"].to_pylist() == ["completed"]
+    assert tables.resolve(asked, without(known, "key"))["outcome"].to_pylist() == ["expired"]
+    assert tables.invalid_events(without(known, "key"))["reason"].to_pylist() == ["no key"]
+
+
 def test_batches_are_found_one_after_the_other_and_memory_stays(tmp_path: Path) -> None:
     some = traces()[:200]
     operations, events = arrow(some)

@@ -18,7 +18,9 @@ Mask = npt.NDArray[np.bool_]
 
 
 def missing(column: pa.ChunkedArray) -> Mask:
-    """Return which rows have no value."""
+    """Return which rows have no value, those included whose value in a dictionary is a null."""
+    if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
+        column = column.cast(column.type.value_type)
     if not column.null_count:
         return np.zeros(len(column), np.bool_)
     return np.asarray(column.is_null().to_numpy())

@@ -110,8 +110,8 @@ def invalid_events(events: Any) -> pa.Table:
 
 def valid_events(table: pa.Table) -> pa.Table:
     """Return the events that have every column."""
-    lacking = [missing(table[name]) for name in EVENTS if table[name].null_count]
-    return table.filter(pa.array(~np.logical_or.reduce(lacking))) if lacking else table
+    lacking = np.logical_or.reduce([missing(table[name]) for name in EVENTS])
+    return table.filter(pa.array(~lacking)) if lacking.any() else table
 
 
 def _beyond(start: Integers, timeout_ms: Integers) -> Mask:
