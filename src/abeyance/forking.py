@@ -26,8 +26,13 @@ def begins_anew(thing: BeginsAnew) -> None:
     _all.add(thing)
 
 
+def everything() -> list[BeginsAnew]:
+    """The timers, detectors and purgatories that there are."""
+    return list(_all)
+
+
 def _in_child() -> None:
-    inherited = [thing._begin_anew() for thing in list(_all)]
+    inherited = [thing._begin_anew() for thing in everything()]
     del inherited
 
 

@@ -547,6 +547,29 @@ def test_t9_drain_keeps_the_order_of_arrival_within_a_tick_across_wheels() -> No
         assert wheel.drain() == [(deadline, now) for now in range(deadline + 1)]
 
 
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("now", [0, 79, 899])
+def test_t1_t6_a_wheel_whose_clock_is_set_back_keeps_all_tasks_and_their_order(state: str, now: int) -> None:
+    wheel, handles = in_state(state)
+    if state == "overdue":
+        wheel.refresh(handles[0], 901)
+        wheel.refresh(handles[0], 900)  # it is among the overdue twice
+    deadline = wheel.deadline(handles[0])
+    if now < wheel.clock:
+        wheel._set_back(now)
+        assert wheel.clock == now
+    wheel._check()
+    assert [wheel.deadline(handle) for handle in handles] == [deadline] * 5
+    late = wheel.add(now + 10_000, "late")
+    assert deadline is not None
+    assert wheel.advance(max(deadline - 1, now)) == ([0, 1, 2, 3, 4] if deadline <= now else [])
+    wheel.advance(deadline)
+    wheel._check()
+    assert [wheel.is_pending(handle) for handle in [*handles, late]] == [False] * 5 + [True]
+    assert wheel.advance(now + 9_999) == []
+    assert wheel.advance(now + 10_000) == ["late"]
+
+
 def test_a_drained_wheel_can_be_used_again() -> None:
     wheel = TimingWheel(1, 10)
     for deadline in (5, 50, 500, -1):

@@ -41,6 +41,8 @@ cdef class Timer(_Timer):
     cdef object _let_go(self)
     cpdef object _run(self, object item)
     cpdef object _report(self, object error, object callback)
+    @cython.locals(now=cython.longlong)
+    cpdef object _set_back(self, object loop)
     @cython.locals(due_at=cython.longlong, left=cython.int, ends=cython.longlong, now=cython.longlong)
     cpdef object _turn(self)
     cdef object _arm_for(self, long long deadline)

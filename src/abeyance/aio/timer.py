@@ -268,6 +268,20 @@ class Timer(_Timer):
         context = {"message": f"Exception in callback {shown(callback)}", "exception": error, "timer": self}
         attempt(partial(self._loop.call_exception_handler, context), error)  # the handler is the user's, or the log's
 
+    def _set_back(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Go by the clock that `loop` has now, if it is this timer's: it may be behind the last one. For virtual time.
+
+        The loop has no handle of ours: where timers are pending its clock is not set back. So nothing is to be armed.
+        """
+        if self._loop is loop:
+            now = self._due_by()
+            enter(self)
+            try:
+                if now < self._wheel._now():
+                    self._wheel._set_back(now)
+            finally:
+                leave(self)
+
     # -- turns ---------------------------------------------------------------------------------------------
 
     def _turn(self) -> None:

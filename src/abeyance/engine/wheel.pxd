@@ -90,5 +90,9 @@ cdef class TimingWheel:
     cdef bint _is_overdue(self, tuple entry) except -1
     cdef object _hand_out(self, int slot)
 
-    @cython.locals(slot=cython.int, level=cython.int, index=cython.int)
+    @cython.locals(slot=cython.int)
     cpdef list drain(self)
+    @cython.locals(slab=Slab, handle=cython.longlong, level=cython.int)
+    cpdef object _set_back(self, long long now)
+    @cython.locals(slot=cython.int, level=cython.int, index=cython.int)
+    cdef list _in_order(self)

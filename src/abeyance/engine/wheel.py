@@ -476,6 +476,39 @@ class TimingWheel:
         O(n log n). They count as cancelled.
         """
         self._must_be_made()
+        drained = []
+        for handle in self._in_order():
+            slot = self._slab.find(handle)
+            if slot >= 0:
+                deadline = self._slab.deadline[slot] * self._tick
+                drained.append((deadline, self._remove(handle)))
+        self._overdue = []
+        return drained
+
+    def _set_back(self, now: int) -> None:
+        """Let the clock be at `now`, which is before it; every task keeps its handle and its deadline. O(n log n).
+
+        For an owner whose own clock has been replaced by another: of one clock, time never goes back (T7).
+        """
+        slab = self._slab
+        paused = pause_collection()
+        try:
+            handles = self._in_order()
+            for handle in handles:
+                slab.unlink(handle & _SLOT_MASK)
+            self._overdue = []
+            self._next_ticks()  # lets go of the buckets, which have all emptied
+            self._clock = now // self._tick
+            for level in range(self._levels):
+                self._place(level)
+            for handle in handles:
+                slab.unlink(handle & _SLOT_MASK)  # once more: one that was overdue may be there twice
+                self._file(handle & _SLOT_MASK, False)
+        finally:
+            resume_collection(paused)
+
+    def _in_order(self) -> list[int]:
+        """The handles of all that is pending, in the order in which it would run. O(n log n)."""
         self._settle(self._clock, _FOREVER)
         overdue = [entry[2] for entry in sorted(self._overdue) if self._is_overdue(entry)]
         due = [self._slab.handle(slot) for slot in self._slab.members(self._due)]
@@ -484,14 +517,7 @@ class TimingWheel:
             for index in range(self._wheel_size):
                 for order, slot in enumerate(self._slab.members(self._base[level] + index)):
                     filed.append((self._slab.deadline[slot], -level, order, self._slab.handle(slot)))
-        drained = []
-        for handle in overdue + due + [entry[3] for entry in sorted(filed)]:
-            slot = self._slab.find(handle)
-            if slot >= 0:
-                deadline = self._slab.deadline[slot] * self._tick
-                drained.append((deadline, self._remove(handle)))
-        self._overdue = []
-        return drained
+        return overdue + due + [entry[3] for entry in sorted(filed)]
 
     @property
     def tick(self) -> int:

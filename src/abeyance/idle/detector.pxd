@@ -45,5 +45,8 @@ cdef class IdleDetector:
     cdef object _set_alarm(self, long long number, long long deadline)
     cdef long long _draw(self, long long deadline) noexcept
 
+    @cython.locals(now=cython.longlong)
+    cpdef object _set_back(self, object loop)
+
     @cython.locals(slab=Slab)
     cpdef object _check(self)

@@ -281,6 +281,17 @@ class IdleDetector:
             self._peers.close()
         return inherited
 
+    def _set_back(self, loop: Any) -> None:
+        """As the timer does, where that is of `loop`, whose clock has been replaced by one that may be behind."""
+        if getattr(self._timer, "loop", None) is loop:
+            now = self._timer._now()
+            self._peers.lock()
+            try:
+                if now < self._wheel._now():
+                    self._wheel._set_back(now)
+            finally:
+                self._peers.unlock()
+
     # -- the turn of those who have been idle: with the lock free ------------------------------------------
 
     def _turn(self) -> None:

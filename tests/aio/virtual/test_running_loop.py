@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+import abeyance
 from abeyance import aio
 from aio.virtual.loops import HOUR, RunReal, now
 
@@ -93,6 +94,32 @@ def test_a_start_can_be_given_where_no_timer_is_pending(run: RunReal) -> None:
         with pytest.raises(ValueError, match=r"start=0\.0 would move the 1 timers .* leave start out here"):
             await aio.virtual_time(start=0).__aenter__()
         handle.cancel()
+
+    run(main())
+
+
+def test_t1_t2_timers_made_before_go_by_a_clock_that_starts_behind_the_last_one(run: RunReal) -> None:
+    async def main() -> None:
+        timer, purgatory = aio.Timer(), aio.Purgatory("p")
+        idle: list[tuple[str, float]] = []
+        detector = abeyance.IdleDetector(5, lambda peer: idle.append((peer, now())), timer)
+        ran: list[float] = []
+        for start in (1000, 0, 500, 3):
+            async with aio.virtual_time(start=start):
+                timer.call_later(4, lambda: ran.append(now()))
+                detector.seen("one")
+                await asyncio.sleep(1)
+                detector.seen("other")
+                await asyncio.sleep(2)
+                detector.seen("one")
+                detector._check()
+                assert not await purgatory.wait(["k"], timeout=2)
+                assert (now(), ran, idle) == (start + 5, [start + 4], [])
+                await asyncio.sleep(10)
+                assert idle == [("other", start + 6), ("one", start + 8)]
+                ran.clear()
+                idle.clear()
+                await asyncio.sleep(100)
 
     run(main())
 

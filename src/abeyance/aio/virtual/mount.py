@@ -10,9 +10,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from abeyance.aio.timer import Timer
 from abeyance.aio.virtual.outside import Outside
 from abeyance.aio.virtual.selector import VirtualSelector
 from abeyance.aio.virtual.timeline import Timeline
+from abeyance.forking import everything
+from abeyance.idle import IdleDetector
 
 
 class Mount:
@@ -49,6 +52,9 @@ class Mount:
         self._shadowed = {name: vars(loop)[name] for name in shadows if name in vars(loop)}
         vars(loop).update(shadows)
         _tell(loop, clock.time)
+        for thing in everything():  # made before, and used to a clock that may have been ahead of this one
+            if isinstance(thing, (Timer, IdleDetector)):
+                thing._set_back(loop)
 
     def _start(self, fresh: bool) -> float:
         """What the loop's time is to be from now on. Where timers are pending it stays: they keep their delays."""
