@@ -279,6 +279,18 @@ def test_transactions_hold_back_the_last_stable_offset() -> None:
     log.check()
 
 
+def test_the_last_stable_offset_is_not_before_the_start() -> None:
+    """Else a consumer of committed data that begins at the end would be told an offset that is out of range."""
+    log = make_log()
+    log.append(sequenced(0, attributes=0x10), 0, NOW)
+    log.append(batch().data, 0, NOW)
+    log.append(batch().data, 0, NOW)
+    log.advance_start(2, NOW)
+    assert log.has_open_transaction(9)
+    assert log.last_stable_offset(3) == 2
+    log.check()
+
+
 def test_aborted_transactions_survive_truncation_behind_them() -> None:
     log = make_log(segment_bytes=150)
     log.append(sequenced(0, attributes=0x10), 0, NOW)

@@ -360,9 +360,12 @@ class Log(ReadableLog):
         return self._producers.expire(now_ms, self.config.producer_expiration_ms)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Up to where a consumer with read_committed sees: no further than the first transaction that may yet abort."""
+        """Up to where a consumer with read_committed sees: no further than the first transaction that may yet abort.
+
+        Nor before the start, where the first records of that one were deleted.
+        """
         unstable = self._producers.first_unstable_offset(high_watermark)
-        return high_watermark if unstable is None else min(unstable, high_watermark)
+        return high_watermark if unstable is None else min(max(unstable, self.start_offset), high_watermark)
 
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions with records in [start, end), for a consumer with read_committed."""
