@@ -96,7 +96,7 @@ def test_no_place_of_the_machine_is_in_it(tmp_path: Path, sample: Tables) -> Non
     (written / MARKER).write_text(json.dumps(made), encoding="utf-8")
     write_report(written, tmp_path / "report.html")
     page = Outline(tmp_path / "report.html")
-    assert "abeyance analyze logs 'kafka.log' --out result --master local[2]" in page.words
+    assert "abeyance analyze logs kafka.log --out result --master 'local[2]'" in page.words
     assert "broker-1/kafka-request.log12,345" in page.words
     assert not [place for place in ("/home", "/var", "/tmp", str(tmp_path)) if place in page.words]
     assert ", ".join(sorted(sample)) in page.words

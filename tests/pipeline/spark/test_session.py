@@ -115,6 +115,16 @@ def test_of_a_call_that_java_refused_its_reason_is_told(spark: SparkSession) -> 
         java.java.io.FileInputStream("/dev/null/x")
 
 
+def test_why_a_jvm_does_not_start_is_told() -> None:
+    told = program("""
+try:
+    spark_session("local[1]", config={"spark.driver.memory": "much"})
+except AbeyanceError as error:
+    print(error)
+""")
+    assert [line for line in told if line.startswith("Spark did not start on Java ") and line.endswith("-Xmxmuch")]
+
+
 def test_a_reader_of_our_output_that_has_gone_is_no_failure_of_spark(spark: SparkSession) -> None:
     with pytest.raises(BrokenPipeError), explained():
         raise BrokenPipeError
