@@ -71,6 +71,23 @@ def test_a_duplicate_of_whatever_time_gets_its_first_answer_again(tmp_path: Path
         assert len(kafka.records("orders")) == 1
 
 
+@pytest.mark.parametrize("transactional", [False, True], ids=["a fault", "transactional without an id"])
+def test_who_wants_no_answer_gets_none_but_the_end(transactional: bool) -> None:
+    """With acks=0 an answer would be taken for that to the next request: so an error ends the connection."""
+    records = encode([Record(0, 1, b"k", b"v")], 0, 1)
+    batch = make_batch(
+        records, record_count=1, base_timestamp=1, max_timestamp=1, attributes=0x10 if transactional else 0
+    )
+    with broker.Cluster() as kafka, WireClient(kafka.bootstrap) as client:
+        kafka.create_topic("orders")
+        if not transactional:
+            kafka.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", times=1)
+        topic = {"name": "orders", "partition_data": [{"index": 0, "records": batch.data}]}
+        client.send(0, 9, transactional_id=None, acks=0, timeout=timedelta(seconds=9), topic_data=[topic])
+        assert client.socket.recv(1) == b""
+        assert kafka.records("orders") == []
+
+
 def test_a_topic_that_is_there_is_refused() -> None:
     with broker.Cluster() as kafka:
         kafka.create_topic("orders")

@@ -73,8 +73,15 @@ class Call:
         self.api.module.handle(self)
 
     def refuse(self, error: ErrorCode) -> None:
-        """Answer with an error for everything that is asked for, and do nothing."""
-        self.answer(self.api.module.refused(self.request, error))
+        """Answer with an error for everything that is asked for, and do nothing.
+
+        Who wants no answer (acks=0) learns it by the end of the connection, as in Kafka: it would take one for that to
+        its next request.
+        """
+        if getattr(self.request, "acks", None) == 0:
+            self.connection.close()
+        else:
+            self.answer(self.api.module.refused(self.request, error))
 
     def drop(self) -> None:
         """Answer nothing, and end the connection."""

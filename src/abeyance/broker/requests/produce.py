@@ -63,7 +63,7 @@ def handle(call: Call) -> None:
         return
     if request.transactional_id is None:
         if _any_transactional(request):
-            call.answer(refused(request, ErrorCode.transactional_id_authorization_failed))
+            call.refuse(ErrorCode.transactional_id_authorization_failed)
         else:
             _append_all(call, None)
     elif call.broker.cluster.settings["transaction.partition.verification.enable"]:
