@@ -135,7 +135,8 @@ def test_brokers_stop_though_the_disk_is_full(tmp_path: Path, monkeypatch: pytes
     def no_room(*_: object) -> None:
         raise StorageError("cannot write: the disk is full")
 
-    with Cluster(brokers=2, data=tmp_path) as kafka:
+    lag = {"replica.lag.time.max.ms": 200}  # who follows a leader that was not replaced notices after that
+    with Cluster(brokers=2, data=tmp_path, settings=lag) as kafka:
         kafka.create_topic("orders", partitions=2, replicas=2)
         produce(kafka, "orders", [b"a", b"b"], 2)
         with monkeypatch.context() as patch:
@@ -143,7 +144,11 @@ def test_brokers_stop_though_the_disk_is_full(tmp_path: Path, monkeypatch: pytes
             kafka.stop(1)
             assert kafka.brokers[1].stopped
             assert kafka.leader("orders") == 1
+            kafka.stop(2)
+            kafka.start(2)
             kafka.start(1)
+            with pytest.raises(AbeyanceError, match="cannot delete topic 'orders': cannot write: the disk is full"):
+                kafka.delete_topic("orders")
         produce(kafka, "orders", [b"c", b"d"], 2)
         monkeypatch.setattr(Journal, "put", no_room)
     assert all(broker.stopped for broker in kafka.brokers.values())

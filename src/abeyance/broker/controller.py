@@ -108,10 +108,8 @@ class Controller:
                 elected = state
                 if state.leader == NO_LEADER:
                     elected = elections.elected(state, self.members, unclean=_unclean(topic))
-                if elected is state:
+                if elected is state or not self._put_if_kept(elected, topic):
                     member.tell(state, topic)
-                else:
-                    self._put(elected, topic)
 
     def unregister(self, broker: int) -> None:
         """A broker stops, or has been silent for too long: others lead what it led, where they can."""
@@ -405,12 +403,14 @@ class Controller:
         if self.changed is not None:
             self.changed(state)
 
-    def _put_if_kept(self, state: PartitionState, topic: Topic) -> None:
-        """The same where nobody could be told of an error: what cannot be kept stays as it is."""
+    def _put_if_kept(self, state: PartitionState, topic: Topic) -> bool:
+        """The same where nobody could be told of an error: what cannot be kept stays as it is. Whether it was kept."""
         try:
             self._put(state, topic)
         except ApiError as error:
             logger("broker").error("%s-%d stays as it is: %s", state.topic, state.partition, error.message)
+            return False
+        return True
 
     def _tell(self, state: PartitionState, topic: Topic, also: tuple[int, ...] = ()) -> None:
         for broker in dict.fromkeys((*state.replicas, *also)):

@@ -74,10 +74,13 @@ class Face(Outages):
         self.on_loop(create)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with all that is in it. Raises AbeyanceError where there is none."""
+        """Delete a topic with all that is in it. Raises AbeyanceError where there is none, or the disk is full."""
 
         def delete() -> None:
-            self.controller.delete_topic(self._topic(name))
+            try:
+                self.controller.delete_topic(self._topic(name))
+            except ApiError as error:  # it could not be written down
+                raise AbeyanceError(f"cannot delete topic {name!r}: {error.message}") from None
             self.network.settle()
 
         self.on_loop(delete)
