@@ -42,6 +42,8 @@ def test_run_inside_a_running_loop_is_refused() -> None:
     async def main() -> None:
         with pytest.raises(RuntimeError, match="await the coroutine instead"):
             aio.run(name_of_the_loop())
+        with pytest.raises(RuntimeError, match="await the coroutine instead"):
+            aio.run(name_of_the_loop)  # type: ignore[arg-type]  # not called, besides
 
     aio.run(main())
 

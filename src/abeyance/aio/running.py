@@ -41,7 +41,8 @@ def run(
     `loop_factory=aio.uvloop_factory` runs it on uvloop's. Raises RuntimeError when a loop runs in this thread already.
     """
     if asyncio._get_running_loop() is not None:
-        main.close()
+        if asyncio.iscoroutine(main):
+            main.close()
         raise RuntimeError("aio.run() cannot be called from a running event loop: await the coroutine instead")
     if not is_compiled():
         _interpreted.warn_once("abeyance.aio.run", stacklevel=2)

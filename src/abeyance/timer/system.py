@@ -129,7 +129,9 @@ class SystemTimer(Timer):
         return monotonic_ns()
 
     def close(self) -> list[PendingTask]:
-        """As `Timer.close`; returns when a callback that is running has ended.
+        """As `Timer.close`; returns when a callback that is running on the timer's thread has ended.
+
+        What an `executor` runs goes on: to wait for that is to shut the executor down.
 
         Called by a callback, of this timer or another's, it returns at once: two that close each other's timers would
         wait for ever. So it does in a finaliser while the interpreter shuts down.
