@@ -90,12 +90,23 @@ def _checkpoint(given: str) -> str:
     """Return the checkpoint that a stream's --out, or the checkpoint itself, means."""
     from abeyance.pipeline.commands.stream_run.description import DESCRIPTION
 
-    described = Path(given) / DESCRIPTION
+    described, inside = Path(given) / DESCRIPTION, Path(given) / "checkpoint"
     if described.exists():
-        return str(json.loads(described.read_text(encoding="utf-8"))["checkpoint"])
+        # Its own goes with it where it is moved to; where it was may be another stream's by now.
+        return str(inside.absolute()) if (inside / "state").is_dir() else _named(described.read_bytes(), described)
     if not (Path(given) / "state").is_dir():
         raise AbeyanceError(f"{given} is neither the --out nor the checkpoint of a stream that has run")
     return given
+
+
+def _named(description: bytes | str, place: object) -> str:
+    """Return the checkpoint that a stream's description names."""
+    try:
+        return str(json.loads(description)["checkpoint"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise AbeyanceError(
+            f"{place} is damaged: it names no checkpoint; name the checkpoint in place of it"
+        ) from error
 
 
 def _stored_checkpoint(spark: SparkSession, given: str) -> str:
@@ -107,7 +118,7 @@ def _stored_checkpoint(spark: SparkSession, given: str) -> str:
     if is_connect(spark):
         return given
     described = Store(spark, given).read(DESCRIPTION)
-    return given if described is None else str(json.loads(described)["checkpoint"])
+    return given if described is None else _named(described, f"{given}/{DESCRIPTION}")
 
 
 def _json_lines(table: DataFrame) -> Iterator[str]:

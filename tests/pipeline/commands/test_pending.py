@@ -1,0 +1,40 @@
+"""`abeyance pending`: of which stream it tells, as far as that is known before Spark starts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from abeyance.cli import main
+from abeyance.pipeline.commands.pending import _checkpoint
+from abeyance.pipeline.commands.stream_run.description import DESCRIPTION
+
+
+def stream(out: Path, checkpoint: Path) -> Path:
+    (checkpoint / "state").mkdir(parents=True)
+    (out / DESCRIPTION).write_text(json.dumps({"checkpoint": str(checkpoint)}))
+    return out
+
+
+def test_a_stream_that_was_moved_is_told_of_and_not_the_one_in_its_place(tmp_path: Path) -> None:
+    moved = stream(tmp_path / "out", tmp_path / "out" / "checkpoint").rename(tmp_path / "old")
+    there = stream(tmp_path / "out", tmp_path / "out" / "checkpoint")
+    assert (_checkpoint(str(moved)), _checkpoint(str(there))) == (f"{moved}/checkpoint", f"{there}/checkpoint")
+    (tmp_path / "apart").mkdir()
+    apart = stream(tmp_path / "apart", tmp_path / "kept elsewhere")
+    assert _checkpoint(str(apart)) == f"{tmp_path}/kept elsewhere"
+    assert _checkpoint(f"{tmp_path}/kept elsewhere") == f"{tmp_path}/kept elsewhere"
+
+
+@pytest.mark.parametrize("description", ["{", "{}", "[]", "7", "\0"])
+def test_a_damaged_description_is_refused_in_one_line(
+    description: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / DESCRIPTION).write_text(description)
+    assert main(["pending", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"abeyance: error: {tmp_path}/{DESCRIPTION} is damaged: it names no checkpoint; "
+        "name the checkpoint in place of it\n"
+    )
