@@ -111,13 +111,13 @@ def test_numbers_are_never_taken_for_times(spark: SparkSession) -> None:
     assert (row.instance, row.op_id, row.condition, row.watches) == ("", "1", "all", [("k", 1)])
 
 
-def test_columns_are_known_by_their_names_in_any_case(spark: SparkSession) -> None:
+def test_columns_are_known_by_their_names_in_any_case(either: SparkSession) -> None:
     """Unless the session tells `Required` from `required`: then there is none, and the default holds."""
-    table = spark.sql(
+    table = either.sql(
         "SELECT 'a' AS Op_Id, 'k' AS KEY, '5' AS Required, 'order' AS Kind, 'i' AS Instance, 'any' AS Condition, "
         "'2026-03-02 12:00:00' AS START, '10' AS timeout_MS"
     )
-    happened = spark.sql("SELECT 'k' AS Key, '2026-03-02 12:00:00' AS AT, '3' AS Progress, 'i' AS INSTANCE")
+    happened = either.sql("SELECT 'k' AS Key, '2026-03-02 12:00:00' AS AT, '3' AS Progress, 'i' AS INSTANCE")
     row, event = operations_from(table).collect()[0], events_from(happened).collect()[0]
     assert (row.instance, row.op_id, row.kind, row.condition, row.timeout_ms) == ("i", "a", "order", "any", 10)
     assert (row.watches, row.start) == ([("k", 5)], event.at)
@@ -125,12 +125,12 @@ def test_columns_are_known_by_their_names_in_any_case(spark: SparkSession) -> No
     assert operations_from(table, {"kind": "upper(kind)"}).collect()[0].kind == "ORDER"
     with pytest.raises(SchemaError, match=r"2 columns 'kind' \(Kind, kind\)"):
         operations_from(table.selectExpr("*", "'refund' AS kind"))
-    spark.conf.set("spark.sql.caseSensitive", "true")
+    either.conf.set("spark.sql.caseSensitive", "true")
     try:
-        told = events_from(spark.sql("SELECT 'k' AS key, timestamp '2026-03-02 12:00:00' AS at, 3L AS Progress"))
+        told = events_from(either.sql("SELECT 'k' AS key, timestamp '2026-03-02 12:00:00' AS at, 3L AS Progress"))
         assert told.collect()[0].progress == 1
     finally:
-        spark.conf.unset("spark.sql.caseSensitive")
+        either.conf.unset("spark.sql.caseSensitive")
 
 
 def test_a_table_that_has_it_all_stays_as_it_is(spark: SparkSession) -> None:

@@ -83,11 +83,12 @@ def _mapped(
     survive: bool,
 ) -> DataFrame:
     check_mapped(name, columns)
-    table = _in_our_case(table, _known(name))
     try:
+        table = _in_our_case(table, _known(name))
         # All at once: an expression means the table's own columns, not what was made of them.
         values = {column: F.expr(sql) for column, sql in columns.items()}
-        table = table.withColumns(forgiving(table, values) if survive else values)
+        if values:  # Spark Connect takes no empty dict
+            table = table.withColumns(forgiving(table, values) if survive else values)
         _ = table.schema  # on Spark Connect nothing is analyzed before it is asked for
     except AnalysisException as error:
         raise AbeyanceError(f"{name}: {in_one_line(error)}") from error
