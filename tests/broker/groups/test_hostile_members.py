@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+import struct
 from typing import Any
 
 import pytest
 
 from abeyance.broker.errors import ApiError
 from abeyance.broker.groups.consuming import Beat
+from abeyance.broker.wire.apis import BY_NAME
+from broker.clients import wait_for
 from broker.groups.mixed_desk import GROUP, TOPIC, MixedDesk, New, Old, settle
 from broker.groups.test_consumer_groups import Consumer, held
-from broker.groups.wire import GroupClient
+from broker.groups.wire import JOIN, SECOND, GroupClient
+from broker.wire import encoded
 
 KINDS = ["classic", "new", "both"]
 
@@ -134,3 +138,43 @@ def test_offsets_of_topics_and_partitions_that_are_not_there(kind: str) -> None:
         errors = [topic.partitions[0].error_code.name for topic in said.topics]
         assert errors == ["none", *["unknown_topic_or_partition"] * 4]
         assert client.fetch() == 3
+
+
+@pytest.mark.parametrize("broken", ["its name is too long", "its answer cannot be written"])
+def test_one_that_cannot_be_answered_keeps_nobody_from_an_answer(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"group.initial.rebalance.delay.ms": 1_000}
+    with held(settings=settings) as kafka, GroupClient(kafka) as client, GroupClient(kafka) as other:
+        asked: dict[str, Any] = {
+            "group_id": "group", "session_timeout": 45 * SECOND, "rebalance_timeout": 45 * SECOND, "member_id": "",
+            "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": b"x"}],
+        }  # fmt: skip
+        request = encoded(JOIN, 3, 1, **asked)
+        name = struct.pack(">h", 32_760) + b"z" * 32_760 if broken == "its name is too long" else b"\0\4wire"
+        request = request.replace(b"\0\4wire", name)
+        client.client.socket.sendall(struct.pack(">i", len(request)) + request)
+        groups = kafka.brokers[1].group_coordinator.shard("group").groups
+        wait_for(lambda: "group" in groups and groups["group"].awaiting_join == 1)
+        number = other.client.send(JOIN, 3, **asked)
+        wait_for(lambda: groups["group"].awaiting_join == 2)
+        codec = BY_NAME["JoinGroup"].codec(3)
+        write, left = codec.write_response, [None]
+
+        def write_but_one(append: Any, response: Any) -> None:
+            if broken == "its answer cannot be written" and left:
+                left.pop()
+                raise ValueError("too long")
+            write(append, response)
+
+        monkeypatch.setattr(codec, "write_response", write_but_one)
+        kafka.clock.advance(2.0)
+        assert other.client.receive(JOIN, 3, number).error_code.name == "none"
+        said = client.client.receive(JOIN, 3, 1).error_code.name
+        assert said == ("none" if broken == "its name is too long" else "unknown_server_error")
+
+
+def test_a_text_longer_than_kafka_reads_ends_the_connection() -> None:
+    with held() as kafka, GroupClient(kafka) as client, pytest.raises(ConnectionError):
+        client.ask("Heartbeat", 4, member_id="m" * 32_768, generation_id=1)
+    with held() as kafka, GroupClient(kafka) as client:
+        said = client.ask("Heartbeat", 4, member_id="m" * 32_767, generation_id=1)
+        assert said.error_code.name == "unknown_member_id"

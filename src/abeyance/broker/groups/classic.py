@@ -20,6 +20,8 @@ from abeyance.broker.groups.member import Joined, Member, Session, Synced
 from abeyance.broker.groups.subscription import CONSUMER, subscribed_topics
 from abeyance.broker.wire.schema import ErrorCode
 
+_LONGEST_NAME = 1_000  # characters, of at most 4 bytes
+
 
 class State(Enum):
     """As Kafka names them."""
@@ -130,8 +132,8 @@ class ClassicGroup:
         )
 
     def new_id(self, client_id: str, instance_id: str | None) -> str:
-        """An id that nobody has."""
-        return f"{client_id if instance_id is None else instance_id}-{uuid.uuid4()}"
+        """An id that nobody has. No longer than a text may be: all members are told the leader's."""
+        return f"{(client_id if instance_id is None else instance_id)[:_LONGEST_NAME]}-{uuid.uuid4()}"
 
     # -- what changes it
 

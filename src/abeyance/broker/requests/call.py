@@ -5,11 +5,14 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from abeyance.broker.wire.schema import ErrorCode
+from abeyance.reporting import logger
+
 if TYPE_CHECKING:
     from abeyance.broker.broker import Broker
     from abeyance.broker.wire.apis import Api
     from abeyance.broker.wire.connection import Connection
-    from abeyance.broker.wire.schema import Codec, ErrorCode
+    from abeyance.broker.wire.schema import Codec
 
 _CORRELATION_ID = Struct(">i")
 
@@ -48,18 +51,35 @@ class Call:
         self._lost = False
 
     def answer(self, response: Any) -> None:
-        """Send a response: an object with the fields of all versions."""
+        """Send a response: an object with the fields of all versions.
+
+        Raises nothing, for it is often called in the midst of what concerns others too: what cannot be written, a text
+        that is too long for its version for instance, is told as UNKNOWN_SERVER_ERROR.
+        """
         if self.connection.closed:
             return
         if self._lost:
             self.connection.abort()
             return
+        try:
+            parts = self._written(response)
+        except Exception:  # noqa: BLE001
+            logger("broker").exception("%r cannot be answered", self)
+            try:
+                response = self.api.module.refused(self.request, ErrorCode.unknown_server_error)
+                parts = self._written(response)
+            except Exception:  # noqa: BLE001  not even that: the client must not wait for ever
+                self.drop()
+                return
         observer = self.broker.cluster.observer
         if observer is not None:
             observer.answered(self, response)
+        self.connection.answer(parts)
+
+    def _written(self, response: Any) -> list[bytes]:
         parts = [_CORRELATION_ID.pack(self.correlation_id), self._codec.response_tags]
         self._codec.write_response(parts.append, response)
-        self.connection.answer(parts)
+        return parts
 
     def done(self) -> None:
         """There is no answer to this one: go on with the next (acks=0)."""

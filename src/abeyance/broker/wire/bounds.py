@@ -28,6 +28,7 @@ _SIZES = {
 }  # fmt: skip
 _LONG = 128  # from here on a number has more bytes than one
 _LONGEST_VARINT = 5  # bytes of seven bits
+_LONGEST_STRING = 32_767  # bytes
 
 
 def walker(entity: Any) -> Walk:
@@ -87,7 +88,7 @@ def _primitive(field: Any, flexible: bool) -> int | Walk:
     if name not in ("string", "bytes", "records"):
         raise ValueError(f"{field.name} has the type {name}, which cannot be walked through")
     if flexible:
-        return _compact
+        return _compact_string if name == "string" else _compact
     return _string if name == "string" else _bytes
 
 
@@ -96,6 +97,17 @@ def _compact(data: memoryview, position: int) -> int:
     if size < _LONG:
         return position + (size or 1)  # one more than it has; 0 is for none
     size, position = _varint(data, position)
+    return position + size - 1 if size else position
+
+
+def _compact_string(data: memoryview, position: int) -> int:
+    """As Kafka reads it: no longer than one of the older versions, in which it may have to be told to others."""
+    size = data[position]
+    if size < _LONG:
+        return position + (size or 1)
+    size, position = _varint(data, position)
+    if size - 1 > _LONGEST_STRING:
+        raise ValueError(f"a text of {size - 1:,} bytes begins at byte {position}; {_LONGEST_STRING:,} is the most")
     return position + size - 1 if size else position
 
 
