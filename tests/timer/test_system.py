@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from abeyance import SystemTimer, TimerTask
+from abeyance import DelayedOperation, IdleDetector, Purgatory, SystemTimer, TimerTask
 from abeyance.engine import is_compiled
 from timer.guard import PATIENCE, in_turn, join, threads_named, wait_for, wait_until
 
@@ -472,6 +472,37 @@ def test_t8_an_executor_that_takes_nothing_is_reported_and_the_timer_goes_on(ref
             assert done.acquire(timeout=PATIENCE)
         assert timer.stats().failed == 2
     assert [(type(error), callback) for error, callback in errors] == [(refusal, int)] * 2
+
+
+def test_p7_what_others_wait_for_runs_where_an_executor_refuses_it() -> None:
+    class Order(DelayedOperation):
+        def try_complete(self) -> bool:
+            return False
+
+        def on_expiration(self) -> None:
+            ended.release()
+
+    errors: list[str] = []
+    idle: list[str] = []
+    ended = threading.Semaphore(0)
+
+    def on_idle(peer: str) -> None:
+        idle.append(peer)
+        ended.release()
+
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with SystemTimer(executor=executor, on_error=lambda error, _: errors.append(str(error))) as timer:
+        orders, detector = Purgatory("orders", timer), IdleDetector(0.01, on_idle, timer)
+        orders.try_complete_else_watch(Order(0), ["k"])
+        assert ended.acquire(timeout=PATIENCE)
+        for peer in ("one", "other"):
+            detector.seen(peer)
+            assert ended.acquire(timeout=PATIENCE)
+        assert orders.stats().expired == 1
+    assert idle == ["one", "other"]
+    assert len(errors) >= 3
+    assert all("shutdown" in error for error in errors)
 
 
 def test_t8_an_executor_that_was_shut_down_is_reported() -> None:

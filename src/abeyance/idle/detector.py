@@ -45,7 +45,7 @@ from abeyance.engine.wheel import TimingWheel
 from abeyance.forking import begins_anew
 from abeyance.idle.peers import Peers
 from abeyance.signature import CLASS_SIGNATURE
-from abeyance.timer.base import Timer, TimerClosedError, check_callback, refuse_coroutine
+from abeyance.timer.base import Timer, TimerClosedError, at_any_rate, check_callback, refuse_coroutine
 from abeyance.timer.system import SystemTimer
 from abeyance.timer.task import TimerTask
 from abeyance.timer.units import to_nanoseconds, to_seconds
@@ -338,7 +338,7 @@ class IdleDetector:
     def _set_alarm(self, number: int, deadline: int) -> None:
         """Have the timer call `_turn` at `deadline`, for whoever drew `number`."""
         try:
-            task: TimerTask | None = self._timer._start(self._turn, (), 0, deadline)
+            task: TimerTask | None = self._timer._start(_TURN, (self,), 0, deadline)
         except BaseException:
             self._peers.lock()
             if number == self._number:
@@ -370,6 +370,14 @@ class IdleDetector:
             assert self._alarm_at <= min(deadlines), "the timer wakes in time for the first"
             assert self._alarm is not None, "the timer's task is at hand"
             assert self._alarm.pending, "and will run"
+
+
+def turn(detector: IdleDetector) -> None:
+    """What the timer calls."""
+    detector._turn()
+
+
+_TURN = at_any_rate(turn)
 
 
 def _make_timer() -> SystemTimer:

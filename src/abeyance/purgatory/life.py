@@ -24,6 +24,7 @@ from abeyance.purgatory.operation import (
     refuse_async,
 )
 from abeyance.reporting import report
+from abeyance.timer.base import at_any_rate
 from abeyance.timer.units import whole_nanoseconds
 
 if TYPE_CHECKING:
@@ -228,4 +229,4 @@ def expire(operation: DelayedOperation) -> None:
     home._expire(operation)
 
 
-_EXPIRE = expire  # a C global when compiled
+_EXPIRE = at_any_rate(expire)  # a C global when compiled

@@ -362,6 +362,20 @@ class Timer(TaskOwner):
             leave(self)
 
 
+_AT_ANY_RATE: list[Callback] = []
+
+
+def at_any_rate(callback: Callback) -> Callback:
+    """Have `callback`, of this package, run by the timer itself where an executor refuses it: others wait for it."""
+    _AT_ANY_RATE.append(callback)
+    return callback
+
+
+def runs_at_any_rate(callback: Callback) -> bool:
+    """Whether `at_any_rate` was told so."""
+    return any(callback is one for one in _AT_ANY_RATE)
+
+
 def check_callback(callback: Any, name: str) -> None:
     """Raise TypeError, by the argument's name, for what cannot be called or is an `async def`, wrapped or not."""
     from inspect import iscoroutinefunction  # here, for it would take a tenth of the time to import the package

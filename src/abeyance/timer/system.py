@@ -40,7 +40,7 @@ else:
     from cython.cimports.abeyance.timer.clock import monotonic_ns
 
 from abeyance.reporting import report
-from abeyance.timer.base import ErrorHandler, PendingTask, Timer, Ts, _unpack, abandon, enter, leave
+from abeyance.timer.base import ErrorHandler, PendingTask, Timer, Ts, _unpack, abandon, enter, leave, runs_at_any_rate
 from abeyance.timer.task import TimerTask
 from abeyance.timer.units import NEVER, to_nanoseconds
 
@@ -61,7 +61,8 @@ class SystemTimer(Timer):
     """A timer with a thread of its own, which sleeps until the next bucket comes up.
 
     Callbacks run on that thread, one after another, so a slow one delays the rest. Pass an `executor` to run them
-    elsewhere. A task then counts as run when it has been submitted: to cancel it after that returns False.
+    elsewhere. A task then counts as run when it has been submitted: to cancel it after that returns False. One that the
+    executor refuses is reported and dropped; an operation's end or an `IdleDetector`'s turn then runs on the thread.
 
     The thread starts with the first task and is a daemon: it does not keep the interpreter alive. It wakes when a
     bucket comes up, and earlier only when a task with an earlier deadline appears (T10). A task that is cancelled while
@@ -233,7 +234,10 @@ class SystemTimer(Timer):
         try:
             executor.submit(self._execute, item)
         except self._caught as error:  # an executor that was shut down, or is full
-            self._report(error, _unpack(item)[0])
+            callback = _unpack(item)[0]
+            self._report(error, callback)
+            if runs_at_any_rate(callback):
+                self._run(item)
 
     def _execute(self, item: object) -> None:
         self._run(item)
