@@ -178,6 +178,14 @@ def test_the_command_refuses_what_it_does_not_know() -> None:
     assert "Traceback" not in said.stderr
 
 
+def test_a_slip_beside_all_is_not_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("abeyance.lab.experiments.EXPERIMENTS", {})
+    assert main(["lab", "run", "all", "enqeue", "--dir", str(tmp_path)]) == 2
+    assert "no experiment 'enqeue'" in capsys.readouterr().err
+
+
 def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
     said = command("report", "--dir", str(tmp_path))
     assert said.returncode == 2

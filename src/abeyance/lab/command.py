@@ -98,13 +98,13 @@ def _run(args: argparse.Namespace) -> int:
     compiled.ensure()  # before the first import of a rival
     from abeyance.lab.experiments import EXPERIMENTS
 
-    names = list(EXPERIMENTS) if "all" in args.names else args.names
-    unknown = [name for name in names if name not in EXPERIMENTS]
+    unknown = [name for name in args.names if name not in {*EXPERIMENTS, "all"}]
     if unknown:
         meant = did_you_mean(unknown[0], EXPERIMENTS)
         raise AbeyanceError(
             f"there is no experiment {unknown[0]!r}: it is one of {', '.join(EXPERIMENTS)}, or all{meant}"
         )
+    names = list(EXPERIMENTS if "all" in args.names else dict.fromkeys(args.names))
     if args.log:
         from abeyance.pipeline.request_log.files import find_logs
 
