@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -11,6 +12,13 @@ __all__ = ["without_places"]
 
 _ABSOLUTE: Final = re.compile(r"(?<![\w.:/~-])(?:file:/{0,2})?/(?:[^\s'\":,/]+/)+(?=[^\s'\":,/]|\b|$)")
 """The folders of an absolute path in a text, up to its last name."""
+
+
+_WHOLE: Final = re.compile(r"(?:file:/{0,2})?/")
+"""How a word begins that is an absolute path."""
+
+_NEXT: Final = re.compile(r",(?=(?:file:/{0,2})?/)")
+"""Where the next of several paths begins in a word."""
 
 
 def without_places(made: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,9 +39,33 @@ def without_places(made: Mapping[str, Any]) -> dict[str, Any]:
             return value
         if value in files and common not in ("", "/"):
             return os.path.relpath(value, common)
-        return _ABSOLUTE.sub("", value)
+        return _last_name(value) if value in files else _ABSOLUTE.sub("", value)
 
-    return {name: shown(value) for name, value in made.items()}
+    return {
+        name: _in_words(value) if name == "command" and isinstance(value, str) else shown(value)
+        for name, value in made.items()
+    }
+
+
+def _in_words(command: str) -> str:
+    """Leave the folders out of a command line word by word: only there is it known where a name with blanks ends."""
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quote without its end
+        return _ABSOLUTE.sub("", command)
+    return shlex.join(",".join(map(_shortened, _NEXT.split(word))) for word in words)
+
+
+def _shortened(word: str) -> str:
+    option, equals, place = word.partition("=") if word.startswith("-") else ("", "", word)
+    setting, sets, value = place.partition("=") if not _WHOLE.match(place) else ("", "", place)
+    if _WHOLE.match(value):
+        return f"{option}{equals}{setting}{sets}{_last_name(value)}"
+    return _ABSOLUTE.sub("", word)
+
+
+def _last_name(place: str) -> str:
+    return os.path.basename(place.rstrip("/")) or place
 
 
 def _texts(value: Any) -> Iterator[str]:

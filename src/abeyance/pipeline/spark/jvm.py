@@ -41,7 +41,14 @@ _said: int | None = None
 _NAMED_MOST: Final = ("PythonUtils", "functions", "PythonSQLUtils", "SimplePythonFunction")
 _LOWEST: Final = 19  # of priorities: the most nice
 _LOOKED_AT_BYTES: Final = 1 << 16
-_NOTHING: Final = ("at ", "... ", "Picked up ", "WARNING: Using incubator")
+_NOTHING: Final = (
+    "at ",
+    "... ",
+    "Picked up ",
+    "WARNING: Using incubator",
+    "Error: Could not create the Java Virtual Machine.",  # what is wrong stands before it
+    "Error: A fatal exception has occurred.",
+)
 _LOG_RECORD: Final = re.compile(r"^\d\d:\d\d:\d\d [A-Z]+ ", re.MULTILINE)
 _OUT_OF_MEMORY_STATUS: Final = 52  # Spark's SparkExitCode.OOM
 _FATAL: Final = "SparkUncaughtExceptionHandler: "

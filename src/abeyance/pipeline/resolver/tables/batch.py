@@ -14,7 +14,6 @@ for small are not worth it: Spark alone resolves them (`small`), and all of thei
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, Literal
 
@@ -112,11 +111,8 @@ def resolve(
     if deadline not in ("inclusive", "exclusive"):
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
     check_table(operations, OPERATIONS, "operations")
-    check_table(events, EVENT_COLUMNS, "events")
-    with ThreadPoolExecutor(1, "abeyance-resolve") as beside:  # a JVM that has just started takes a second for each
-        asked = beside.submit(_few_partitions, operations, events)
-        waiting, happened = valid_operations(operations), valid_events(events)
-    few = None if sample is not None else asked.result()
+    waiting, happened = valid_operations(operations), valid_events(events)
+    few = None if sample is not None else _few_partitions(operations, events)
     if few is not None:
         reached = reached_by_spark(waiting, happened, deadline, few)
         return _combined(reached.repartition(*few, "instance", "op_id"))
