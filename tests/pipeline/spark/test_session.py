@@ -6,6 +6,7 @@ A process has one JVM, so whatever ends it, or needs one of its own, is a progra
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ from abeyance.errors import AbeyanceError
 from abeyance.pipeline.spark import session
 from abeyance.pipeline.spark.errors import explained
 from abeyance.pipeline.spark.java import Java
-from abeyance.pipeline.spark.jvm import how_it_ended, step_aside, wait_for_end
+from abeyance.pipeline.spark.jvm import how_it_ended, interrupted_later, step_aside, wait_for_end
 
 START = """
 import os, signal, time
@@ -113,6 +114,33 @@ def test_of_a_call_that_java_refused_its_reason_is_told(spark: SparkSession) -> 
     said = r"^Spark failed: java\.io\.FileNotFoundException: /dev/null/x \(Not a directory\)$"
     with pytest.raises(AbeyanceError, match=said), explained():
         java.java.io.FileInputStream("/dev/null/x")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_until_the_jvm_is_there_but_a_second_does_not(number: signal.Signals) -> None:
+    """PySpark leaves a JVM behind for ever that it did not wait for."""
+    came: list[str] = []
+
+    def interrupt(*_: object) -> None:
+        came.append("interrupt")
+        raise KeyboardInterrupt
+
+    def start(signals: int) -> None:
+        with interrupted_later():
+            for _ in range(signals):
+                signal.raise_signal(number)
+            came.append("started")
+
+    earlier = signal.signal(number, interrupt)
+    try:
+        for signals in (1, 2):
+            with pytest.raises(KeyboardInterrupt):
+                start(signals)
+        start(0)
+        assert signal.getsignal(number) is interrupt
+    finally:
+        signal.signal(number, earlier)
+    assert came == ["started", "interrupt", "interrupt", "started"]
 
 
 def test_why_a_jvm_does_not_start_is_told() -> None:

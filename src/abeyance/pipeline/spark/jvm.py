@@ -11,7 +11,9 @@ import re
 import signal
 import subprocess
 import tempfile
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ __all__ = [
     "OUT_OF_MEMORY",
     "gateway_to_jvm",
     "how_it_ended",
+    "interrupted_later",
     "last_words",
     "step_aside",
     "wait_for_end",
@@ -72,13 +75,48 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
     with tempfile.TemporaryFile() as said:
         _said = os.dup(said.fileno())
         streams = {"stderr": said, "stdout": said} if silent else {"stderr": said}
-        gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
+        with interrupted_later():
+            gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
     _look_up_once(gateway)
     if silent and os.environ.get(CLASS_ARCHIVE) == "wait":
         atexit.register(wait_for_end, gateway.proc)
     elif silent:
         atexit.register(step_aside, gateway.proc.pid)
     return gateway
+
+
+@contextmanager
+def interrupted_later() -> Iterator[None]:
+    """Let a first Ctrl-C or SIGTERM wait for the end of the block; a second does not.
+
+    PySpark, interrupted while it waits for its JVM, removes the folder in which the JVM would say where it listens. The
+    JVM then fails to say so, never comes to look whether its parent lives, and stays for ever.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    asked: list[int] = []
+    before: dict[int, Any] = {}
+
+    def as_before() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(number: int, frame: object) -> None:
+        asked.append(number)
+        if len(asked) > 1:
+            as_before()
+            signal.raise_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not None:  # None: not installed by Python, which could not put it back
+            before[number] = signal.signal(number, note)
+    try:
+        yield
+    finally:
+        as_before()
+        if len(asked) == 1:
+            signal.raise_signal(asked[0])
 
 
 def _look_up_once(gateway: JavaGateway) -> None:
