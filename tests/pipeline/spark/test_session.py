@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,19 @@ def test_compiled_code_has_the_space_that_spark_needs(spark: SparkSession) -> No
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only on Linux a thread has a priority of its own")
+def test_plans_of_the_past_are_not_kept_for_a_page_that_nobody_serves(spark: SparkSession) -> None:
+    # By default a thousand are: of a stream's batches they are 0.1 MB each, in the driver's memory.
+    for _ in range(50):
+        spark.range(1).collect()
+    store = spark._jsparkSession.sharedState().statusStore()
+    end = time.monotonic() + 60
+    while store.executionsCount() > 30:  # what is too many goes when there is time
+        assert time.monotonic() < end, f"{store.executionsCount()} are kept"
+        time.sleep(0.05)
+    served = session._settings("local[1]", "a test", [], brief=False, config={"spark.ui.enabled": "true"})
+    assert "spark.sql.ui.retainedExecutions" not in served
+
+
 def test_a_jvm_that_is_ending_steps_aside_with_all_its_threads() -> None:
     rest = "threading.Thread(target=time.sleep, args=(60,)).start(); print(flush=True); time.sleep(60)"
     code = f"import threading, time; {rest}"

@@ -183,6 +183,9 @@ def _settings(
         # The default is a form of 96 bits that Parquet has deprecated, and that is dear to write and to read.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
+    if config.get("spark.ui.enabled", "false").lower() != "true":
+        # For that page Spark keeps the plans of 1,000 executions. Of a stream they are 0.1 MB each, and two a batch.
+        ours["spark.sql.ui.retainedExecutions"] = "20"
     return ours | (_local_settings(local["cores"], brief=brief) if local else {}) | dict(config)
 
 
