@@ -54,6 +54,11 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
     counted = dict(zip(found.keys["key"], found.keys["expired"], strict=True))
     assert counted == by_hand
     assert found.keys["expired"].is_monotonic_decreasing
+    # Of a few they are counted in this process: the same ones.
+    ended = look_at_outcomes(files)
+    by_spark = expired_keys(ended, operations)
+    monkeypatch.setattr(outcomes_module, "_FEW", len(expired))
+    assert expired_keys(ended, operations).to_pylist() == by_spark.to_pylist()
     # Of very many a sample is looked at, and the counts are estimates, said to be such.
     monkeypatch.setattr(outcomes_module, "EXACT_UP_TO", len(expired) // 2)
     monkeypatch.setattr(outcomes_module, "_BATCH_ROWS", 100)
@@ -62,12 +67,25 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
     assert len(expired) // 8 < ended.sample.num_rows <= len(expired) // 2
     assert ended.waits.sort_by("bin").equals(pq.read_table(tmp_path / "waits").sort_by("bin"))
     assert ended.waits.num_rows < 1_500
-    by_spark = Waits()
-    by_spark.add(binned(spark.createDataFrame(outcomes, list(names))).toPandas())
-    assert by_spark.table().equals(ended.waits)
-    estimated = expired_keys(ended, operations).toPandas()
+    waits = Waits()
+    waits.add(binned(spark.createDataFrame(outcomes, list(names))).toPandas())
+    assert waits.table().equals(ended.waits)
+    estimated = expired_keys(ended, operations).to_pandas()
     assert estimated["one_in"].iloc[0] == len(expired) / ended.sample.num_rows
     assert 0.7 < estimated["expired"].sum() / by_hand.total() < 1.4
+
+
+def test_keys_of_a_few_are_those_of_their_own_instances(spark: SparkSession, tmp_path: Path) -> None:
+    names = ("instance", "op_id", "kind", "outcome", "waited_ms")
+    rows = [("i", "1", "k", "expired", 5.0), ("j", "2", "k", "expired", 5.0), ("i", "2", "k", "completed", 1.0)]
+    pq.write_table(pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), tmp_path / "1.parquet")
+    operations = spark.sql("""
+        SELECT instance, op_id, array(named_struct('key', concat(instance, op_id), 'required', 1L), NULL) AS watches
+        FROM VALUES ('i', '1'), ('i', '2'), ('j', '1'), ('j', '2'), ('j', NULL) AS (instance, op_id)""")
+    found = expired_keys(look_at_outcomes([tmp_path / "1.parquet"]), operations).to_pylist()
+    assert found == [
+        {"instance": instance, "key": key, "expired": 1, "one_in": 1.0} for instance, key in (("i", "i1"), ("j", "j2"))
+    ]
 
 
 def test_a_sample_keeps_few_of_many_and_each_as_likely(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def write_summary(
     counts["completed"] -= ended.expired
     written = [*tables, "waits"]
     if operations is not None and ended.expired:
-        _write(expired_keys(ended, operations).toArrow(), directory / "expired_keys")
+        _write(expired_keys(ended, operations), directory / "expired_keys")
         written.append("expired_keys")
     command = {"command": given()}
     write_marker(directory, {**command, **about, **counts, "set_aside": dict(set_aside), "tables": written})
