@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from abeyance import ManualTimer, SystemTimer, TimerTask
+from abeyance import ManualTimer, SystemTimer, TimerClosedError, TimerTask
 from collecting import collecting
 from timer.guard import join, threads_named
 
@@ -108,6 +108,36 @@ def test_t9_a_finaliser_may_use_a_timer_that_is_just_closing(action: str) -> Non
             break
         assert len(timer) == 0
         assert len(pending) + sum(cancelled) == 10, "each was handed back or cancelled, and not both"
+
+
+@pytest.mark.parametrize("action", ["start", "refresh"])
+def test_t9_a_finaliser_may_close_a_timer_as_it_gets_an_overdue_task(action: str) -> None:
+    # Or let another thread do so, where it gives up the interpreter's lock.
+    collection = 0
+    while True:
+        collection += 1
+        timer = ManualTimer()
+        timer.call_at(5, nothing)
+        timer.advance(5)
+        tasks = [timer.call_at(1, nothing)] if action == "refresh" else []
+        drained: list[object] = []
+        with collecting(collection, lambda timer=timer, drained=drained: drained.extend(timer.close())) as count:  # type: ignore[misc]
+            kept: list[object] = []
+            for _ in range(9):  # so that the interpreter has no such tuple left, and collects at the next one it makes
+                kept.append((kept, kept, kept))
+            try:
+                if action == "start":
+                    tasks.append(timer.call_at(1, nothing))
+                else:
+                    tasks[0].refresh()  # to a second after the start once more
+            except TimerClosedError:
+                pass
+        if count[0] < collection:
+            break
+        del kept
+        assert len(drained) == len(tasks), "each that was taken is handed back"
+        assert len(timer) == 0
+    assert collection > 1
 
 
 def test_a_finaliser_may_use_a_timer_whose_thread_is_just_starting() -> None:

@@ -441,7 +441,12 @@ class TimingWheel:
     def _file_overdue(self, ticks: int, handle: int) -> None:
         if len(self._overdue) >= self._overdue_most:
             self._forget_stale_overdue()
-        heappush(self._overdue, (ticks, self._overdue_order, handle))
+        # Until it is there the task is nowhere: a finaliser, or another thread that comes to run in one, would miss it.
+        paused = pause_collection()
+        try:
+            heappush(self._overdue, (ticks, self._overdue_order, handle))
+        finally:
+            resume_collection(paused)
         self._overdue_order += 1
 
     def _drop_stale_overdue(self) -> None:

@@ -9,7 +9,7 @@ Ground rules
 * Compiled, on an interpreter with a global lock (GIL), that one is the lock: between `enter` and `leave` stands
   C code that neither gives it up nor makes anything that the garbage collector tracks, so no other thread and no
   finaliser gets in between, and `enter` has nothing to do. Keep it so: no Python call between the two. (Where the
-  wheel grows it pauses the collector; an overdue task's entry is a tuple, made when the wheel is in order.)
+  wheel grows, and where it makes an overdue task's entry, a tuple, it pauses the collector.)
 * Interpreted, or on a free-threaded interpreter, `enter` takes `_lock`, a `Mutex`, which says what becomes of
   finalisers and signal handlers that call in the middle of a change. No method that takes it calls another.
 * A driver decides when time passes: it polls the wheel between `enter` and `leave`, and calls `_run` outside.
