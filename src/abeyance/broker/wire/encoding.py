@@ -99,7 +99,8 @@ def _milliseconds(time: timedelta) -> int:
     return round(time.total_seconds() * 1000)
 
 
-def _moment(time: datetime | int | None) -> int:
+def moment(time: datetime | int | None) -> int:
+    """A time in milliseconds, as the protocol has it; -1 for none."""
     if isinstance(time, datetime):
         return round(time.timestamp() * 1000)
     return -1 if time is None else time  # milliseconds: no `datetime` has what is beyond the year 9999
@@ -110,7 +111,7 @@ def _id(value: UUID | None) -> bytes:
 
 
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    "timedelta_i32": _milliseconds, "timedelta_i64": _milliseconds, "datetime_i64": _moment, "uuid": _id,
+    "timedelta_i32": _milliseconds, "timedelta_i64": _milliseconds, "datetime_i64": moment, "uuid": _id,
 }  # fmt: skip
 
 

@@ -11,9 +11,11 @@ import dataclasses
 import typing
 import uuid
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 from typing import Any
+
+from abeyance.broker.wire.encoding import moment
 
 _MILLISECOND = timedelta(milliseconds=1)
 _NO_ID = "A" * 22
@@ -93,12 +95,6 @@ def _span(value: timedelta | None) -> int:
     return -1 if value is None else value // _MILLISECOND
 
 
-def _moment(time: datetime | int | None) -> int:
-    if isinstance(time, datetime):
-        return round(time.timestamp() * 1000)
-    return -1 if time is None else time  # milliseconds: no `datetime` has what is beyond the year 9999
-
-
 def id_form(value: uuid.UUID | None) -> str:
     """A topic's id as Kafka shows it: 22 characters."""
     return _NO_ID if value is None else base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
@@ -112,7 +108,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "records": _size,
     "timedelta_i32": _span,
     "timedelta_i64": _span,
-    "datetime_i64": _moment,
+    "datetime_i64": moment,
     "uuid": id_form,
     "bytes": _base64,
     "error_code": int,

@@ -24,6 +24,7 @@ __all__ = [
     "check_table",
     "generate_java",
     "is_small",
+    "whole_number",
 ]
 
 _SMALL_BYTES: Final = 16 << 20
@@ -130,6 +131,13 @@ def check_table(path: str) -> None:
         return
     if all(each.name.startswith(("_", ".")) for each in Path(path).iterdir()):
         raise AbeyanceError(f"{path} is empty: no file is in it (names that begin with _ or . do not count)")
+
+
+def whole_number(text: str, least: int) -> int:
+    """Read a count that Spark takes: a number of 32 bits, at least so great."""
+    if not text.isdecimal() or not least <= int(text) < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {(1 << 31) - 1}")
+    return int(text)
 
 
 def is_small(*paths: str) -> bool:

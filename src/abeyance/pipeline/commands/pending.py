@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.ending import print_json_text
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.commands.arguments import add_master
+from abeyance.pipeline.commands.arguments import add_master, whole_number
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.spark.extra import check_extra
 
@@ -46,19 +47,17 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("stream", metavar="DIR", help="a stream's --out, or its checkpoint")
     parser.add_argument(
-        "--limit", type=_limit, default=20, metavar="N", help="show the next N deadlines (default: 20; 0: all)"
+        "--limit",
+        type=partial(whole_number, least=0),
+        default=20,
+        metavar="N",
+        help="show the next N deadlines (default: 20; 0: all)",
     )
     parser.add_argument("--key", help="show only what waits for this key")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     add_master(parser)
     parser.set_defaults(run=run, quiet=True)
     return parser
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal() or int(text) >= 1 << 31:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {(1 << 31) - 1}")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,7 +80,6 @@ def run(args: argparse.Namespace) -> int:
         else:
             for line in _text_lines(shown):
                 print(line)
-        if not args.json:
             print(f"{table.count():,} pending")
     return 0
 

@@ -19,6 +19,7 @@ from abeyance.pipeline.commands.arguments import (
     check_columns,
     check_path,
     is_small,
+    whole_number,
 )
 from abeyance.pipeline.commands.durations import duration, duration_or
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
@@ -184,10 +185,7 @@ def _add_kafka(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) < 1 << 31:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {(1 << 31) - 1}")
-    return int(text)
+_positive: Final = partial(whole_number, least=1)
 
 
 def run(args: argparse.Namespace) -> int:
