@@ -9,6 +9,7 @@ from typing import Final
 
 UNKNOWN: Final = "\N{EN DASH}"
 _LONGEST_LABEL = 60
+_MOST_TICKS = 25  # that find room on the axis of a page of 400 px
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000.0, 60_000.0, 3_600_000.0, 86_400_000.0
 _BELOW_MINUTE = [10.0**power for power in range(-3, 5)]
 _DECADES = [*_BELOW_MINUTE, _MINUTE, 10 * _MINUTE, _HOUR, 10 * _HOUR, *(_DAY * 10.0**power for power in range(5))]
@@ -74,6 +75,8 @@ def tick_values(low: float, high: float) -> tuple[list[float], list[str]]:
         values = [step for step in steps if low <= step <= high]
         if len(values) >= 4:
             break
+    near = (high / low) ** (1 / _MOST_TICKS)  # where many decades are shown, 10 h and 24 h would overlap
+    values = [value for value, after in zip(values, [*values[1:], math.inf], strict=True) if after / value >= near]
     return values, [duration(value) if value >= 0.1 else f"{value * 1000:.3g} µs" for value in values]
 
 
@@ -86,8 +89,10 @@ def visible(text: object) -> str:
 
 
 def shortened(text: object, longest: int = _LONGEST_LABEL) -> str:
-    """Return visible text cut in its middle, where names that differ at either end stay apart."""
+    """Return visible text cut in its middle: names that differ at either end stay apart. A blank one is quoted."""
     seen = visible(text)
+    if not seen.strip():
+        seen = f'"{seen}"'
     if len(seen) <= longest:
         return seen
     head = (longest - 1) * 2 // 3
@@ -100,5 +105,11 @@ def escaped(text: object) -> str:
 
 
 def label(text: object) -> str:
-    """Return a short label for a plot: plotly reads tags, entities (not of quotes) and templates in its texts."""
-    return html.escape(shortened(text), quote=False).replace("%{", "%&#123;")
+    """Return a short label for a plot: plotly reads tags, entities (not of quotes) and templates in its texts.
+
+    A name in a right-to-left script does not reorder the words around it.
+    """
+    short = shortened(text)
+    if any(unicodedata.bidirectional(c) in {"R", "AL", "AN"} for c in short):
+        short = f"\N{FIRST STRONG ISOLATE}{short}\N{POP DIRECTIONAL ISOLATE}"
+    return html.escape(short, quote=False).replace("%{", "%&#123;")

@@ -371,6 +371,9 @@ def test_an_axis_has_enough_ticks_and_no_crowd() -> None:
         assert 3 <= len(values) <= 13, (low, high, texts)
         assert len(set(texts)) == len(texts)
         assert values == sorted(values)
+    _, texts = tick_values(1.0, 1e12)
+    assert "24 h" in texts
+    assert "10 h" not in texts, "on the axis of a page of 400 px the two would overlap"
 
 
 def test_labels_keep_both_ends_and_lose_what_could_act() -> None:
@@ -379,6 +382,10 @@ def test_labels_keep_both_ends_and_lose_what_could_act() -> None:
     assert escaped("a\x00b\N{RIGHT-TO-LEFT OVERRIDE}<'\">") == "a\ufffdb\ufffd&lt;&#x27;&quot;&gt;"
     assert "%{" not in label("%{customdata[0]} <b>")
     assert "<" not in label("%{customdata[0]} <b>")
+    assert (
+        label("\N{HEBREW LETTER ALEF}") == "\N{FIRST STRONG ISOLATE}\N{HEBREW LETTER ALEF}\N{POP DIRECTIONAL ISOLATE}"
+    )
+    assert (shortened(""), shortened(" ")) == ('""', '" "'), "a blank name can be seen"
 
 
 def test_figures_leave_out_the_least_of_many_kinds(tmp_path: Path) -> None:
@@ -389,7 +396,7 @@ def test_figures_leave_out_the_least_of_many_kinds(tmp_path: Path) -> None:
     found = analysis(tables)
     assert found.drawn == [*samples.KINDS, "KIND_10", "KIND_09", "KIND_08"]
     page = report(tmp_path, tables)
-    assert "7 other kinds of request that waited" in page.words
+    assert "7 other kinds that waited" in page.words
     for variants in json.loads(page.figures).values():
         assert "KIND_08" in str(variants) or "expired" in str(variants)
         assert "KIND_07" not in str(variants)

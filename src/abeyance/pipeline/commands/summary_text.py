@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from abeyance.pages.words import duration, shortened
+from abeyance.pages.words import duration, shortened, visible
 from abeyance.pipeline.report.analysis import read_analysis
 from abeyance.pipeline.report.headline import headline, is_poll
 from abeyance.pipeline.schemas import ALL_INSTANCES
@@ -59,9 +61,11 @@ def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
         print_kinds([{str(name): value for name, value in row.items()} for row in rows.to_dict("records")], console)
     if found.keys is not None and len(found.keys):
         about = "about " if found.keys["one_in"].max() > 1 else ""
+        several = found.keys["instance"].nunique() > 1
         console.print("\nkeys that expire most", style="bold", highlight=False)
         for row in found.keys.head(_MOST_KEYS).to_dict("records"):
-            line = f"{about + format(row['expired'], ','):>12}  {shortened(row['key'])}"
+            of = f" (instance {shortened(row['instance'])})" if several else ""
+            line = f"{about + format(row['expired'], ','):>12}  {shortened(row['key'])}{of}"
             console.print(line, soft_wrap=True, markup=False, highlight=False)
     if found.aside:
         console.print("\nset aside", style="bold", highlight=False)
@@ -71,8 +75,8 @@ def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
 
 def standard_output() -> Console:
     """Return a console on the standard output; where that is no terminal, wide enough for every table."""
-    console = Console()
-    return console if console.is_terminal else Console(width=_PIPE_COLUMNS)
+    console = Console(emoji=False)  # the key `user:id:7` is itself
+    return console if console.is_terminal else Console(width=_PIPE_COLUMNS, emoji=False)
 
 
 def print_kinds(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
@@ -80,13 +84,13 @@ def print_kinds(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     shown = [_cells(row) for row in rows[:_MOST_KINDS]]
     names = ("kind", "count", "expired", "%", "p50", "p95", "p99", "longest")
-    widths = [max(len(cell) for cell in column) for column in zip(names, *shown, strict=True)]
+    widths = [max(cell_len(cell) for cell in column) for column in zip(names, *shown, strict=True)]
     # Where the terminal is narrow it is the kind that is cut short, never a number. Columns are two spaces apart.
     widths[0] = max(min(widths[0], console.width - sum(widths[1:]) - 2 * len(widths[1:])), _LEAST_KIND)
     for name, width in zip(names, widths, strict=True):
         table.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True, width=width)
     for cells in shown:
-        table.add_row(*cells)
+        table.add_row(*map(Text, cells))  # as it is: in a string rich reads [...] as markup
     console.print(table)
     if len(rows) > _MOST_KINDS:
         console.print(f"and {len(rows) - _MOST_KINDS} more kinds", style="dim", highlight=False)
@@ -95,7 +99,7 @@ def print_kinds(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
 def _cells(row: Mapping[str, Any]) -> list[str]:
     share = row["expired_share"]
     return [
-        row["kind"],
+        visible(row["kind"]),
         f"{row['operations']:,}",
         f"{row['expired']:,}",
         "-" if share is None else f"{100 * share:.2f}",

@@ -43,7 +43,7 @@ def by_kind(analysis: Analysis, scope: str) -> str:
     bars = ("waited", "expired", "p95_ms")
     if others.empty:
         return table(rows, names, columns, bars=bars, mark="kind", number="number")
-    more = f"{len(others):,} other kinds of request that waited, of less weight: the figures leave them out"
+    more = f"{len(others):,} other kinds that waited, of less weight: the figures leave them out"
     shown, rest = (
         table(some, names, columns, bars=bars, mark="kind", number="number") for some in (rows[drawn], others)
     )

@@ -1,0 +1,55 @@
+"""The summary on the terminal says names as they are, whatever they are."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from abeyance.pipeline.commands.summary_text import print_outcomes, standard_output
+from abeyance.pipeline.report.outcomes import Outcomes
+
+
+def said(kinds: list[str], keys: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> str:
+    waits = pd.DataFrame(
+        {"kind": kinds, "outcome": "expired", "bin": 1, "most_ms": 5.0, "operations": 1},
+    )
+    expired = pd.DataFrame(keys, columns=["instance", "key"]).assign(expired=1, one_in=1.0)
+    print_outcomes(Outcomes(waits=waits, keys=expired, aside={}, made={}))
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["[bold]order[/bold]", "[/orders]", ":key:", "a\\[b"])
+def test_a_kind_is_no_markup(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"\n{kind} " in said([kind], [], capsys)
+
+
+def test_what_could_move_a_terminals_cursor_is_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(["\x1b[2Jgone"], [("", "\x1b]0;title\x07")], capsys)
+    assert "\x1b" not in out
+    assert "\N{REPLACEMENT CHARACTER}[2Jgone" in out
+
+
+def test_wide_characters_have_their_width(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\N{CJK UNIFIED IDEOGRAPH-8BA2}" * 9 in said(["\N{CJK UNIFIED IDEOGRAPH-8BA2}" * 9], [], capsys)
+
+
+def test_keys_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(["order"], [("shop", "user:id:7"), ("bank", "user:id:7"), ("bank", "")], capsys)
+    assert "  user:id:7 (instance shop)\n" in out
+    assert "  user:id:7 (instance bank)\n" in out
+    assert '  "" (instance bank)\n' in out
+    assert "  alone\n" in said(["order"], [("shop", "alone")], capsys)
+
+
+def test_a_terminal_says_them_as_they_are_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    console = standard_output()
+    assert console.is_terminal
+    console.file = out = io.StringIO()
+    assert isinstance(console, Console)
+    console.print("user:id:7", markup=False, highlight=False)
+    assert out.getvalue() == "user:id:7\n"
