@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..grouped import Group
 from ..messages import Plain
 from ..scenario import Stage, Topic, scenario, table
 from .offsets import asking, committing
+
+_FIRST_EPOCH = 2
+_TRIES = 5
 
 
 def beat(topic: Topic | None, member: str = "one", epoch: int = 0, **more: Plain) -> dict[str, Plain]:
@@ -22,17 +27,24 @@ def beat(topic: Topic | None, member: str = "one", epoch: int = 0, **more: Plain
 
 
 def joined(stage: Stage, **more: Plain) -> tuple[Group, Topic]:
-    """A group with one member that has all of a topic."""
+    """A group with one member that has all of a topic, in the epoch with which groups begin."""
     topic, group = stage.topic(partitions=2), Group(stage)
-    said = group.do("ConsumerGroupHeartbeat", beat(topic, **more))
-    if not given(said):
-        only = {name: value for name, value in more.items() if name == "instance_id"}
-        await_given(stage, group, epoch=said["member_epoch"], **only)
-    stage.until(
-        lambda: group.do("ConsumerGroupDescribe", {"group_ids": [group.id]})["groups"][0]["error_code"] == "NONE",
-        "the group",
-    )
+    for _ in range(_TRIES):
+        said = group.do("ConsumerGroupHeartbeat", beat(topic, **more))
+        if not given(said):
+            only = {name: value for name, value in more.items() if name == "instance_id"}
+            await_given(stage, group, epoch=said["member_epoch"], **only)
+        stage.until(partial(written_down, group), "the group")
+        if epoch(group) == _FIRST_EPOCH:
+            break
+        # Genuine Kafka's coordinator learned of the topic after the member had come, and counted one more: begin anew.
+        group = Group(stage, group.id)
     return group, topic
+
+
+def written_down(group: Group) -> bool:
+    """Whether the group is told of."""
+    return bool(group.do("ConsumerGroupDescribe", {"group_ids": [group.id]})["groups"][0]["error_code"] == "NONE")
 
 
 def given(said: dict[str, Plain]) -> bool:
