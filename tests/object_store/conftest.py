@@ -1,4 +1,4 @@
-"""The stores of these tests, an S3 server and HDFS, or a reason why one is not here."""
+"""The stores of these tests, an S3 server, HDFS and a server of Azure's blobs, or a reason why one is not here."""
 
 from __future__ import annotations
 

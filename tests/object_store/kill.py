@@ -1,6 +1,6 @@
 """Kill what writes to a store again and again (kill -9, the whole process group); then look at what is there.
 
-PYTHONPATH=tests python -m object_store.kill --store s3 --what stream --kills 20    or: hdfs, resolve
+PYTHONPATH=tests python -m object_store.kill --store s3 --what stream --kills 20    or: hdfs, azure, resolve
 
 Every second kill falls at a random moment; the others as soon as some files of a result are there, and not all.
 """
@@ -74,13 +74,17 @@ def of_stream(bucket: Bucket, result: str) -> Ends:
         return ends(bucket, {f"{result}/outcomes/{name}": size for name, size in there if name.endswith(".parquet")})
     named: dict[str, int] = {}
     for name in bucket.files(f"{result}/batches"):
+        if name.startswith("."):
+            continue  # being written, or left so by a kill
         named |= manifest_files(bucket, result, f"batches/{name}") or {}
     return ends(bucket, named)
 
 
 def of_resolve(bucket: Bucket, result: str) -> Ends | None:
     """The outcomes of a finished result; None where there is none."""
-    named = manifest_files(bucket, result, "abeyance-analysis.json")
+    marker = "abeyance-analysis.json"
+    # As the page says: where files cannot take each other's place, the new one stands beside for a moment.
+    named = manifest_files(bucket, result, marker) or manifest_files(bucket, result, f"{marker}.next")
     return None if named is None else ends(bucket, named)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from object_store import gateway, hdfs
+from object_store import azure, gateway, hdfs
 from object_store.buckets import Bucket
 
 STORES: Mapping[str, Callable[[Path], AbstractContextManager[Bucket]]] = {
     "s3": gateway.running,
     "hdfs": hdfs.running,
+    "azure": azure.running,
 }

@@ -23,6 +23,9 @@ def test_what_is_no_secret_can_be_typed_again() -> None:
         "spark.hadoop.fs.s3a.secret.key=wJalr=XUtn",
         "spark.hadoop.fs.s3a.access.key=AKIA7",
         "spark.hadoop.fs.s3a.session.token=FwoG",
+        "spark.hadoop.fs.azure.account.key.lake.dfs.core.windows.net=bm90",
+        "spark.hadoop.fs.azure.sas.container.account.blob.core.windows.net=sig",
+        "spark.hadoop.fs.gs.auth.service.account.private.key=MIIE",
         "spark.driver.defaultJavaOptions=-Djavax.net.ssl.trustStorePassword=changeit",
     ],
 )
@@ -38,3 +41,10 @@ def test_a_secret_setting_is_named_and_hidden(setting: str, form: list[str]) -> 
 def test_a_password_in_a_uri_is_hidden() -> None:
     """The host and the path stay."""
     assert given(["analyze", "s3a://me:pass@logs/day=1"]) == f"abeyance analyze 's3a://{HIDDEN}@logs/day=1'"
+
+
+@pytest.mark.parametrize("form", [["--master", "{}"], ["--master={}"]], ids=["apart", "in one"])
+def test_the_token_of_a_connect_server_is_hidden(form: list[str]) -> None:
+    words = [part.format("sc://here:15002/;use_ssl=true;token=FwoG;user_id=me") for part in form]
+    said = shlex.split(given(["analyze", "logs", *words]))
+    assert said[-1].removeprefix("--master=") == f"sc://here:15002/;use_ssl=true;token={HIDDEN};user_id=me"

@@ -46,6 +46,7 @@ MAX_LINE_BYTES: Final = 32 << 20
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _S3A: Final = "s3a://"
 _HDFS: Final = "hdfs://"
+_AZURE: Final = ("abfs://", "abfss://")
 _GZIP: Final = b"\x1f\x8b"
 _UNREAD: Final = {
     b"BZh": "bzip2",
@@ -76,7 +77,7 @@ class LogFile:
     """Bytes, as they were when the file was found: what a live broker appends later is left alone."""
     compressed: bool
     reach: Reach = field(default=(), repr=False)
-    """How to reach a URI, as arguments: of `s3a://` of Arrow's file system, of `hdfs://` of `WebHdfs`. Maybe keys."""
+    """How to reach a URI, as arguments: of `hdfs://` of `WebHdfs`, else of Arrow's file system. Maybe keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Chunk:
 def need_session(paths: Paths) -> bool:
     """Whether it takes a session's settings to find these paths."""
     given = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return any(os.fspath(path).startswith((_S3A, _HDFS)) for path in given)
+    return any(os.fspath(path).startswith((_S3A, _HDFS, *_AZURE)) for path in given)
 
 
 def find_logs(
@@ -196,6 +197,9 @@ def _system(path: str, reach: Reach) -> tuple[Any, str]:
         return fs.S3FileSystem(**dict(reach)), path.removeprefix(_S3A)
     if path.startswith(_HDFS) and reach:
         return WebHdfs(**dict(reach)), f"/{path.removeprefix(_HDFS).partition('/')[2]}"
+    if path.startswith(_AZURE) and reach:
+        container, _, rest = path.partition("://")[2].partition("@")
+        return fs.AzureFileSystem(**dict(reach)), f"{container}/{rest.partition('/')[2]}"
     found: tuple[Any, str] = fs.FileSystem.from_uri(path)
     return found
 

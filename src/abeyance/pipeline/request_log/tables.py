@@ -42,6 +42,7 @@ from abeyance.pipeline.request_log.operation import DELAYABLE, operation
 from abeyance.pipeline.request_log.requests import requests
 from abeyance.pipeline.request_log.time_zone import time_zone
 from abeyance.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
+from abeyance.pipeline.spark.azure import azure_settings
 from abeyance.pipeline.spark.hdfs import hdfs_settings
 from abeyance.pipeline.spark.s3 import s3_settings
 from abeyance.pipeline.spark.session import default_partitions
@@ -248,9 +249,11 @@ class _Dealt:
 
 
 def _reach(spark: SparkSession, uri: str) -> Reach:
-    """Return how workers reach a URI of `s3a://` or `hdfs://`, by the session's settings."""
+    """Return how workers reach a URI of `s3a://`, `abfs(s)://` or `hdfs://`, by the session's settings."""
     scheme, _, rest = uri.partition("://")
-    return s3_settings(spark, rest.partition("/")[0]) if scheme == "s3a" else hdfs_settings(spark, uri)
+    if scheme == "s3a":
+        return s3_settings(spark, rest.partition("/")[0])
+    return hdfs_settings(spark, uri) if scheme == "hdfs" else azure_settings(spark, uri)
 
 
 def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, int | None, str | None, str | None]]:

@@ -15,6 +15,7 @@ from abeyance.pipeline.results.directory import MARKER
 from abeyance.pipeline.results.manifests import BATCHES, files_of, read_manifest
 from abeyance.pipeline.schemas import OUTCOMES
 from abeyance.pipeline.spark.location import location
+from abeyance.pipeline.spark.store import places_of
 
 __all__ = ["read_result"]
 
@@ -29,7 +30,8 @@ def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -
     Raises `AbeyanceError` where there is no result, or no such table in it.
     """
     root = location(str(out)).rstrip("/")
-    whole = read_manifest("".join(_texts(spark, f"{root}/{MARKER}")))
+    marker = next((texts for place in places_of(f"{root}/{MARKER}") if (texts := _texts(spark, place))), [])
+    whole = read_manifest("".join(marker))
     if whole is not None:
         files = files_of(whole, table)
         if not files:

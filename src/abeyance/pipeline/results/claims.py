@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +30,8 @@ ALIVE_SECONDS: Final = 60.0
 """For so long after it was last put, a claim of another machine counts."""
 
 _RENEW_SECONDS: Final = 10.0
+_LOOKS: Final = 20
+_LOOK_SECONDS: Final = 0.05
 
 
 class Claim:
@@ -43,6 +46,7 @@ class Claim:
         self.name: Final = f"{what}-{uuid4().hex[:12]}"
         self._text: Final = json.dumps({**about_us(), "started": _started(os.getpid())})
         self._closed: Final = threading.Event()
+        self._renewing: Final = threading.Lock()
         store.put(self._file(self.name), self._text)
         try:
             self.dead: Final = self._others()
@@ -69,11 +73,13 @@ class Claim:
 
     def close(self) -> None:
         """Give it up."""
-        if not self._closed.is_set():
-            self._closed.set()
-            # Where that fails the next run finds a claim of a process that has ended.
-            with suppress(Exception):
-                self._store.remove(self._file(self.name))
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        # Not while it is being renewed: it would come back, and stay. Where this fails the next run finds a claim of a
+        # process that has ended.
+        with self._renewing, suppress(Exception):
+            self._store.remove(self._file(self.name))
 
     def forget(self, name: str) -> None:
         """Remove the claim of a run that is dead, when what it left behind is gone."""
@@ -87,7 +93,7 @@ class Claim:
             when = self._store.changed_ms(self._file(name))
             if file.startswith((".", "_")) or name == self.name or when is None:
                 continue
-            text = self._store.read(self._file(name))
+            text = self._read(name)
             if text is None:
                 continue
             told = _told(text)
@@ -101,12 +107,22 @@ class Claim:
                 )
         return dead
 
+    def _read(self, name: str) -> str | None:
+        """Return what another's claim says; None where it is gone."""
+        text: str | None = None
+        for _ in range(_LOOKS):
+            text = self._store.read(self._file(name))
+            if text is None or _told(text):
+                break
+            time.sleep(_LOOK_SECONDS)  # it is being renewed
+        return text
+
     def _renew(self) -> None:
         while not self._closed.wait(_RENEW_SECONDS):
             # The store may answer again before the claim is old.
-            with suppress(Exception):
-                if self._store.exists(self._file(self.name)):
-                    self._store.put(self._file(self.name), self._text)
+            with self._renewing, suppress(Exception):
+                if not self._closed.is_set() and self._store.exists(self._file(self.name)):
+                    self._store.renew(self._file(self.name), self._text)
 
     @staticmethod
     def _file(name: str) -> str:
