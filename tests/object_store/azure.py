@@ -12,6 +12,7 @@ import hmac
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import time
 import urllib.error
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 
+from abeyance.pipeline.spark.java import find_java
 from object_store.buckets import MissingError
 from object_store.gateway import SPARKS_OWN, cache, jars, ran
 
@@ -31,6 +33,7 @@ SERVER = "azurite@3.37.0"
 POM = Path(__file__).with_name("azure.pom.xml")
 ACCOUNT, CONTAINER = "abeyance", "lake"
 KEY = base64.b64encode(b"not-a-secret").decode()
+PASSWORD = "changeit"
 _VERSION = "2021-08-06"
 
 
@@ -40,9 +43,13 @@ class Azure:
 
     port: int
     jars: tuple[Path, ...]
-    scheme: str = "abfs"
-    """`abfss` for a server that speaks HTTPS."""
+    certificate: Path | None = None
+    """Of a server that speaks HTTPS; a trust store with it, `trust.p12`, is beside it."""
     renames: bool = False
+
+    @property
+    def scheme(self) -> str:
+        return "abfs" if self.certificate is None else "abfss"
 
     @property
     def host(self) -> str:
@@ -61,12 +68,16 @@ class Azure:
             "account.hns.enabled": "false",
             "fns.account.service.type": "BLOB",
         }
-        if self.scheme == "abfs":
+        java = {}
+        if self.certificate is not None:
+            store = self.certificate.with_name("trust.p12")
+            trust = f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={PASSWORD}"
+            java = {"spark.driver.defaultJavaOptions": trust}
+        else:
             # Without HTTPS the driver's default, Apache's client, ends with "SSL socket factory may not be null".
             azure |= {"always.use.https": "false", "networking.library": "JDK_HTTP_URL_CONNECTION"}
-        return {f"spark.hadoop.fs.azure.{name}": value for name, value in azure.items()} | {
-            "spark.jars": ",".join(map(str, self.jars))
-        }
+        settings = {f"spark.hadoop.fs.azure.{name}": value for name, value in azure.items()}
+        return settings | java | {"spark.jars": ",".join(map(str, self.jars))}
 
     def read(self, name: str) -> bytes | None:
         try:
@@ -105,14 +116,16 @@ class Azure:
         signed += [f"/{ACCOUNT}{path}", *(f"{key}:{value}" for key, value in sorted(query.items()))]
         proof = hmac.new(base64.b64decode(KEY), "\n".join(signed).encode(), hashlib.sha256).digest()
         headers["Authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(proof).decode()}"
-        url = f"http://127.0.0.1:{self.port}{path}?{urllib.parse.urlencode(query)}"
+        scheme = "http" if self.certificate is None else "https"
+        url = f"{scheme}://127.0.0.1:{self.port}{path}?{urllib.parse.urlencode(query)}"
         asked = urllib.request.Request(url, data if method == "PUT" else None, headers, method=method)
-        with _opener.open(asked, timeout=60) as answer:
+        # Not through a proxy that the environment may name.
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if self.certificate is not None:
+            trusting = ssl.create_default_context(cafile=str(self.certificate))
+            handlers.append(urllib.request.HTTPSHandler(context=trusting))
+        with urllib.request.build_opener(*handlers).open(asked, timeout=60) as answer:
             return bytes(answer.read())
-
-
-# Not through a proxy that the environment may name.
-_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def server() -> Path:
@@ -133,6 +146,25 @@ def running(folder: Path) -> Iterator[Azure]:
     """Run a server over a folder until the block ends. Raises `MissingError` where there can be none."""
     with serving(folder) as port:
         azure = Azure(port, jars(POM, SPARKS_OWN))
+        azure.ask("PUT", "", {"restype": "container"})
+        yield azure
+
+
+@contextmanager
+def running_https(folder: Path) -> Iterator[Azure]:
+    """Run one that speaks HTTPS, by a certificate made here and now."""
+    keytool = str(find_java().home / "bin" / "keytool")
+    if not Path(keytool).exists():
+        raise MissingError(f"there is no {keytool}")
+    folder.mkdir(parents=True)
+    keys, certificate, trust = folder / "keys.p12", folder / "certificate.pem", folder / "trust.p12"
+    common = ["-alias", "azure", "-storetype", "PKCS12", "-storepass", PASSWORD]
+    made = ["-genkeypair", "-keyalg", "RSA", "-keysize", "2048", "-dname", "CN=127.0.0.1", "-ext", "SAN=ip:127.0.0.1"]
+    ran([keytool, *made, *common, "-keystore", str(keys)])
+    ran([keytool, "-exportcert", "-rfc", *common, "-keystore", str(keys), "-file", str(certificate)])
+    ran([keytool, "-importcert", "-noprompt", *common, "-keystore", str(trust), "-file", str(certificate)])
+    with serving(folder / "blobs", "--cert", str(keys), "--pwd", PASSWORD) as port:
+        azure = Azure(port, jars(POM, SPARKS_OWN), certificate)
         azure.ask("PUT", "", {"restype": "container"})
         yield azure
 

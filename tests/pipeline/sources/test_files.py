@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from abeyance.errors import AbeyanceError
 from abeyance.pipeline.sources.files import read_files
 
 PLAIN = {
@@ -33,7 +36,7 @@ DOUBTFUL = {
 
 
 def of_spark(spark: SparkSession, file: Path) -> tuple[object, ...]:
-    there = spark.read.option("header", "true").csv(str(file))
+    there = spark.read.option("header", "true").option("escape", '"').csv(str(file))
     return there.schema, there.collect()
 
 
@@ -57,3 +60,33 @@ def test_a_compressed_file_and_a_folder_are_left_to_spark(spark: SparkSession, t
     for place in (tmp_path / "table.csv.gz", folder):
         table = read_files(spark, str(place), "csv")
         assert (table.schema, table.collect()) == of_spark(spark, place)
+
+
+def test_quotes_and_backslashes_of_csv_are_read_as_all_others_write_them(spark: SparkSession, tmp_path: Path) -> None:
+    """RFC 4180: a quote within quotes is doubled, and a backslash is a letter."""
+    file = tmp_path / "table.csv"
+    file.write_text('a,b\n"say ""hi"", then",1\n"c:\\",2\nd\\,3\n')
+    rows = [tuple(row) for row in read_files(spark, str(file), "csv").collect()]
+    assert rows == [('say "hi", then', "1"), ("c:\\", "2"), ("d\\", "3")]
+
+
+def test_what_is_no_utf8_is_null_and_not_some_letter(spark: SparkSession, tmp_path: Path) -> None:
+    """Else Müller and Möller of a table in Latin-1 are one key. (A line of JSON is null as a whole.)"""
+    lines = [f"{name},x\n".encode(code) for name, code in (("Müller", "latin-1"), ("Möller", "utf-8"))]
+    (tmp_path / "table.csv").write_bytes(b"key,b\n" + b"".join(lines))
+    rows = read_files(spark, str(tmp_path / "table.csv"), "csv").collect()
+    assert [tuple(row) for row in rows] == [(None, "x"), ("Möller", "x")]
+
+
+def test_json_that_is_not_in_lines_is_told_so(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "table.json").write_text('{\n"op_id": "a",\n"key": "k"\n}\n')
+    with pytest.raises(AbeyanceError, match=r"table\.json: no line of it is an object of JSON: there has to be one in"):
+        read_files(spark, str(tmp_path / "table.json"), "json")
+
+
+def test_nanoseconds_of_parquet_are_refused_with_the_mend(spark: SparkSession, tmp_path: Path) -> None:
+    """As pandas writes times unless told otherwise."""
+    file = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"start": pa.array([1], pa.timestamp("ns"))}), file)
+    with pytest.raises(AbeyanceError, match=r"table\.parquet: its times are in nanoseconds, .* coerce_timestamps='us'"):
+        read_files(spark, str(file), "parquet")

@@ -19,17 +19,19 @@ from abeyance.pipeline.spark.location import location
 __all__ = ["file_format", "location", "read_files", "schema_of_files", "stream_lines", "stream_table"]
 
 _OPTIONS: Final = {
-    # Columns of CSV stay text: what cannot be read as its column's type is set aside row by row.
-    "csv": {"header": "true"},
+    # Columns of CSV stay text: what cannot be read as its column's type is set aside row by row. A quote within quotes
+    # is doubled, as RFC 4180 has it and all but Spark write it.
+    "csv": {"header": "true", "escape": '"'},
 }
 _STREAM_OPTIONS: Final = {
     # A file whose header differs from the first one's is refused; by default Spark goes by position.
-    "csv": {"header": "true", "enforceSchema": "false"},
+    "csv": {**_OPTIONS["csv"], "enforceSchema": "false"},
 }
 _CALLED: Final = {"parquet": "Parquet", "json": "JSON", "csv": "CSV"}
 _LETTER: Final = re.compile(r"([A-Za-z0-9])")
 _PLAIN_HEADER: Final = re.compile(rb"([A-Za-z]\w*(?:,[A-Za-z]\w*)*)\r?\n")
 _LONGEST_HEADER: Final = 1 << 16
+_UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
 
 
 def file_format(path: str, chosen: str | None = None) -> str:
@@ -54,8 +56,16 @@ def read_files(spark: SparkSession, path: str, form: str, schema: StructType | N
         schema = _plain_header(path)
     reader = spark.read.format(form).options(**_OPTIONS.get(form, {}))
     try:
-        return (reader if schema is None else reader.schema(schema)).load(location(path))
+        table = (reader if schema is None else reader.schema(schema)).load(location(path))
+        if form == "json" and table.columns == [str(spark.conf.get("spark.sql.columnNameOfCorruptRecord"))]:
+            raise AbeyanceError(f"{path}: no line of it is an object of JSON: there has to be one in each line")
+        return _as_utf8(table) if form == "csv" else table
     except AnalysisException as error:
+        if "TIMESTAMP(NANOS" in str(error):
+            raise AbeyanceError(
+                f"{path}: its times are in nanoseconds, which Spark does not read from Parquet: write them in "
+                "microseconds (pandas and pyarrow: coerce_timestamps='us')"
+            ) from error
         if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
             raise
         raise AbeyanceError(
@@ -102,7 +112,8 @@ def schema_of_files(spark: SparkSession, path: str, form: str) -> StructType | N
 def stream_table(spark: SparkSession, path: str, form: str, schema: StructType, files_a_batch: int) -> DataFrame:
     """Read the Parquet or CSV files of a directory, and those that arrive in it; or one file."""
     reader = spark.readStream.format(form).schema(schema).options(**_STREAM_OPTIONS.get(form, {}))
-    return _loaded(spark, reader, path, files_a_batch)
+    table = _loaded(spark, reader, path, files_a_batch)
+    return _as_utf8(table) if form == "csv" else table
 
 
 def stream_lines(spark: SparkSession, path: str, files_a_batch: int) -> DataFrame:
@@ -126,6 +137,17 @@ def _loaded(spark: SparkSession, reader: DataStreamReader, path: str, files_a_ba
         return reader.load(where)
     list_at_once(spark)
     return pattern.only(reader.options(**pattern.options).load(where + pattern.text))
+
+
+def _as_utf8(table: DataFrame) -> DataFrame:
+    """Make null what is no UTF-8 in CSV: Spark has one letter for all that it cannot read, and two keys would be one.
+
+    (A table in Latin-1 would have one key for Müller and Möller.)
+    """
+    texts = [field.name for field in table.schema.fields if isinstance(field.dataType, StringType)]
+    columns = {name: F.col(f"`{name.replace('`', '``')}`") for name in texts}
+    read = {name: F.when(~column.contains(_UNREADABLE), column) for name, column in columns.items()}
+    return table.withColumns(read) if read else table
 
 
 def _shown(name: str) -> bool:

@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE, UNREADABLE_ROW, SchemaError
 from abeyance.pipeline.sources.expressions import fields_named, forgiving
-from abeyance.pipeline.sources.tables import READABLE
+from abeyance.pipeline.sources.tables import READABLE, cast_or_null
 
 __all__ = ["read_events", "read_operations"]
 
@@ -107,7 +107,7 @@ class _Opened:
                 raise SchemaError(
                     f"{self._name}: column {field.name!r} is {found.simpleString()}, expected {wanted.simpleString()}"
                 )
-            value = value.try_cast(wanted)
+            value = cast_or_null(value, found.simpleString(), wanted)
         if field.name in _DEFAULTS and field.name not in self._mapped:
             return F.when(F.col(field.name).isNull(), F.lit(_DEFAULTS[field.name]).cast(wanted)).otherwise(value)
         return value
@@ -118,9 +118,10 @@ class _Opened:
         because = f": {self._mapped[name]} gives none" if name in self._mapped else ""
         needed = name in _NEEDED or (name in _DEFAULTS and name in self._mapped)
         reasons = [F.when(raw.isNull(), f"no {name}{because}")] if needed else []
-        if self.type_of(name).simpleString() != field.dataType.simpleString():
+        found = self.type_of(name).simpleString()
+        if found != field.dataType.simpleString():
             said = F.lit(f"{name} is not {_CALLED[field.dataType.simpleString()]}: ")
-            unread = raw.isNotNull() & raw.try_cast(field.dataType).isNull()
+            unread = raw.isNotNull() & cast_or_null(raw, found, field.dataType).isNull()
             reasons.append(F.when(unread, F.concat(said, F.left(raw.cast("string"), F.lit(_SHOWN)))))
         return reasons
 

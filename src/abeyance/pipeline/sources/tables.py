@@ -12,20 +12,23 @@ from typing import Final, Literal
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType, TimestampType
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table, is_case_sensitive
 from abeyance.pipeline.sources.expressions import forgiving
 from abeyance.pipeline.spark.errors import in_one_line
 
-__all__ = ["READABLE", "check_mapped", "events_from", "operations_from"]
+__all__ = ["READABLE", "cast_or_null", "check_mapped", "events_from", "operations_from"]
 
 READABLE: Final = {
     "timestamp": ("string", "date", "timestamp_ntz"),
     "bigint": ("string", "int", "smallint", "tinyint"),
     "string": ("int", "bigint", "smallint", "tinyint"),
 }
+
+
+_CLOCK_TIME: Final = r"^[\x00-\x20]*(?:[Tt]|\d+:)"
 
 
 def operations_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, survive: bool = False) -> DataFrame:
@@ -59,6 +62,15 @@ def check_mapped(table: Literal["operations", "events"], columns: Iterable[str])
 
 def _known(table: Literal["operations", "events"]) -> set[str]:
     return {*OPERATIONS.fieldNames(), "key", "required"} if table == "operations" else set(EVENTS.fieldNames())
+
+
+def cast_or_null(value: Column, found: str, wanted: DataType) -> Column:
+    """Return a value of type `found`, as Spark writes types, with one of `READABLE`; null where it cannot be read."""
+    cast = value.try_cast(wanted)
+    if found == "string" and isinstance(wanted, TimestampType):
+        # Spark would put a mere clock time on the day on which it reads it: on another day, another outcome.
+        return F.when(~value.rlike(_CLOCK_TIME), cast)
+    return cast
 
 
 def _in_our_case(table: DataFrame, known: set[str]) -> DataFrame:
@@ -116,5 +128,5 @@ def _read_texts(table: DataFrame, schema: StructType) -> DataFrame:
         if field.name in table.columns:
             found = table.schema[field.name].dataType.simpleString()
             if found in READABLE.get(wanted, ()):
-                read[field.name] = F.col(field.name).try_cast(field.dataType)
+                read[field.name] = cast_or_null(F.col(field.name), found, field.dataType)
     return table.withColumns(read) if read else table

@@ -1,0 +1,21 @@
+"""Anybody's tables: which texts are times."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from abeyance.pipeline.sources.records import read_events
+from abeyance.pipeline.sources.tables import events_from
+
+
+def test_a_clock_time_without_a_day_is_no_time(spark: SparkSession) -> None:
+    """Spark would put it on the day on which it reads it: a batch done again on another day would answer otherwise."""
+    texts = ["12:30:00", "T12:30", " 12:30", "2026-01-01 12:30:00", "2026-01-01", "1999-1-1 1:2"]
+    table = spark.createDataFrame([(text, "k") for text in texts], "at STRING, key STRING")
+    read = [row.at is not None for row in events_from(table).select("at").collect()]
+    assert read == [False, False, False, True, True, True]
+    rows = [(f'{{"at":"{text}","key":"k"}}', ("f",)) for text in texts]
+    records = spark.createDataFrame(rows, "value STRING, record STRUCT<file: STRING>")
+    found = read_events(records).collect()
+    assert [row.at is not None for row in found] == read
+    assert found[0][-2] == "at is not a timestamp: 12:30:00"
