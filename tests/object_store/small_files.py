@@ -58,7 +58,8 @@ def firsts(store: Store) -> list[list[object]]:
     """Of eight who write one new file at once: who was told to be the first, and whose text is there."""
     found: list[list[object]] = []
     for turn in range(8):
-        name, first = f"first/{turn}.json", []
+        name = f"first/{turn}.json"
+        first: list[int] = []
 
         def write(writer: int, name: str = name, first: list[int] = first) -> None:
             if store.put_new(name, str(writer)):

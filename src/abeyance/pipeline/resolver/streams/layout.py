@@ -24,6 +24,7 @@ __all__ = [
     "STATUS",
     "WATCHES",
     "What",
+    "as_schema",
     "joined",
     "mark_from",
     "mark_to",
@@ -97,6 +98,14 @@ OUTCOMES: Final = _schema(
 
 STATUS: Final = _schema(pending=_LONG, watermark=_LONG, state_bytes=_LONG)
 """How a shard stands after a batch: watches that are pending, its watermark, the size of its state."""
+
+
+def as_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows under exactly these types: whoever unpacks them takes their bytes for these.
+
+    Spark sends texts as `large_string` where the session says so (`spark.sql.execution.arrow.useLargeVarTypes`).
+    """
+    return rows if rows.schema.types == schema.types else rows.cast(schema)
 
 
 def rows_to(batch: pa.RecordBatch) -> pa.Buffer:

@@ -12,7 +12,16 @@ import pyarrow.compute as pc
 
 from abeyance.pipeline.resolver.streams.clock import Mark
 from abeyance.pipeline.resolver.streams.columns import column
-from abeyance.pipeline.resolver.streams.layout import EVENTS, SET_ASIDE, WATCHES, What, mark_to, packed_rows, rows_to
+from abeyance.pipeline.resolver.streams.layout import (
+    EVENTS,
+    SET_ASIDE,
+    WATCHES,
+    What,
+    as_schema,
+    mark_to,
+    packed_rows,
+    rows_to,
+)
 from abeyance.pipeline.spark.chunks import chunks
 
 __all__ = ["pack", "pack_marks"]
@@ -38,7 +47,7 @@ def pack(
             times = column(valid, time)
             least.append(int(times.min()))
             greatest.append(int(times.max()))
-            yield from packed_rows(_by_shard(valid.select(schema.names), what, shards))
+            yield from packed_rows(_by_shard(as_schema(valid.select(schema.names), schema), what, shards))
         if valid.num_rows < chunk.num_rows:
             yield from packed_rows([(rows % shards, What.SET_ASIDE, rows_to(_invalid(chunk, table)))])
         rows += chunk.num_rows
@@ -67,7 +76,7 @@ def _by_shard(rows: pa.RecordBatch, what: What, shards: int) -> Iterator[tuple[i
 def _invalid(chunk: pa.RecordBatch, table: str) -> pa.RecordBatch:
     rows = chunk.filter(pc.is_valid(chunk.column("reason")))
     columns = [pa.array([table] * rows.num_rows), rows.column("reason"), rows.column("row")]
-    return pa.RecordBatch.from_arrays(columns, schema=SET_ASIDE)
+    return as_schema(pa.RecordBatch.from_arrays(columns, SET_ASIDE.names), SET_ASIDE)
 
 
 def _to_all(mark: Mark, shards: int) -> Iterator[pa.RecordBatch]:
