@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import argparse
 import re
+from fractions import Fraction
 from typing import Final
 
-__all__ = ["duration", "duration_or"]
+__all__ = ["duration", "duration_or", "milliseconds"]
 
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _FORM: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_LONGEST_DAYS: Final = 3_652_500
 
 
-def duration(text: str) -> float:
-    """Return a duration in seconds. For argparse: raises its error, which names the text and what it may be."""
+def milliseconds(text: str) -> Fraction:
+    """Return a duration, exactly. For argparse: raises its error, which names the text and what it may be."""
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 500ms, 10s, 5m, 2h or 1d")
-    return float(found[1]) * _UNITS[found[2]]
+    ms = Fraction(found[1]) * _UNITS[found[2]]
+    if ms > _LONGEST_DAYS * _UNITS["d"]:
+        raise argparse.ArgumentTypeError(f"{text!r} is longer than ten thousand years ({_LONGEST_DAYS}d)")
+    return ms
+
+
+def duration(text: str) -> float:
+    """Return a duration in seconds, to the last bit. Raises as `milliseconds` does."""
+    return float(milliseconds(text) / 1000)
 
 
 class duration_or:  # noqa: N801 - argparse shows the name of a type
@@ -28,9 +38,14 @@ class duration_or:  # noqa: N801 - argparse shows the name of a type
 
     def __call__(self, text: str) -> float | None:
         """Return seconds, or None for the word."""
+        ms = self.exactly(text)
+        return None if ms is None else float(ms / 1000)
+
+    def exactly(self, text: str) -> Fraction | None:
+        """Return milliseconds, or None for the word."""
         if text.strip() == self._word:
             return None
         try:
-            return duration(text)
+            return milliseconds(text)
         except argparse.ArgumentTypeError as error:
             raise argparse.ArgumentTypeError(f"{error}, or {self._word}") from None

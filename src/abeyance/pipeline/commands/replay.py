@@ -22,7 +22,7 @@ from abeyance.pipeline.commands.arguments import (
     check_report,
     check_table,
 )
-from abeyance.pipeline.commands.durations import duration, duration_or
+from abeyance.pipeline.commands.durations import duration_or, milliseconds
 from abeyance.pipeline.commands.given import given
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs, need_session
@@ -132,17 +132,16 @@ def _several(read: Callable[[str], Value]) -> Callable[[str], list[Value]]:
 
 
 def _ms(text: str) -> float:
-    return duration(text) * 1000
+    return float(milliseconds(text))
 
 
 def _ms_or_own(text: str) -> int | None:
-    seconds = duration_or(OWN)(text)
-    if seconds is None:
+    ms = duration_or(OWN).exactly(text)
+    if ms is None:
         return None
-    ms = round(seconds * 1000)
-    if ms != seconds * 1000:
+    if ms.denominator != 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of milliseconds")
-    return ms
+    return int(ms)
 
 
 def _number(text: str) -> int:
