@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from abeyance import DelayedOperation
 from abeyance.lab.purgatories import DESIGNS, Room
+from abeyance.lab.purgatories.kafka import KafkaPurgatory
+from abeyance.lab.purgatories.reaper import VirtualClock, VirtualReaper
 
 MS = 1_000_000  # ns
 STEP = 10  # ms: everything happens at multiples of it
@@ -135,6 +137,24 @@ def test_a_purge_comes_at_the_purge_interval(name: str) -> None:
         assert (room.work()[0] > 0) == bool(purges)
         assert room.purgatory.watched == (0 if purges else 100)
     assert at.work()[1] >= 100, "it looked at them all"
+
+
+@given(trace=traces, gap=st.integers(0, 3_000), purge_interval=st.sampled_from([0, 1, 5, 1000]))
+def test_polls_that_are_left_out_would_have_found_nothing(trace: Trace, gap: int, purge_interval: int) -> None:
+    counts = []
+    for each_poll in (False, True):
+        clock = VirtualClock()
+        kafka = KafkaPurgatory(clock, purge_interval)
+        reaper = VirtualReaper(kafka, clock, each_poll=each_poll)
+        progress = dict.fromkeys(KEYS, 0)
+        for start, timeout, watches, every in trace.operations:
+            reaper.advance_to(start * gap * MS)
+            progress[KEYS[start % 4]] += 1
+            kafka.check_and_complete(KEYS[start % 4])
+            kafka.try_complete_else_watch(Waiting(timeout * gap, watches, every, progress), list(watches))
+        reaper.advance_to(clock() + 1_000 * MS)
+        counts.append((*kafka.counts, kafka.watched, kafka.delayed))
+    assert counts[0] == counts[1]
 
 
 def test_kafkas_estimate_is_reset_to_what_is_pending() -> None:

@@ -6,6 +6,7 @@ from array import array
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -272,3 +273,12 @@ def test_wrong_tables_are_refused_and_nothing_runs_before_an_action(known: Known
     with pytest.raises(ValueError, match="points must be at least 3, not 2"):
         pipeline.replay_pending(operations, events, points=2)
     pipeline.replay(operations, events.withColumn("progress", F.raise_error("this was run").cast("long")))
+
+
+def test_purges_over_years_take_no_time_and_over_centuries_are_refused() -> None:
+    year = 365 * 86_400 * 10**6
+    starts = np.array([0, 80 * year])
+    never, timeouts, first = np.full(2, NEVER), np.array([60 * year, 1]), np.arange(2)
+    assert purges(starts, timeouts, never, first, first + 1, first, 1) == (2, 0, 0)
+    with pytest.raises(AbeyanceError, match="over 90 years at most, and the operations began over 160"):
+        purges(2 * starts, timeouts, never, first, first + 1, first, 1)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -13,6 +14,7 @@ from abeyance.pipeline.commands.replay import _summary
 from abeyance.pipeline.report.analysis import MARKER
 from abeyance.pipeline.report.replay_page import write_replay_report
 from abeyance.pipeline.report.replay_words import conclusions
+from abeyance.pipeline.report.small_plots import milliseconds
 from pages.browser import browse, installed
 from pages.legible import lasting_faults
 
@@ -141,3 +143,8 @@ def test_all_of_it_can_be_read_and_each_broker_and_kind_has_a_row_with_units(rep
         values: list[Any] = page.run(known)
         assert values == [0.9, 0.06, None, None], "no line where the share is not known"
         assert page.complaints == []
+
+
+def test_times_that_nanoseconds_cannot_hold_keep_their_places_on_the_axis() -> None:
+    times = np.array(["0001-01-02", "1969-12-31T23:59:59.999", "9999-12-30"], "datetime64[us]")
+    assert milliseconds(pd.Series(times)).tolist() == [-62_135_510_400_000, -1, 253_402_128_000_000]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from abeyance.command_line import did_you_mean
 from abeyance.ending import add_ending, end
 from abeyance.errors import AbeyanceError
+from abeyance.pages.words import shortened
 from abeyance.pipeline.commands.arguments import (
     add_deadline,
     add_master,
@@ -40,6 +41,9 @@ __all__ = ["add_arguments", "run"]
 
 OWN: Final = "own"
 """For a time-out: each operation has its own."""
+
+_MOST_KINDS: Final = 20
+"""That an error names."""
 
 # What-if costs no more for some more time-outs, and a curve needs them.
 _LADDER_MS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
@@ -259,7 +263,9 @@ def _check_kinds(asked: list[str], operations: DataFrame, everything: DataFrame)
     missing = [kind for kind in asked if kind not in found]
     if missing:
         known = sorted(str(row.kind) for row in everything.select("kind").distinct().collect() if row.kind)
-        there = f"there are {', '.join(known)}" if known else "no operation has a kind"
+        more = f" and {len(known) - _MOST_KINDS:,} more" if len(known) > _MOST_KINDS else ""
+        some = ", ".join(map(shortened, known[:_MOST_KINDS]))
+        there = f"there are {some}{more}" if known else "no operation has a kind"
         raise AbeyanceError(f"--kind: no operation is a {missing[0]!r}; {there}{did_you_mean(missing[0], known)}")
 
 

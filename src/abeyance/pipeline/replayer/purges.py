@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from abeyance.engine.replay import NEVER
+from abeyance.errors import AbeyanceError
 from abeyance.lab.purgatories import DESIGNS, Room
 from abeyance.pipeline.replayer.packing import Integers
 from abeyance.purgatory import DelayedOperation
@@ -35,6 +36,10 @@ NO_PURGES = Purges(None, None, None)
 _LONGEST_US: Final = 50 * 365 * 86_400_000_000
 """An operation in memory has at most a hundred years."""
 
+_YEAR_US: Final = 365 * 86_400_000_000
+_MOST_YEARS: Final = 90
+"""From the first start to the last: so long a time, and the longest time-out after it, fit the wheel's nanoseconds."""
+
 
 class _Replayed(DelayedOperation):
     """Completes when told that its condition has come true."""
@@ -51,7 +56,16 @@ class _Replayed(DelayedOperation):
 def purges(
     starts: Integers, timeouts: Integers, ends: Integers, first: Integers, last: Integers, keys: Integers, interval: int
 ) -> Purges:
-    """Live through a trace (microseconds); the keys of row n are `keys[first[n]:last[n]]`."""
+    """Live through a trace (microseconds); the keys of row n are `keys[first[n]:last[n]]`.
+
+    Raises `AbeyanceError` where the operations began over more than 90 years.
+    """
+    years = (starts.max(initial=0) - starts.min(initial=NEVER)) // _YEAR_US
+    if years >= _MOST_YEARS:
+        raise AbeyanceError(
+            f"a purge interval can be tried over {_MOST_YEARS} years at most, and the operations began over {years:,}: "
+            "leave the purge interval out, or the operations whose start is wrong"
+        )
     room = DESIGNS["kafka"].virtual(interval)
     try:
         return _lived(room, starts, timeouts, ends, first, last, keys)

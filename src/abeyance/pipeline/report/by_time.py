@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from abeyance.pipeline.report.analysis import Analysis
+from abeyance.pipeline.report.small_plots import milliseconds
 
 __all__ = ["CELLS", "by_time"]
 
@@ -53,8 +54,7 @@ def _coded(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _packed(analysis: Analysis, rows: pd.DataFrame, most: int) -> dict[str, Any]:
     rows = rows[rows["what"].notna()]  # a row of something that no table of the page has
-    at = pd.to_datetime(rows["at"], utc=True)
-    seconds = ((at - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)).to_numpy()
+    seconds = milliseconds(rows["at"]).to_numpy() / 1000
     first, width = _slices(analysis)
     places = {name: place for place, name in enumerate(analysis.scopes)}
     cells = pd.DataFrame(
@@ -81,6 +81,6 @@ def _packed(analysis: Analysis, rows: pd.DataFrame, most: int) -> dict[str, Any]
 def _slices(analysis: Analysis) -> tuple[float, float]:
     """Return where the first slice begins, and how long each is, in seconds."""
     parts = [pd.to_datetime(analysis.tables[name]["at"], utc=True) for name in ("waits_by_time", "requests_by_time")]
-    begins = np.unique((pd.concat(parts) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1))
+    begins = np.unique(milliseconds(pd.concat(parts))) / 1000
     apart = np.diff(begins)
     return float(begins[0]), float(apart.min()) if len(apart) else 1.0
