@@ -13,7 +13,7 @@
     const style = getComputedStyle(root);
     const colour = (name) => style.getPropertyValue(name).trim();
     const axis = {
-      gridcolor: colour("--grid"), linecolor: colour("--line"), zeroline: false, automargin: true,
+      gridcolor: colour("--grid"), linecolor: colour("--line"), zeroline: false, automargin: true, autotickangles: [0, 90],
       tickfont: { color: colour("--quiet"), size: 12 },
       title: { font: { color: colour("--quiet"), size: 12 }, standoff: 8 },
     };
@@ -51,7 +51,7 @@
   for (const box of boxes) box.checked = address.getAll("log").includes(box.dataset.logarithmic);
   choose(picker, address.get("show"));
   choose(kinds, address.get("kind"));
-  const second = (name) => (/^\d{1,12}$/.test(address.get(name) ?? "") ? Number(address.get(name)) : null);
+  const second = (name) => (/^-?\d{1,12}$/.test(address.get(name) ?? "") ? Number(address.get(name)) : null);
   let span = second("from") !== null && second("from") < second("to") ? [second("from"), second("to")] : null;
 
   const remember = () => {

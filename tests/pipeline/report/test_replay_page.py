@@ -145,6 +145,29 @@ def test_all_of_it_can_be_read_and_each_broker_and_kind_has_a_row_with_units(rep
         assert page.complaints == []
 
 
+@pytest.mark.skipif(_BROWSER is None, reason="no browser is installed")
+def test_long_names_and_many_decades_find_room(tmp_path: Path) -> None:
+    assert _BROWSER is not None
+    long = {"broker-2": "broker-2-" + "long" * 1_000}
+    ladder = what_if().query("timeout_ms == 10")
+    tables = {
+        "replay": replayed(),
+        "pending": pending(),
+        "what_if": pd.concat([what_if(), ladder.assign(timeout_ms=1), ladder.assign(timeout_ms=86_400_000)]),
+    }
+    for name, table in tables.items():
+        (tmp_path / name).mkdir()
+        table.replace({"instance": long}).to_parquet(tmp_path / name / "part.parquet")
+    write_replay_report(tmp_path, tmp_path / "report.html")
+    with browse(_BROWSER) as page:
+        for width in (400, 740, 1100):
+            page.show(width=width)
+            page.open(tmp_path / "report.html")
+            clipped = "clipped by its plot: broker-2-long"  # beyond the edge of its own row, where the glass is narrow
+            faults = [one for one in lasting_faults(page) if not one.startswith(("clipped by its plot: at", clipped))]
+            assert faults == [], width
+
+
 def test_times_that_nanoseconds_cannot_hold_keep_their_places_on_the_axis() -> None:
     times = np.array(["0001-01-02", "1969-12-31T23:59:59.999", "9999-12-30"], "datetime64[us]")
     assert milliseconds(pd.Series(times)).tolist() == [-62_135_510_400_000, -1, 253_402_128_000_000]

@@ -100,7 +100,7 @@ def findings(analysis: Analysis) -> list[str]:
 
 def _when(analysis: Analysis) -> str:
     instances = analysis.instances
-    who = f"instance {escaped(instances[0])}" if len(instances) == 1 else f"{len(instances):,} instances"
+    who = f"instance {escaped(shortened(instances[0]))}" if len(instances) == 1 else f"{len(instances):,} instances"
     times = analysis.tables["pending_plot"]["at"].dropna()
     if times.empty:
         return f"The log of {who}."
@@ -122,7 +122,7 @@ def _size(analysis: Analysis) -> str:
 
 def _longest(analysis: Analysis, kinds: pd.DataFrame) -> str:
     kind = _highest(kinds, "max_ms")
-    said = f"The longest single wait was {duration(kind['max_ms'])}, of a {escaped(kind['kind'])}"
+    said = f"The longest single wait was {duration(kind['max_ms'])}, of a {escaped(shortened(kind['kind']))}"
     keys = analysis.keys(ALL)
     keys = keys[(keys["kind"] == kind["kind"]) & (keys["max_ms"] >= kind["max_ms"] * 0.999)]
     if len(keys) == 1:
@@ -137,7 +137,7 @@ def _expired(kinds: pd.DataFrame) -> list[str]:
         return [] if kinds["unknown"].any() else ["Nothing expired: every wait ended as its condition came true."]
     polls = _polls(expired["kind"])
     named = [
-        f"{count(row['expired'])} of {count(row['operations'])} <b>{escaped(row['kind'])}</b> "
+        f"{count(row['expired'])} of {count(row['operations'])} <b>{escaped(shortened(row['kind']))}</b> "
         f"({percent(row['expired_share'])})"
         for row in expired[~polls].to_dict("records")
     ]

@@ -16,6 +16,7 @@ from abeyance.pipeline.replication import explanations as because
 from abeyance.pipeline.replication.explanations import BIN_MS, CLOCK_MS, EDGE_MS
 from abeyance.pipeline.report.parts import made, read_table, section
 from abeyance.pipeline.report.small_plots import axis, layout_axis, small_plots
+from abeyance.pipeline.report.tables import name_cell
 
 __all__ = ["write_model_report"]
 
@@ -186,7 +187,7 @@ def _outliers(rows: pd.DataFrame) -> str:
     if rows.empty:
         return nothing("None is beyond the log's clock.")
     names: Columns = {
-        "instance": ("instance", escaped),
+        "instance": ("instance", name_cell),
         "op_id": ("file and line", escaped),
         "start": ("start (UTC)", lambda at: escaped(f"{at:%H:%M:%S.%f}"[:-3])),
         "explanation": ("explanation", escaped),

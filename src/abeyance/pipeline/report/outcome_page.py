@@ -101,7 +101,7 @@ def _keys(found: Outcomes, no_keys: str) -> str:
         return nothing(escaped(no_keys))
     names: dict[str, Column] = {"key": ("key", tables.key_cell)}
     if found.keys["instance"].nunique() > 1:
-        names["instance"] = ("instance", escaped)
+        names["instance"] = ("instance", tables.name_cell)
     one_in = int(found.keys["one_in"].max()) if len(found.keys) else 1
     estimated = f'<p class="small">Estimated from one in {one_in:,} of the operations that expired.</p>'
     shown = table(found.keys, names, {"expired": ("expired", count)}, bars=["expired"])

@@ -23,7 +23,7 @@ from abeyance.pipeline.report.replay_words import (
     setting,
     together,
 )
-from abeyance.pipeline.report.tables import options
+from abeyance.pipeline.report.tables import name_cell, options
 
 __all__ = ["write_replay_report"]
 
@@ -190,7 +190,7 @@ def _what_if(rows: pd.DataFrame, kinds: list[str]) -> str:
     if rows.empty:
         return nothing(_NOTHING)
     rows = rows.sort_values(["kind", "timeout_ms"])
-    names: Columns = {"kind": ("kind", escaped), "timeout_ms": ("time-out", _ms)}
+    names: Columns = {"kind": ("kind", name_cell), "timeout_ms": ("time-out", _ms)}
     numbers: Columns = {
         "operations": ("operations", count),
         "completed": ("completed", count),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from abeyance.pages.words import count, counted, duration, percent
+from abeyance.pages.words import count, counted, duration, percent, shortened
 from abeyance.pipeline.report.analysis import ALL
 
 __all__ = ["KAFKAS", "band", "by_time_out", "conclusions", "setting", "together", "wheel"]
@@ -121,7 +121,7 @@ def _time_outs(rows: pd.DataFrame) -> list[str]:
     said = []
     for kind in weight.index[:_MOST_KINDS]:
         mine = matters[matters["kind"] == kind].sort_values("timeout_ms")
-        name = str(kind) or "operations"
+        name = shortened(kind) if str(kind) else "operations"
         enough = mine[mine["expired_share_most"] <= _FEW]
         if len(enough):
             first = enough.iloc[0]

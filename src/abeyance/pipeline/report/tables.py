@@ -60,7 +60,7 @@ def incidents(analysis: Analysis, scope: str) -> str:
     names: Columns = {
         "when": ("when (UTC)", _when),
         "kind": ("kind", _kind(analysis)),
-        "instances": ("instances", lambda struck: escaped(", ".join(map(str, struck)))),
+        "instances": ("instances", lambda struck: escaped(", ".join(map(shortened, struck)))),
         "struck": ("keys", _struck),
     }
     columns: Columns = {
@@ -131,7 +131,7 @@ def _keys(analysis: Analysis, scope: str, rows: pd.DataFrame, by: str, otherwise
     rows = rows.assign(_order=rows["kind"].map(order)).sort_values(["_order", by], ascending=[True, False])
     names: dict[str, Column] = {"key": ("key", key_cell), "kind": ("kind", _kind(analysis))}
     if scope == ALL and len(analysis.instances) > 1:
-        names["instance"] = ("instance", escaped)
+        names["instance"] = ("instance", name_cell)
     waits: dict[str, Column] = {name: (title, duration) for name, title in _WAITS.items() if name != "p99_ms"}
     ends: dict[str, Column] = {
         "operations": ("operations", count),
@@ -183,6 +183,11 @@ def key_cell(text: object) -> str:
     return f"<code{title}><bdi>{escaped(short)}</bdi></code>"
 
 
+def name_cell(text: object) -> str:
+    """Return a name, shortened, that does not reorder what is beside it."""
+    return f"<bdi>{escaped(shortened(text))}</bdi>"
+
+
 def _excerpt(text: object) -> str:
     return f"<code><bdi>{escaped(shortened(text, _LONGEST_EXCERPT))}</bdi></code>"
 
@@ -190,7 +195,7 @@ def _excerpt(text: object) -> str:
 def options(names: Sequence[str]) -> str:
     """Return the choices of scope, by position: a name from a log is never an identifier in the page."""
     return "".join(
-        f'<option value="{i}">{"all instances" if name == ALL else escaped(name)}</option>'
+        f'<option value="{i}">{"all instances" if name == ALL else escaped(shortened(name))}</option>'
         for i, name in enumerate(names)
     )
 
