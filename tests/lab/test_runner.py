@@ -189,4 +189,9 @@ def test_a_slip_beside_all_is_not_passed_over(
 def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
     said = command("report", "--dir", str(tmp_path))
     assert said.returncode == 2
-    assert "no results yet" in said.stderr
+    assert f"no results in {tmp_path}: abeyance lab run enqueue --quick --dir {tmp_path}" in said.stderr
+
+
+def test_logs_that_no_experiment_would_read_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab", "run", "idle", "--log", "logs"]) == 2
+    assert "--log gives traces to geometry, which is not run" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +40,9 @@ examples:
       lab-results/report.html, with the last run of each experiment
 """
 _SPARK_MODULES: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich")
+_DIR: Final = Path("lab-results")
+_TRACED: Final = "geometry"
+"""The experiment that replays traces of logs."""
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
@@ -69,9 +73,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     add_ending(report)
     report.set_defaults(run=_report)
     for command in (run, report):
-        command.add_argument(
-            "--dir", type=Path, default=Path("lab-results"), metavar="DIR", help="the results (default: %(default)s)"
-        )
+        command.add_argument("--dir", type=Path, default=_DIR, metavar="DIR", help="the results (default: %(default)s)")
     return parser
 
 
@@ -105,6 +107,8 @@ def _run(args: argparse.Namespace) -> int:
             f"there is no experiment {unknown[0]!r}: it is one of {', '.join(EXPERIMENTS)}, or all{meant}"
         )
     names = list(EXPERIMENTS if "all" in args.names else dict.fromkeys(args.names))
+    if args.log and _TRACED not in names:
+        raise AbeyanceError(f"--log gives traces to {_TRACED}, which is not run")
     if args.log:
         from abeyance.pipeline.request_log.files import find_logs
 
@@ -146,9 +150,12 @@ def _tell(done: Sequence[Ran]) -> None:
 
 def _report(args: argparse.Namespace) -> int:
     report = _with_extra("abeyance.lab.report")
-    results = _with_extra("abeyance.lab.results").Results(args.dir)
+    rows = _with_extra("abeyance.lab.results").Results(args.dir).read()
+    if rows.empty:
+        there = "" if args.dir == _DIR else f" --dir {shlex.quote(str(args.dir))}"
+        raise AbeyanceError(f"there are no results in {args.dir}: abeyance lab run enqueue --quick{there}")
     path = args.to if args.to is not None else args.dir / "report.html"
-    said = report.write_report(results.read(), path)
+    said = report.write_report(rows, path)
     found = [{"experiment": name, "claim": claim.text, **finding._asdict()} for name, claim, finding in said]
     end(args, lambda: _tell_verdicts(said), out=args.dir, report=path, found={"claims": found})
     return 0
