@@ -121,6 +121,8 @@ def test_without_a_better_wheel_or_an_end_it_says_so() -> None:
     assert "No wheel tried wakes or cascades less than Kafka's tick of 1 ms with 20 buckets." in said
     assert said[-1] == "PRODUCE: even with a time-out of 30 s, the longest tried, 2 % to 6 % expire."
     assert conclusions(kafkas.head(0), short) == ["Nothing was replayed."]
+    first = conclusions(kafkas.assign(left_out=7), short)[0]
+    assert first.endswith("; 14 without a start, time-out or known end, or from before 1970, are left out.")
 
 
 @pytest.mark.skipif(_BROWSER is None, reason="no browser is installed")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.ending import add_ending, end
+from abeyance.pages.words import counted
 from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report
 from abeyance.pipeline.commands.given import given
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
@@ -140,7 +141,7 @@ def _summary(out: Path) -> str:
 
     rows = sorted(pq.read_table(out / "explanations").to_pylist(), key=lambda row: -row["produces"])
     total = sum(row["produces"] for row in rows)
-    lines = [f"{total:,} produces with acks=all, predicted less logged, in ms:", ""]
+    lines = [f"{counted(total, 'produce')} with acks=all, predicted less logged, in ms:", ""]
     lines.append(f"{'':<34}{'produces':>10}{'%':>8}{'least':>10}{'median':>10}{'most':>10}")
     lines += [
         f"{row['explanation']:<34}{row['produces']:>10,}{100 * row['produces'] / total:>8.2f}"

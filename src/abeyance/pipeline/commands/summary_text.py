@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from abeyance.pages.words import duration, shortened, visible
+from abeyance.pages.words import counted, duration, shortened, visible
 from abeyance.pipeline.report.analysis import read_analysis
 from abeyance.pipeline.report.headline import headline, is_poll
 from abeyance.pipeline.schemas import ALL_INSTANCES
@@ -41,8 +41,8 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
     )
     instances = {row["instance"] for row in _rows(result.folder / "requests_by_kind")}
     console.print(
-        f"{result.requests:,} requests of {len(instances)} instance{'' if len(instances) == 1 else 's'}, "
-        f"{result.operations:,} operations, {result.rejected:,} lines rejected",
+        f"{counted(result.requests, 'request')} of {counted(len(instances), 'instance')}, "
+        f"{counted(result.operations, 'operation')}, {counted(result.rejected, 'line')} rejected",
         highlight=False,
     )
     console.print()
