@@ -62,6 +62,34 @@ def test_a_table_goes_to_the_session_of_the_other_and_times_are_in_its_zone(spar
     assert micros == (five_hours - 2,)
 
 
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "GMT+2", "UTC-03:30", "+05:30", "Z", "EST"])
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_times_without_a_zone_are_what_spark_takes_them_for(spark: SparkSession, zone: str, unit: str) -> None:
+    """Those too that the clock leaves out, or has twice."""
+    texts = [f"2026-{day} {hour:02}:{minute}:00" for day in ("03-29", "10-25", "03-08", "11-01") for hour in range(5)
+             for minute in ("00", "30")]  # fmt: skip
+    naive = pa.array(texts).cast(pa.timestamp(unit))
+    events = pa.table({"instance": [""] * len(texts), "key": texts, "at": naive, "progress": [1] * len(texts)})
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        ours = as_dataframe(events, "events", spark).selectExpr("key", "unix_micros(at)").collect()
+        wanted = spark.sql("SELECT unix_micros(CAST(CAST(key AS TIMESTAMP_NTZ) AS TIMESTAMP)) FROM {rows}", rows=(
+            spark.createDataFrame([(text,) for text in texts], "key STRING")
+        )).collect()  # fmt: skip
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert [row[1] for row in ours] == [row[0] for row in wanted]
+
+
+def test_a_zone_that_arrow_does_not_know_is_named(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "PST")
+    try:
+        with pytest.raises(SchemaError, match=r"'at' has times without a zone, and the session's, PST, is one that"):
+            as_dataframe(pa.table(EVENTS), "events", spark)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
 def test_what_is_no_table_or_a_wrong_one_is_refused(spark: SparkSession) -> None:
     with pytest.raises(TypeError, match=r"events must be a DataFrame of Spark or a table that .*, not list"):
         pipeline.resolve(pd.DataFrame(OPERATIONS), [EVENTS])

@@ -57,9 +57,9 @@ def test_brokers_are_tried_one_after_the_other() -> None:
 def test_settings_are_read_as_kafkas_tools_read_them(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("# how we log in\nsecurity.protocol=SASL_SSL\n\n sasl.jaas.config = a b=c; \n")
-    assert read_properties(str(file)) == {"security.protocol": "SASL_SSL", "sasl.jaas.config": "a b=c;"}
-    file.write_text("security.protocol\n")
-    with pytest.raises(KafkaError, match=r"client\.properties line 1: 'security.protocol' is not NAME=VALUE"):
+    assert read_properties(str(file)) == {"security.protocol": "SASL_SSL", "sasl.jaas.config": "a b=c; "}
+    file.write_bytes("password=é\n".encode("latin-1"))
+    with pytest.raises(KafkaError, match=r"cannot read .*client\.properties: it is not UTF-8"):
         read_properties(str(file))
     with pytest.raises(KafkaError, match=r"cannot read .*nowhere: No such file"):
         read_properties(str(tmp_path / "nowhere"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -86,10 +87,40 @@ def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, what:
         if column.type.unit == "ns":  # nor does Spark keep them; before 1970 a cast would round up
             column = pc.floor_temporal(column, unit="microsecond").cast(pa.timestamp("us", column.type.tz))
         if kind is not None and column.type.tz is None:
-            column = pc.assume_timezone(column, zone, ambiguous="earliest", nonexistent="earliest")
+            column = _in_zone(column, zone, what)
     if kind is None:
         return column
     try:
         return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaError(f"{what} is {column.type}, and cannot be made {kind}: {error}") from error
+
+
+def _in_zone(column: pa.ChunkedArray, zone: str, what: str) -> pa.ChunkedArray:
+    """Return times without a zone as of this one of Spark's, as Spark does it.
+
+    A time that is there twice is the first of both. One that a change of the clock leaves out is as much later as the
+    clock was put forward.
+    """
+    known, offset = "UTC" if zone in _UTC else zone, _OFFSET.fullmatch(zone)
+    if offset is not None:
+        known = f"{offset['sign']}{offset['hours']:0>2}:{offset['minutes'] or '00'}"
+    try:
+        before = pc.assume_timezone(column, known, ambiguous="earliest", nonexistent="earliest")
+        after = pc.assume_timezone(column, known, ambiguous="earliest", nonexistent="latest")
+    except pa.ArrowInvalid as error:
+        raise SchemaError(
+            f"{what} has times without a zone, and the session's, {zone}, is one that only Spark knows: set "
+            "spark.sql.session.timeZone to a name such as America/Los_Angeles"
+        ) from error
+    there = pc.equal(before, after)
+    if pc.all(there).as_py() is not False:
+        return before
+    local, instant = pc.local_timestamp(before).cast(pa.int64()), before.cast(pa.int64())
+    later = pc.add(pc.subtract(column.cast(pa.int64()), local), instant)
+    return pc.if_else(there, before, later.cast(before.type))
+
+
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d\d?)(?::?(?P<minutes>\d\d))?")
+_UTC: Final = ("Z", "UT")
+"""How Spark, and not Arrow, may call it."""

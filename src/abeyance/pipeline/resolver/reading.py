@@ -14,7 +14,7 @@ from abeyance.pipeline.resolver.streams.plan import ASIDE
 from abeyance.pipeline.results.directory import MARKER
 from abeyance.pipeline.results.manifests import BATCHES, files_of, read_manifest
 from abeyance.pipeline.schemas import OUTCOMES
-from abeyance.pipeline.spark.location import location
+from abeyance.pipeline.spark.location import literal, plain
 from abeyance.pipeline.spark.store import places_of
 
 __all__ = ["read_result"]
@@ -29,7 +29,7 @@ def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -
     later is not in it. Of a stream, `batch` is a column. One job that reads the manifests, however many there are.
     Raises `AbeyanceError` where there is no result, or no such table in it.
     """
-    root = location(str(out)).rstrip("/")
+    root = literal(str(out)).rstrip("/")
     marker = next((texts for place in places_of(f"{root}/{MARKER}") if (texts := _texts(spark, place))), [])
     whole = read_manifest("".join(marker))
     if whole is not None:
@@ -39,7 +39,8 @@ def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -
         return spark.read.parquet(*(f"{root}/{file}" for file in files))
     batches = [found for text in _texts(spark, f"{root}/{BATCHES}") if (found := read_manifest(text)) is not None]
     if batches:
-        return _of_batches(spark, root, table, [file for found in batches for file in files_of(found, table)])
+        named = plain(str(out)).rstrip("/")
+        return _of_batches(spark, named, table, [file for found in batches for file in files_of(found, table)])
     try:
         return spark.read.parquet(f"{root}/{table}")
     except AnalysisException as error:
@@ -53,7 +54,7 @@ def _of_batches(spark: SparkSession, root: str, table: str, files: list[str]) ->
     if not files:
         return spark.createDataFrame([], schema)
     reader = spark.read.schema(schema).option("basePath", f"{root}/{table}")
-    return reader.parquet(*(f"{root}/{file}" for file in files))
+    return reader.parquet(*(literal(f"{root}/{file}") for file in files))
 
 
 def _texts(spark: SparkSession, path: str) -> list[str]:

@@ -26,7 +26,7 @@ from abeyance.pipeline.results.directory import (
     read_marker,
 )
 from abeyance.pipeline.results.manifests import CLAIMS, manifest, read_manifest
-from abeyance.pipeline.spark.location import location
+from abeyance.pipeline.spark.location import literal, location
 from abeyance.pipeline.spark.store import Store
 
 __all__ = ["Making", "making"]
@@ -138,11 +138,11 @@ class _There:
         self._fetched: Final[set[Path]] = set()
 
     def write(self, name: str, table: DataFrame) -> None:
-        table.write.parquet(self.uri(name))
+        table.write.parquet(self._store.uri(f"{self._run}/{name}"))
         self._tables[name] = self._store.written(f"{self._run}/{name}")
 
     def uri(self, name: str) -> str:
-        return self._store.uri(f"{self._run}/{name}")
+        return literal(self._store.uri(f"{self._run}/{name}"))
 
     def fetch(self, *names: str) -> None:
         for name in names:
@@ -158,7 +158,7 @@ class _There:
                 copied.unlink()
 
     def rows(self, name: str) -> int:
-        return self._spark.read.parquet(*map(self._store.uri, self._tables[name])).count()
+        return self._spark.read.parquet(*(literal(self._store.uri(file)) for file in self._tables[name])).count()
 
     def send(self) -> None:
         """Copy what this process has made, but for the marker."""

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.errors import AbeyanceError
+from abeyance.pipeline.sources.properties import parse_properties
 from abeyance.pipeline.spark.connect import is_connect
 
 __all__ = ["KafkaError", "check_brokers", "check_topics", "read_properties", "read_topic", "stream_topic"]
@@ -71,19 +72,13 @@ def check_topics(spark: SparkSession, servers: str, topics: Iterable[str], prope
 
 
 def read_properties(file: str) -> dict[str, str]:
-    """Read a client's settings as Kafka's own tools take them: `name=value` lines, `#` comments."""
+    """Read a client's settings as Kafka's own tools take them, as a file of Java's properties."""
     try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
+        return parse_properties(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
         raise KafkaError(f"cannot read {file}: {error.strerror or error}") from error
-    settings = {}
-    for number, line in enumerate(lines, 1):
-        if line.strip() and not line.lstrip().startswith("#"):
-            name, equals, value = line.partition("=")
-            if not equals:
-                raise KafkaError(f"{file} line {number}: {line!r} is not NAME=VALUE")
-            settings[name.strip()] = value.strip()
-    return settings
+    except ValueError as error:
+        raise KafkaError(f"cannot read {file}: it is not UTF-8") from error
 
 
 def stream_topic(

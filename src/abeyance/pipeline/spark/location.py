@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-__all__ = ["location"]
+__all__ = ["literal", "location", "plain"]
 
 _SPECIAL: Final = re.compile(r"([][{}*?\\])")
 
@@ -14,6 +14,16 @@ _SPECIAL: Final = re.compile(r"([][{}*?\\])")
 def location(path: str) -> str:
     """Return a path as Hadoop takes it: without a scheme it is this machine's, blanks, brackets and all."""
     return path if "://" in path else f"file://{_escaped(str(Path(path).resolve()))}"
+
+
+def plain(path: str) -> str:
+    """Return a path or a URI as a URI whose letters are no patterns: as Hadoop takes it where it writes."""
+    return path if "://" in path else f"file://{Path(path).resolve()}"
+
+
+def literal(path: str) -> str:
+    """Return a path or a URI as Hadoop takes it where it reads, and no letter is to be a pattern: that of a result."""
+    return _escaped(plain(path))
 
 
 def _escaped(name: str) -> str:

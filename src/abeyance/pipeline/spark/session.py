@@ -34,6 +34,7 @@ SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 _LOG_OPTION: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 _CONNECT: Final = "sc://"
+_TOKEN: Final = re.compile(r"(;token=)[^;]*")
 _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
 
 # Nobody waits for a local JVM's answer while it collects, so it need not be the collector with the short pauses.
@@ -131,9 +132,10 @@ def _connected(url: str, config: Mapping[str, str]) -> SparkSession:
     try:
         return _with_our_meaning(SparkSession.builder.remote(url).config(map=dict(config)))
     except ImportError as error:  # PySpark's own, which names all that is missing
-        raise AbeyanceError(f"{url}: Spark Connect needs more: pip install 'pyspark[connect]' ({error})") from error
+        raise AbeyanceError(f"Spark Connect needs more: pip install 'pyspark[connect]' ({error})") from error
     except PySparkException as error:
-        raise AbeyanceError(f"no Spark Connect server answers at {url}: {_cause(error)}") from error
+        shown = _TOKEN.sub(r"\1(hidden)", url)
+        raise AbeyanceError(f"no Spark Connect server answers at {shown}: {_cause(error)}") from error
 
 
 def _with_our_meaning(builder: SparkSession.Builder) -> SparkSession:

@@ -22,8 +22,9 @@ from abeyance.pipeline.results.claims import ALIVE_SECONDS, Claim
 from abeyance.pipeline.results.manifests import CLAIMS
 from abeyance.pipeline.spark.store import Store
 from pipeline.resolve_traces import by_brute_force, some_traces
+from pipeline.resolver.streams.cuts import Batch
 from pipeline.resolver.streams.kill import DISORDER_US, write_input
-from pipeline.resolver.streams.test_stream import Stream
+from pipeline.resolver.streams.test_stream import OP, Stream
 from pipeline.trace_tables import EPOCH_US
 
 TRACES = some_traces(60, seed=3)
@@ -183,3 +184,19 @@ def test_a_store_puts_whole_files_and_knows_who_was_first(spark: SparkSession, t
 def test_a_session_without_the_file_system_says_which_package_it_lacks(spark: SparkSession) -> None:
     with pytest.raises(AbeyanceError, match=r"s3a.*org\.apache\.hadoop:hadoop-aws:3\.\d+\.\d+"):
         Store(spark, "s3a://bucket/out")
+
+
+@pytest.mark.parametrize("manifests", [False, True])
+def test_a_result_whose_name_is_a_pattern_is_read_as_that_one(
+    spark: SparkSession, manifests: bool, tmp_path: Path
+) -> None:
+    """Hadoop takes brackets and stars of a name that is read for a pattern, of one that is written not."""
+    stream = Stream(spark, tmp_path)
+    stream.put(Batch([("i", OP)]))
+    out = f"file://{tmp_path}/{{of [1]*}}"
+    (tmp_path / "end").mkdir(exist_ok=True)
+    pipeline.end_of_input(tmp_path / "end")
+    stream.start(pipeline.ParquetSink(out, manifests=manifests)).awaitTermination()
+    for place in out, Path(out.removeprefix("file://")):
+        found = pipeline.read_result(spark, place)
+        assert (found.columns[-1], [row.op_id for row in found.collect()]) == ("batch", ["op"])
