@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pandas as pd
 import pytest
 from rich.console import Console
 
 from abeyance.pipeline.commands.summary_text import print_outcomes, standard_output
-from abeyance.pipeline.report.outcomes import Outcomes
+from abeyance.pipeline.report.outcomes import Outcomes, named
 
 
 def said(kinds: list[str], keys: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> str:
@@ -42,6 +43,18 @@ def test_keys_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  user:id:7 (instance bank)\n" in out
     assert '  "" (instance bank)\n' in out
     assert "  alone\n" in said(["order"], [("shop", "alone")], capsys)
+
+
+def test_very_many_kinds_are_taken_together(capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = [f"order-{number}" for number in range(20_000)]
+    waits = pd.DataFrame({"kind": [*kinds, "order-7"], "outcome": "expired", "bin": 1, "most_ms": 5.0, "operations": 1})
+    found = Outcomes(waits=named(waits), keys=None, aside={}, made={})
+    assert len(found.summary) == 501
+    assert found.count("expired") == found.summary["operations"].sum() == 20_001
+    print_outcomes(found)
+    out = capsys.readouterr().out
+    assert re.search(r"^19,500 other kinds +19,500 +19,500 ", out, re.MULTILINE)
+    assert "order-7 " in out
 
 
 def test_a_terminal_says_them_as_they_are_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,9 @@ __all__ = ["Outcomes", "named", "ranked", "read_outcomes"]
 UNNAMED: Final = "operations"
 """What operations without a kind are called."""
 
+_MOST_KINDS: Final = 500
+"""With more, such as an id in place of a kind, a page would have many megabytes."""
+
 _PERCENTILES: Final = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 _BINS_PER_DECADE: Final = 10
 
@@ -87,8 +90,13 @@ def read_outcomes(tables: Path) -> Outcomes:
 
 
 def named(waits: pd.DataFrame) -> pd.DataFrame:
-    """Return counts of outcomes with a name for operations that have no kind."""
-    return waits.assign(kind=waits["kind"].replace("", UNNAMED))
+    """Return counts of outcomes with a name for operations that have no kind, and one name for all the rarest kinds."""
+    kinds = waits["kind"].replace("", UNNAMED)
+    operations = waits.groupby(kinds)["operations"].sum().sort_values(ascending=False, kind="stable")
+    others = len(operations) - _MOST_KINDS
+    if others > 0:
+        kinds = kinds.where(kinds.isin(operations.index[:_MOST_KINDS]), f"{others:,} other kinds")
+    return waits.assign(kind=kinds)
 
 
 def ranked(keys: pd.DataFrame) -> pd.DataFrame:
