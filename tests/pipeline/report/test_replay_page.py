@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,23 @@ def test_all_of_it_can_be_read_and_each_broker_and_kind_has_a_row_with_units(rep
         assert page.complaints == []
 
 
+def written(folder: Path, tables: dict[str, pd.DataFrame]) -> Path:
+    for name, table in tables.items():
+        (folder / name).mkdir(parents=True)
+        table.to_parquet(folder / name / "part.parquet")
+    write_replay_report(folder, folder / "report.html")
+    return folder / "report.html"
+
+
+@pytest.mark.parametrize(("tenants", "note"), [(24, ""), (25, "only in the tables: 1 more")])
+def test_of_many_instances_the_page_says_how_many_it_leaves_out(tmp_path: Path, tenants: int, note: str) -> None:
+    one = replayed().query("instance == 'broker-1'")
+    rows = pd.concat([one.assign(instance=f"tenant-{number}") for number in range(tenants)])
+    page = written(tmp_path, {"replay": rows, "pending": pending(), "what_if": what_if()}).read_text(encoding="utf-8")
+    (said,) = re.findall(r"only in the tables[^<]*|$", page)[:1]
+    assert said == note
+
+
 @pytest.mark.skipif(_BROWSER is None, reason="no browser is installed")
 def test_long_names_and_many_decades_find_room(tmp_path: Path) -> None:
     assert _BROWSER is not None
@@ -157,14 +175,11 @@ def test_long_names_and_many_decades_find_room(tmp_path: Path) -> None:
         "pending": pending(),
         "what_if": pd.concat([what_if(), ladder.assign(timeout_ms=1), ladder.assign(timeout_ms=86_400_000)]),
     }
-    for name, table in tables.items():
-        (tmp_path / name).mkdir()
-        table.replace({"instance": long}).to_parquet(tmp_path / name / "part.parquet")
-    write_replay_report(tmp_path, tmp_path / "report.html")
+    report = written(tmp_path, {name: table.replace({"instance": long}) for name, table in tables.items()})
     with browse(_BROWSER) as page:
         for width in (400, 740, 1100):
             page.show(width=width)
-            page.open(tmp_path / "report.html")
+            page.open(report)
             clipped = "clipped by its plot: broker-2-long"  # beyond the edge of its own row, where the glass is narrow
             faults = [one for one in lasting_faults(page) if not one.startswith(("clipped by its plot: at", clipped))]
             assert faults == [], width

@@ -63,9 +63,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
         figures=drawn,
         options=options(scopes),
         choose=len(scopes) > 1,
-        choose_note=f"{len(names) - len(scopes) + 1:,} more are only in the tables"
-        if len(names) >= MOST_SCOPES
-        else "",
+        choose_note=f"only in the tables: {len(names) - MOST_SCOPES:,} more" if len(names) > MOST_SCOPES else "",
     )
     write_whole(text, destination)
 
