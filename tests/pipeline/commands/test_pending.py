@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from abeyance.cli import main
-from abeyance.pipeline.commands.pending import _checkpoint
+from abeyance.pipeline.commands.pending import _checkpoint, _text_lines
 from abeyance.pipeline.commands.stream_run.description import DESCRIPTION
 
 
@@ -38,3 +39,12 @@ def test_a_damaged_description_is_refused_in_one_line(
         f"abeyance: error: {tmp_path}/{DESCRIPTION} is damaged: it names no checkpoint; "
         "name the checkpoint in place of it\n"
     )
+
+
+def test_a_key_is_on_its_own_line_and_moves_no_cursor(spark: SparkSession) -> None:
+    key = "'a\\nb \\u001b[2J \\u202e'"
+    time = "timestamp '2026-01-02 03:04:05'"
+    table = spark.sql(f"SELECT {time} deadline, {time} start, 1L required, {key} key, 'i' instance, 'o' op_id, '' kind")
+    _, line = _text_lines(table)
+    at, key = "2026-01-02 03:04:05", "a?b ?[2J ?".replace("?", "\N{REPLACEMENT CHARACTER}")
+    assert line == f"{at}  {at}           1  {key:<24}  i/o"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.ending import print_json_text
 from abeyance.errors import AbeyanceError
+from abeyance.pages.words import visible
 from abeyance.pipeline.commands.arguments import add_master, whole_number
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.spark.extra import check_extra
@@ -140,4 +141,4 @@ def _text_lines(table: DataFrame) -> Iterator[str]:
         operation = "/".join(part for part in (row.instance, row.op_id) if part) + (
             f" ({row.kind})" if row.kind else ""
         )
-        yield form.format(row.deadline, row.start, row.required, row.key, operation)
+        yield visible(form.format(row.deadline, row.start, row.required, row.key, operation))
