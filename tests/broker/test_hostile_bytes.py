@@ -96,6 +96,24 @@ def test_k9_lengths_that_cannot_be(kafka: Cluster, size: int, caplog: pytest.Log
     assert f"a request of {size} bytes" in record.getMessage()
 
 
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\x16\x03\x01\x00\xc8\x01\x00", ": it seems to speak TLS, which this listener does not"),
+        (b"GET /metrics HTTP/1.1\r\n\r\n", ": it seems to speak HTTP"),
+        (
+            frame(struct.pack(">hhih", 0, 2, 1, -1)),
+            "cannot read its request (Produce version 2): ValueError: versions 3 to 13",
+        ),
+        (frame(struct.pack(">hhih", FETCH, 12, 1, -1)), "cannot read its request (Fetch version 12): "),
+    ],
+)
+def test_k9_the_log_says_what_came(kafka: Cluster, data: bytes, why: str, caplog: pytest.LogCaptureFixture) -> None:
+    attack(kafka, data)
+    (record,) = caplog.records
+    assert why in record.getMessage()
+
+
 def test_k9_half_a_frame_stays_alone(kafka: Cluster) -> None:
     data = frame(encoded(METADATA, 9, 1))
     with WireClient(kafka.bootstrap) as good, ExitStack() as held:

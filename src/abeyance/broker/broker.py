@@ -337,7 +337,7 @@ class Broker:
         try:
             call = self._call(connection, frame)
         except Exception as error:  # noqa: BLE001  whatever bytes can cause (K9)
-            connection.close(f"cannot read its request: {type(error).__name__}: {error}")
+            connection.close(f"cannot read its request{_named(frame)}: {type(error).__name__}: {error}")
             return
         gate = self.cluster.gate
         if gate is None or not gate(call):
@@ -380,7 +380,7 @@ class Broker:
         asked = version
         if not api.lowest <= version <= api.highest:
             if key != _API_VERSIONS:
-                raise ValueError(f"it asked for version {version} of {api.name}, which is not supported")
+                raise ValueError(f"versions {api.lowest} to {api.highest} are supported")
             version = 0  # whoever asks for what there is gets an answer in any case, of the lowest version
         codec = api.codec(version)
         header, size = codec.read_header(frame, 0)
@@ -391,6 +391,12 @@ class Broker:
 
     def _close_idle(self, connection: Connection) -> None:
         connection.close()
+
+
+def _named(frame: memoryview) -> str:
+    """What a request that cannot be read is of, where that much can be."""
+    key, version, _ = _HEADER.unpack_from(frame) if len(frame) >= _HEADER.size else (None, 0, 0)
+    return f" ({BY_KEY[key].name} version {version})" if key in BY_KEY else ""
 
 
 def _group_shard(broker: Broker, partition: Partition) -> GroupShard:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _LENGTH = Struct(">i")
 _STAGING = 256 * 1024
+# What other clients begin with, by mistake: a length of hundreds of megabytes.
+_OTHERS = {b"\x16\x03": "TLS, which this listener does not", b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "HTTP"}
 _REQUESTS = 16  # in a turn of the loop, of one connection: about a millisecond
 
 
@@ -240,7 +242,9 @@ class Connection(asyncio.BufferedProtocol):
             return 4 + size
         self._frame = None
         self._busy = True  # nothing is read from it any more
-        self.close(f"it announced a request of {size} bytes; socket.request.max.bytes is {self._max_request}")
+        spoken = [what for begins, what in _OTHERS.items() if bytes(head).startswith(begins)]
+        seems = f": it seems to speak {spoken[0]}" if spoken else ""
+        self.close(f"it announced a request of {size} bytes; socket.request.max.bytes is {self._max_request}{seems}")
         return 0
 
     def _pause(self) -> None:

@@ -33,7 +33,7 @@ _PIPE_COLUMNS: Final = 120
 def print_summary(result: AnalysisResult, console: Console | None = None) -> None:
     """Print what hurts, then what waited and what expired, and what was rejected."""
     console = console or standard_output()
-    console.print(headline(read_analysis(result.folder)), style="bold", markup=False, highlight=False)
+    console.print(visible(headline(read_analysis(result.folder))), style="bold", markup=False, highlight=False)
     rows = [row for row in _rows(result.folder / "summary") if row["instance"] == ALL_INSTANCES]
     # What hurts comes first, then what waited most: a long poll that expires is no harm.
     rows.sort(
@@ -111,7 +111,7 @@ def _print_rejected(table: Path, console: Console) -> None:
     rows = sorted(_rows(table), key=lambda row: (row["file"], row["line_number"]))
     console.print()
     for row in rows[:_MOST_REASONS]:
-        where = f"rejected: {row['file']} line {row['line_number']}: {row['reason']}"
+        where = visible(f"rejected: {row['file']} line {row['line_number']}: {row['reason']}")
         console.print(where, style="yellow", soft_wrap=True, markup=False, highlight=False)
     if len(rows) > _MOST_REASONS:
         more = f"... and {len(rows) - _MOST_REASONS:,} more in the table `rejected`"
