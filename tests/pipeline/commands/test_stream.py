@@ -332,6 +332,8 @@ def test_what_is_refused_is_one_line(
         "stream", *files, *out, "--tick", "5s"
     )
     assert "--to-topic needs --kafka HOST:PORT" in refusal("stream", *files, *out, "--to-topic", "t")
+    twice = refusal("stream", *files, *out, "--time", "processing", "--operation", "start=ordered_at")
+    assert "--operation start=... and --time processing exclude each other" in twice
     refused = refusal("stream", "orders", "payments", *out, "--kafka", "127.0.0.1:1")
     assert "no Kafka broker can be reached: 127.0.0.1:1: Connection refused" in refused
     assert "'broker' is not HOST:PORT" in refusal("stream", "orders", "payments", *out, "--kafka", "broker")

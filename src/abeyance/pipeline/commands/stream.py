@@ -128,7 +128,8 @@ def _add_time(parser: argparse.ArgumentParser) -> None:
         type=duration,
         default=60.0,
         metavar="DURATION",
-        help="how far out of order rows may come, such as 30s or 10m (default: 1m); later rows are set aside",
+        help="how far out of order rows may come, such as 30s or 10m (default: 1m); later rows are set aside; with "
+        "--time processing no row is late",
     )
     parser.add_argument(
         "--tick",
@@ -251,6 +252,10 @@ def _check(args: argparse.Namespace) -> None:
             check_path(path)
     if args.tick is not None and not 0 < args.tick <= 1:
         raise AbeyanceError(f"--tick is more than nothing and at most 1s, or off, not {args.tick:g}s")
+    if args.time == "processing":
+        for table, name in (("operation", "start"), ("event", "at")):
+            if name in dict(getattr(args, table)):
+                raise AbeyanceError(f"--{table} {name}=... and --time processing exclude each other: leave one out")
     if args.kafka is None:
         for option in ("to_topic", "aside_topic", "kafka_config", "connector"):
             if getattr(args, option) is not None:

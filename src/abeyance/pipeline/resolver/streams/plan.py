@@ -78,7 +78,8 @@ def resolve_stream(
     - `deadline`: `inclusive` or `exclusive`: whether progress exactly at an operation's deadline counts.
     - `lateness`: seconds by which the watermark stays behind the greatest time seen of both tables. So rows may come
       out of order by that much. An outcome is given once the watermark has passed it.
-    - `time`: `event`, or `processing`: what arrives happens when its batch begins; `start` and `at` are not needed.
+    - `time`: `event`, or `processing`: what arrives happens when its batch begins; `start` and `at` are not needed, and
+      no row is late.
     - `tick`: seconds, at most 1: how often a batch runs when nothing arrives. The clock of a table without a new row
       advances with the wall clock, so time-outs fire on an idle stream. None: only rows move it.
     - `end_of_input`: a directory. Once `end_of_input(directory)` is called, all that is pending is resolved.
