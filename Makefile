@@ -12,8 +12,8 @@
 # make test-clients   Java's clients and tools, Go's, Node's, Rust's and kcat through three brokers of ours; each is skipped, and
 #              says so, where its language or the network is missing
 # make test-connect   a Spark Connect server whose Python lacks the package, which a session brings to it
-# make test-object-store   results, checkpoints and logs on a real S3 server and a real HDFS, writers killed
-#              (Go, Maven; each is skipped, and says so, where it is missing)
+# make test-object-store   results, checkpoints and logs on a real S3 server, a real HDFS and Azurite, writers killed
+#              (Go, Maven, npm; each is skipped, and says so, where it is missing)
 # make test-lakes   streams into tables of Delta Lake and Apache Iceberg on PySpark 4.1 (0.5 GB), writers killed
 #              (Maven; skipped, and says so, without)
 # make test-peers   anyio's and aiohttp's own tests on our event loop, beside asyncio's own
