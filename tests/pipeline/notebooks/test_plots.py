@@ -62,7 +62,7 @@ def check(found: Any, outcomes: list[dict[str, Any]], operations: list[dict[str,
     page = found._repr_html_()
     keys = page[page.index("Keys that expire most") :]
     for (instance, key), number in by_hand.items():
-        cells = (f"<bdi>{key}</bdi></code></td><td>{instance}</td>", f">{number}</td></tr>")
+        cells = (f"<bdi>{key}</bdi></code></td><td><bdi>{instance}</bdi></td>", f">{number}</td></tr>")
         row = next(row for row in keys.split("<tr>") if cells[0] in row)
         assert cells[1] in row, row
 
