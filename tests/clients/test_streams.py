@@ -28,6 +28,8 @@ def application(programs: Programs, kafka: Cluster, folder: Path) -> Iterator[su
     settings = {
         "application.id": GROUP, "bootstrap.servers": kafka.bootstrap, "state.dir": folder, "num.stream.threads": 2,
         "commit.interval.ms": 100, "consumer.session.timeout.ms": 6_000, "consumer.heartbeat.interval.ms": 200,
+        # Of its own topics, too: by default a topic has one replica, and a broker that ends in memory loses that.
+        "replication.factor": 3,
     }  # fmt: skip
     process = subprocess.Popen(
         programs.command("WordCount", *(f"{name}={value}" for name, value in settings.items())),
