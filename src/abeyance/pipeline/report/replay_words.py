@@ -68,9 +68,9 @@ def _expiring(timeout: float, row: pd.Series[Any]) -> str:
     said = f"With {setting(timeout)}, {band(least, row['expired'])} of {counted(row['operations'], 'operation')} expire"
     if row["unknown"]:
         said += f": of {count(row['unknown'])} the log does not tell, since they were not watched for so long"
-    left = f"; {count(row['left_out'])} without a start, time-out or known end, or from before 1970, are left out"
-    left = left if row["left_out"] else ""
-    return f"{said}{left}."
+    if row["left_out"]:
+        said += f"; {count(row['left_out'])} without a start, time-out or known end, or from before 1970, are left out"
+    return f"{said}."
 
 
 def _wheels(rows: pd.DataFrame) -> list[str]:

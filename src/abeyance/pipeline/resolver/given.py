@@ -23,6 +23,10 @@ __all__ = ["Given", "as_dataframe", "session_of"]
 Given = Any
 """A DataFrame of Spark, or a table that speaks Arrow: has `__arrow_c_stream__`."""
 
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d\d?)(?::?(?P<minutes>\d\d))?")
+_UTC: Final = ("Z", "UT")
+"""How Spark, and not Arrow, may call it."""
+
 
 def session_of(tables: Iterable[Given]) -> SparkSession:
     """Return the session that the first DataFrame among them is of, else the active one.
@@ -119,8 +123,3 @@ def _in_zone(column: pa.ChunkedArray, zone: str, what: str) -> pa.ChunkedArray:
     local, instant = pc.local_timestamp(before).cast(pa.int64()), before.cast(pa.int64())
     later = pc.add(pc.subtract(column.cast(pa.int64()), local), instant)
     return pc.if_else(there, before, later.cast(before.type))
-
-
-_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d\d?)(?::?(?P<minutes>\d\d))?")
-_UTC: Final = ("Z", "UT")
-"""How Spark, and not Arrow, may call it."""

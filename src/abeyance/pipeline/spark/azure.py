@@ -5,6 +5,7 @@ Spark's workers have no JVM that Python could ask. So what they need is taken fr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -51,7 +52,7 @@ def azure_settings(spark: SparkSession, uri: str) -> AzureSettings:
     return tuple(sorted(found.items()))
 
 
-def _credentials(told: Any) -> dict[str, str]:
+def _credentials(told: Callable[[str], str]) -> dict[str, str]:
     kind = told("account.auth.type").lower()
     key, token = told("account.key"), told("sas.fixed.token")
     if key and kind in ("", "sharedkey"):
