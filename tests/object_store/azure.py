@@ -14,7 +14,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -27,7 +26,7 @@ from pathlib import Path
 
 from abeyance.pipeline.spark.java import find_java
 from object_store.buckets import MissingError
-from object_store.gateway import SPARKS_OWN, cache, jars, ran
+from object_store.gateway import SPARKS_OWN, cache, jars, ran, wait_for
 
 SERVER = "azurite@3.37.0"
 POM = Path(__file__).with_name("azure.pom.xml")
@@ -183,18 +182,7 @@ def serving(folder: Path, *more: str) -> Iterator[int]:
     environment = os.environ | {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as process:
         try:
-            _wait(process, port)
+            wait_for(process, port, "the server of blobs")
             yield port
         finally:
             process.terminate()
-
-
-def _wait(process: subprocess.Popen[bytes], port: int) -> None:
-    for _ in range(600):
-        if process.poll() is not None:
-            raise MissingError(f"the server of blobs ended with status {process.returncode}")
-        with closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise MissingError("the server of blobs does not answer")

@@ -144,18 +144,19 @@ def running(folder: Path) -> Iterator[Gateway]:
     ]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            _wait(process, port)
+            wait_for(process, port, "the S3 server")
             yield Gateway(port, folder / BUCKET, needed)
         finally:
             process.terminate()
 
 
-def _wait(process: subprocess.Popen[bytes], port: int) -> None:
+def wait_for(process: subprocess.Popen[bytes], port: int, what: str) -> None:
+    """Return once a server that was started answers at a port of this machine."""
     for _ in range(600):
         if process.poll() is not None:
-            raise MissingError(f"the S3 server ended with status {process.returncode}")
+            raise MissingError(f"{what} ended with status {process.returncode}")
         with closing(socket.socket()) as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.1)
-    raise MissingError("the S3 server does not answer")
+    raise MissingError(f"{what} does not answer")
