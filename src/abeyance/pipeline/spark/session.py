@@ -49,6 +49,14 @@ _JAVA_VARIABLES: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTION
 # What a timestamp without a zone means, and how columns reach Python.
 _MEANING: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.execution.arrow.pyspark.enabled": "true"}
 
+# For its page Spark keeps the plans of 1,000 executions, and 1,000 jobs and stages with all their tasks. Of a stream a
+# plan is 0.1 MB and a batch has two; the tasks of a batch are 0.05 MB. Those that run are kept in any case.
+_NO_PAGE: Final = {
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+}
+
 _CONTAINER_LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"),  # cgroup v2
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),  # v1
@@ -186,8 +194,7 @@ def _settings(
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
     if config.get("spark.ui.enabled", "false").lower() != "true":
-        # For that page Spark keeps the plans of 1,000 executions. Of a stream they are 0.1 MB each, and two a batch.
-        ours["spark.sql.ui.retainedExecutions"] = "20"
+        ours |= _NO_PAGE
     return ours | (_local_settings(local["cores"], brief=brief) if local else {}) | dict(config)
 
 
