@@ -228,6 +228,15 @@ def test_a_reader_that_has_gone_is_no_fault() -> None:
     assert (ran.returncode, ran.stderr) == (141, b"")
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_an_output_that_is_closed_is_no_fault(closed: str) -> None:
+    """As some that start services do."""
+    program = "import sys; from abeyance.cli import main; sys.exit(main(['info', '--json']))"
+    words = ["sh", "-c", f'"$0" -c "$1" {closed}', sys.executable, program]
+    ran = subprocess.run(words, capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
 def test_a_session_without_the_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(AbeyanceError, match=r"needs pyspark: pip install 'abeyance\[spark\]'"):

@@ -111,8 +111,16 @@ def _of_system(error: OSError) -> str:
     return said if error.filename is None else f"{error.filename}: {said}"
 
 
+def _open_closed_streams() -> None:
+    """Print into nothing where whoever started this process has closed an output: Python has no stream then."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  for as long as we run
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
+    _open_closed_streams()
     parser = _parser()
     if "_ARGCOMPLETE" in os.environ:  # set by the shell that asks what a word may become
         try:

@@ -77,10 +77,16 @@ def test_no_key_is_an_error_whether_or_not_it_would_complete(purgatory: Purgator
     purgatory.try_complete_else_watch(wait, ["k"])  # nothing had happened to it
 
 
-@pytest.mark.parametrize("keys", ["orders-0", b"orders-0"])
-def test_a_string_is_one_key_not_many(purgatory: Purgatory[Wait], keys: object) -> None:
-    with pytest.raises(TypeError, match=r"pass \[b?'orders-0'\] for this one"):
-        purgatory.try_complete_else_watch(Wait(), keys)  # type: ignore[arg-type]
+@pytest.mark.parametrize("key", ["orders-0", b"orders-0", 7, None])
+def test_one_key_is_not_many(purgatory: Purgatory[Wait], key: object) -> None:
+    with pytest.raises(TypeError, match="keys must be a collection of keys: pass") as refusal:
+        purgatory.try_complete_else_watch(Wait(), key)  # type: ignore[arg-type]
+    assert f"pass [{key!r}] for this one" in str(refusal.value)
+
+
+def test_what_an_iterable_of_keys_raises_is_its_own(purgatory: Purgatory[Wait]) -> None:
+    with pytest.raises(TypeError, match="'int' object is not callable"):
+        purgatory.try_complete_else_watch(Wait(), (key() for key in (1, 2)))  # type: ignore[operator]
 
 
 def test_an_unhashable_key_and_what_is_no_operation(purgatory: Purgatory[Wait]) -> None:

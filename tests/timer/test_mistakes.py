@@ -11,7 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -119,6 +119,7 @@ def test_an_async_def_is_refused_in_asyncio_too() -> None:
             lambda: untyped.SystemTimer(executor=ThreadPoolExecutor),
             "executor must be .*, not <class",
         ),
+        (lambda: untyped.SystemTimer(executor=ProcessPoolExecutor()), "executor must run callbacks in this process"),
         (lambda: untyped.SystemTimer(0.01), "name must be a str, the name of the timer's thread, not 0.01"),
         (lambda: untyped.Purgatory("x", None), "timer must be a SystemTimer, or have its call_later\\(\\), not None"),
         (lambda: untyped.Purgatory("x", ManualTimer), "timer must be .*, not <class"),

@@ -505,6 +505,59 @@ def test_p7_what_others_wait_for_runs_where_an_executor_refuses_it() -> None:
     assert all("shutdown" in error for error in errors)
 
 
+@pytest.mark.parametrize("how", ["cancelled", "broken"])
+def test_p7_what_others_wait_for_runs_where_an_executor_drops_it(how: str) -> None:
+    """`shutdown(cancel_futures=True)`, or a pool whose workers cannot begin: submitted, and then not run."""
+
+    class Order(DelayedOperation):
+        def try_complete(self) -> bool:
+            return False
+
+        def on_expiration(self) -> None:
+            executor_was_free.append(executor._shutdown_lock.acquire(timeout=PATIENCE))
+            executor._shutdown_lock.release()
+            ended.release()
+
+    def begin() -> None:
+        if how == "broken":
+            wait_for(go_on)
+            raise ValueError(how)
+
+    errors: list[tuple[str, object]] = []
+    executor_was_free: list[bool] = []
+    ended = threading.Semaphore(0)
+    go_on = threading.Event()
+    ran: list[int] = []
+
+    def on_error(error: BaseException, callback: object) -> None:
+        errors.append((type(error).__name__, callback))
+        ended.release()
+
+    executor: Any = ThreadPoolExecutor(1, initializer=begin)
+    if how == "cancelled":
+        executor.submit(wait_for, go_on)
+    with SystemTimer(executor=executor, on_error=on_error) as timer:
+        orders, detector = Purgatory("orders", timer), IdleDetector(0.001, lambda _: ended.release(), timer)
+        orders.try_complete_else_watch(Order(0), ["k"])
+        detector.seen("peer")
+        timer.call_later(0.001, ran.append, 1)
+        while len(timer):
+            time.sleep(0.001)
+        timer.call_later(0, wait_for, go_on)  # what the timer's thread is at meanwhile
+        if how == "cancelled":
+            executor.shutdown(wait=False, cancel_futures=True)
+        go_on.set()
+        for _ in range(5):
+            assert ended.acquire(timeout=PATIENCE)
+        assert orders.stats().expired == 1
+        assert "peer" not in detector
+    executor.shutdown()
+    assert ran == []
+    assert all(executor_was_free)
+    kind = {"cancelled": "CancelledError", "broken": "BrokenThreadPool"}[how]
+    assert (kind, ran.append) in errors
+
+
 def test_t8_an_executor_that_was_shut_down_is_reported() -> None:
     errors: list[BaseException] = []
     done = threading.Event()

@@ -74,7 +74,9 @@ def test_nan_is_refused_by_name(nan: float) -> None:
         to_nanoseconds(nan, "delay")
 
 
-@pytest.mark.parametrize("bad", [None, "5", b"5", "soon", [], (), {}, 1j, object, bytearray(b"5")])
+@pytest.mark.parametrize(
+    "bad", [None, "5", b"5", "soon", [], (), {}, 1j, object, bytearray(b"5"), np.datetime64(5, "ns")]
+)
 def test_what_is_no_time_is_refused_by_name_and_value(bad: object) -> None:
     with pytest.raises(TypeError, match="tick must be seconds") as refusal:
         to_nanoseconds(bad, "tick")  # type: ignore[arg-type]
@@ -128,7 +130,7 @@ def test_what_is_a_time_is_the_same_everywhere(take: str) -> None:
 
     for time in (1.5, Decimal("1.5"), Fraction(3, 2), np.float32(1.5), timedelta(seconds=1.5)):
         assert taken(time) == 1.5
-    for mistake in (True, "1.5", None, 1.5j):
+    for mistake in (True, "1.5", None, 1.5j, np.True_, np.timedelta64(5, "s"), np.timedelta64(5_000_000_000, "ns")):
         with pytest.raises(TypeError, match=r"must be seconds \(a number or a timedelta\), not "):
             taken(mistake)
 

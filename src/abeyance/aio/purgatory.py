@@ -135,7 +135,7 @@ class Purgatory:
         ends the wait. Cancelled, the wait leaves its keys and the timer before this returns.
 
         Raises PurgatoryClosedError after `close`, or when `close("cancel")` ends it; RuntimeError in another loop
-        than before; ValueError without keys, or where the time-out never ends; TypeError for a str as `keys`.
+        than before; ValueError without keys, or where the time-out never ends; TypeError for a key as `keys`.
         """
         if until is not None:
             check_callback(until, "until")

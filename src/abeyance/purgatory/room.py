@@ -126,14 +126,19 @@ class Room(Life):
 
         Raises PurgatoryClosedError after `close`; OperationReusedError for an operation submitted before;
         ValueError without keys, even if it would complete at once (a mistake should not depend on the
-        weather); TypeError for a str or bytes as `keys`, an unhashable key, or what is no DelayedOperation.
+        weather); TypeError for a key as `keys`, an unhashable key, or what is no DelayedOperation.
         """
         if not isinstance(operation, DelayedOperation):
             raise TypeError(f"expected a DelayedOperation, not {operation!r}")
         if isinstance(keys, (str, bytes)):
             raise TypeError(f"keys must be a collection of keys: pass [{keys!r}] for this one")
         wanted = operation
-        listed = tuple(keys)
+        try:
+            listed = tuple(keys)
+        except TypeError as error:
+            if hasattr(keys, "__iter__"):
+                raise
+            raise TypeError(f"keys must be a collection of keys: pass [{keys!r}] for this one") from error
         if not listed:
             raise ValueError(f"{operation!r} must wait on at least one key, or nothing could complete it")
         if not wanted._dop_is_ready():

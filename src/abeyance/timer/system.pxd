@@ -18,6 +18,7 @@ cdef class SystemTimer(Timer):
     cdef bint _begins
     cdef object _executor
     cdef list _handed
+    cdef list _dropped
     cdef bint _woken
     cdef object _wake
     cdef object _starting

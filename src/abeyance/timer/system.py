@@ -23,7 +23,7 @@ import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from sys import is_finalizing
+from sys import is_finalizing, modules
 from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class SystemTimer(Timer):
 
     Callbacks run on that thread, one after another, so a slow one delays the rest. Pass an `executor` to run them
     elsewhere. A task then counts as run when it has been submitted: to cancel it after that returns False. One that the
-    executor refuses is reported and dropped; an operation's end or an `IdleDetector`'s turn then runs on the thread.
+    executor refuses, or drops later (`shutdown(cancel_futures=True)`), is reported and not run; an operation's end or
+    an `IdleDetector`'s turn then runs on the thread.
 
     The thread starts with the first task and is a daemon: it does not keep the interpreter alive. It wakes when a
     bucket comes up, and earlier only when a task with an earlier deadline appears (T10). A task that is cancelled while
@@ -75,7 +76,7 @@ class SystemTimer(Timer):
     """
 
     __slots__ = (
-        "_begins", "_executor", "_handed", "_name", "_starting", "_thread", "_wake", "_woken",
+        "_begins", "_dropped", "_executor", "_handed", "_name", "_starting", "_thread", "_wake", "_woken",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +93,11 @@ class SystemTimer(Timer):
             raise TypeError(f"name must be a str, the name of the timer's thread, not {name!r}")
         if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
             raise TypeError(f"executor must be a concurrent.futures.Executor, not {executor!r}")
+        processes: Any = modules.get("concurrent.futures.process")
+        if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
+            raise TypeError(
+                f"executor must run callbacks in this process, as a ThreadPoolExecutor does, not {executor!r}"
+            )
         # BaseException: neither SystemExit nor the like may end the thread.
         super().__init__(tick, wheel_size, monotonic_ns(), on_error, BaseException)
         self._name = name
@@ -102,6 +108,7 @@ class SystemTimer(Timer):
         self._sleeps_until = _AWAKE
         self._woken = False
         self._handed: list[SystemTimer] = []
+        self._dropped: list[tuple[BaseException, object]] = []  # what the executor has not run, and why
         self._wake = threading.Lock()
         self._wake.acquire()
         self._starting = threading.RLock()
@@ -195,6 +202,8 @@ class SystemTimer(Timer):
                 self._wake.acquire(False)  # in case the sleep timed out just before it was woken
         finally:
             leave(self)
+        while self._dropped:
+            self._take_back(*self._dropped.pop(0))
         alarm = self._wake
         now = monotonic_ns()
         began = now
@@ -232,12 +241,39 @@ class SystemTimer(Timer):
 
     def _submit(self, executor: Executor, item: object) -> None:
         try:
-            executor.submit(self._execute, item)
+            job: Any = executor.submit(self._execute, item)
         except self._caught as error:  # an executor that was shut down, or is full
-            callback = _unpack(item)[0]
-            self._report(error, callback)
-            if runs_at_any_rate(callback):
-                self._run(item)
+            self._take_back(error, item)
+            return
+        watch = getattr(job, "add_done_callback", None)
+        if watch is not None:
+            watch(partial(self._look_back, item))
+
+    def _look_back(self, item: object, job: Any) -> None:
+        """Called when a job is over, by whoever ended it: if it has not run, have the timer's thread see to that.
+
+        Not here: an executor that drops its jobs may hold its own lock meanwhile.
+        """
+        try:
+            error: BaseException | None = job.exception()
+        except self._caught as raised:  # it was cancelled
+            error = raised
+        if error is None:
+            return
+        dropped = (error, item)
+        enter(self)
+        try:
+            if not self._closed:
+                self._dropped.append(dropped)
+                self._alarm()
+        finally:
+            leave(self)
+
+    def _take_back(self, error: BaseException, item: object) -> None:
+        callback = _unpack(item)[0]
+        self._report(error, callback)
+        if runs_at_any_rate(callback):
+            self._run(item)
 
     def _execute(self, item: object) -> None:
         self._run(item)

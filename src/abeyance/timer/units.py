@@ -24,6 +24,7 @@ NEVER = MAX_TIME
 _NEVER = NEVER  # a C constant when compiled
 _NANOSECONDS = 1e9  # in a second
 _MANY_SECONDS = 4e9  # whatever is less fits
+_NO_NUMBERS = ("b", "m", "M")  # numpy's bool, timedelta64 and datetime64, which turn into floats all the same
 
 
 def whole_nanoseconds(seconds: float) -> int:
@@ -52,18 +53,23 @@ def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
 def as_float(seconds: Any, name: str) -> float:
     """Seconds as float, of whatever is a time: a number of any kind but bool, or a timedelta. Infinite for the huge.
 
-    Raises TypeError for what is no time, naming the argument `name`.
+    Raises TypeError for what is no time, naming the argument `name`; numpy's times, whose unit may be any, are none.
     """
     try:
         if isinstance(seconds, timedelta):
             return seconds.total_seconds() if type(seconds) is timedelta else _exact(seconds) / _NANOSECONDS
-        if type(seconds) is not bool:
+        if type(seconds) is int or (type(seconds) is not bool and _kind(seconds) not in _NO_NUMBERS):
             return math.copysign(seconds, seconds)  # a float of whatever is a number; float() takes strings
     except OverflowError:
         return math.inf if seconds > 0 else -math.inf
     except (TypeError, ValueError):
         pass
     raise TypeError(f"{name} must be seconds (a number or a timedelta), not {seconds!r}")
+
+
+def _kind(value: Any) -> str:
+    """Of something of numpy's: the letter of what it is. Empty for others."""
+    return str(getattr(getattr(value, "dtype", None), "kind", ""))
 
 
 def _exact(seconds: timedelta) -> int:
