@@ -22,13 +22,15 @@ from abeyance import aio
 from abeyance.broker import Cluster
 from abeyance.broker.security.login import AuthenticationError, Login, Users
 from abeyance.errors import AbeyanceError
+from broker.clients import wait_for
 from broker.wire import WireClient
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of its own reading of its own files
     from kafka import KafkaProducer
 
-USERS = {"alice": "open sesame", "böb": "schlüssel, =2C"}
+# The last password is one that SASLprep would change or refuse; Kafka and its clients take it as it is.
+USERS = {"alice": "open sesame", "böb": "schlüssel, =2C", "carol": "½ ﬁsh\u00a0\x07"}
 WAYS = [
     ("SSL", None),
     ("SASL_PLAINTEXT", "PLAIN"),
@@ -56,7 +58,7 @@ def test_librdkafka_writes_and_reads(protocol: Any, mechanism: str | None) -> No
             producer = Producer(settings(kafka, mechanism, user))
             producer.produce("orders", b"one")
             assert producer.flush(20) == 0
-        assert len(kafka.records("orders")) == (2 if mechanism else 1)
+        assert len(kafka.records("orders")) == (len(USERS) if mechanism else 1)
         consumer = Consumer({**settings(kafka, mechanism), "group.id": "g", "auto.offset.reset": "earliest"})
         consumer.subscribe(["orders"])
         message = consumer.poll(20)
@@ -219,7 +221,7 @@ def test_after_handshake_0_tokens_come_bare(guarded: Cluster) -> None:
 @pytest.mark.parametrize(("before", "taken"), [("", True), ("mine", True), ("", False)])
 def test_a_nonce_need_only_end_with_the_brokers(before: str, taken: bool) -> None:
     """librdkafka before 2.6.1 sends its own part twice; Kafka does not mind."""
-    login = Login(Users(USERS, ("SCRAM-SHA-256",)))
+    login = Login(Users(USERS, ("SCRAM-SHA-256",)), -1)
     assert login.begin("SCRAM-SHA-256", bare=True)
     bare = "n=alice,r=mine"
     first = login.answer(f"n,,{bare}".encode())[0].decode()
@@ -234,6 +236,20 @@ def test_a_nonce_need_only_end_with_the_brokers(before: str, taken: bool) -> Non
     else:
         with pytest.raises(AuthenticationError):
             login.answer(f"{final},p={proof}".encode())
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "taken"), [(None, 524_289, False), (None, 524_288, True), (-1, 600_000, True)]
+)
+def test_a_client_that_is_not_in_cannot_send_much(limit: int | None, size: int, taken: bool) -> None:
+    limits = {} if limit is None else {"sasl.server.max.receive.size": limit}
+    with Cluster(security="SASL_PLAINTEXT", users=USERS, settings=limits) as kafka:
+        host, _, port = kafka.bootstrap.partition(":")
+        with socket.create_connection((host, int(port)), timeout=10) as client:
+            client.sendall(struct.pack(">i", size))  # announced; not a byte of it has to come
+            if taken:
+                client.sendall(request(HANDSHAKE, 1, text("PLAIN")).ljust(size, b"\0"))
+            assert bool(client.recv(4)) is taken
 
 
 def test_a_handshake_of_who_is_in_is_out_of_order() -> None:
@@ -253,6 +269,18 @@ def test_a_client_without_tls_does_not_harm_those_with() -> None:
         producer.produce("orders", b"one")
         assert producer.flush(20) == 0
         assert len(kafka.records("orders")) == 1
+
+
+def test_a_cluster_waits_for_no_handshake_when_it_ends(caplog: pytest.LogCaptureFixture) -> None:
+    kafka = Cluster(security="SSL").open()
+    host, _, port = kafka.bootstrap.partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as silent:
+        listener: Any = kafka.brokers[1]._listener
+        wait_for(lambda: listener._coming)
+        kafka.close()  # asyncio would let the handshake wait for a minute
+        silent.setblocking(False)
+        assert silent.recv(1) == b""
+    assert not caplog.records
 
 
 # -- nonsense ---------------------------------------------------------------------------------------------------------
@@ -293,6 +321,30 @@ def test_a_certificate_of_the_users_own_is_shown(tmp_path: Path) -> None:
         producer = Producer({**settings(kafka, None), "ssl.ca.location": str(trusted)})
         producer.produce("orders", b"one")
         assert producer.flush(20) == 0
+
+
+@pytest.mark.parametrize(("password", "opens"), [("secret", True), ("wrong", False), (None, False)])
+def test_a_key_with_a_password_is_opened_or_refused_and_nobody_is_asked(
+    tmp_path: Path, password: str | None, opens: bool
+) -> None:
+    import trustme
+    from cryptography.hazmat.primitives import serialization
+
+    certificate = trustme.CA().issue_cert("127.0.0.1")
+    key = serialization.load_pem_private_key(certificate.private_key_pem.bytes(), None)
+    store = tmp_path / "store.pem"
+    hidden = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"secret"),
+    )
+    store.write_bytes(hidden + b"".join(pem.bytes() for pem in certificate.cert_chain_pems))
+    given = {"ssl.keystore.location": str(store)} | ({"ssl.key.password": password} if password else {})
+    if opens:
+        Cluster(security="SSL", settings=given)
+    else:
+        with pytest.raises(AbeyanceError, match=r"and ssl\.key\.password that key's password if it has one"):
+            Cluster(security="SSL", settings=given)
 
 
 def test_the_authoritys_file_goes_with_the_cluster() -> None:

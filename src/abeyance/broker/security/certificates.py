@@ -17,9 +17,10 @@ _NAMES: Final = ("localhost", "127.0.0.1", "::1")
 class Certificates:
     """A context for the brokers' side of TLS, and the file by which clients know whom to trust."""
 
-    def __init__(self, host: str, keystore: str | None) -> None:
+    def __init__(self, host: str, keystore: str | None, password: str | None) -> None:
         """`keystore`: a PEM file with a private key and its chain of certificates, or None to make both for `host`.
 
+        `password`: of that key, where it is encrypted.
         Raises AbeyanceError for a file that cannot be used, and where `trustme`, which makes them, is not installed.
         """
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -30,11 +31,11 @@ class Certificates:
             self._make(host)
             return
         try:
-            self.context.load_cert_chain(keystore)
+            self.context.load_cert_chain(keystore, password=lambda: password or "")  # or OpenSSL asks at the terminal
         except (OSError, ssl.SSLError) as error:
             raise AbeyanceError(
                 f"ssl.keystore.location: cannot use {keystore}: {error}; it has to be a PEM file with a private key "
-                "and its certificates"
+                "and its certificates, and ssl.key.password that key's password if it has one"
             ) from None
 
     def close(self) -> None:

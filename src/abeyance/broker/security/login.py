@@ -7,7 +7,9 @@ handshake bare tokens in place of requests, as in Kafka's `SaslServerAuthenticat
 
 from __future__ import annotations
 
+import hashlib
 import hmac
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -41,9 +43,8 @@ class Users:
         self._scram: dict[str, tuple[Any, dict[str, Any]]] = {}
         for mechanism in mechanisms:
             if mechanism in _SCRAM:
-                scram = _scramp().ScramMechanism(mechanism)
-                known = {name: scram.make_auth_info(word, _ITERATIONS) for name, word in passwords.items()}
-                self._scram[mechanism] = scram, known
+                known = {name: _verifier(mechanism, password) for name, password in passwords.items()}
+                self._scram[mechanism] = _scramp().ScramMechanism(mechanism), known
 
     def scram_iterations(self) -> dict[str, dict[str, int]]:
         """By user and SCRAM mechanism, how often the password is hashed."""
@@ -71,10 +72,12 @@ class Conversation(Protocol):
 class Login:
     """How far one connection has come. Use from the loop's thread only."""
 
-    __slots__ = ("_conversation", "_users", "bare")
+    __slots__ = ("_conversation", "_users", "bare", "largest")
 
-    def __init__(self, users: Users) -> None:
+    def __init__(self, users: Users, largest: int) -> None:
         self._users = users
+        self.largest = largest
+        """Bytes of a request, until the client is in; -1 for as many as later."""
         self._conversation: Conversation | None = None
         self.bare = False
         """Whether tokens come without a request around them."""
@@ -180,6 +183,18 @@ class _Scram:
         sent, ours = final.partition(",r=")[2].partition(",")[0], self._server.nonce
         if sent.endswith(str(ours)):
             self._server.nonce = type(ours)(sent)
+
+
+def _verifier(mechanism: str, password: str) -> tuple[bytes, bytes, bytes, int]:
+    """What is kept of a password: salt, stored key, server key, iterations (RFC 5802, section 3).
+
+    As Kafka and librdkafka, without SASLprep: it would take some passwords for others, and refuse some.
+    """
+    algorithm = mechanism.removeprefix("SCRAM-").replace("-", "")
+    salt = os.urandom(16)
+    salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, _ITERATIONS)
+    stored = hashlib.new(algorithm, hmac.digest(salted, b"Client Key", algorithm)).digest()
+    return salt, stored, hmac.digest(salted, b"Server Key", algorithm), _ITERATIONS
 
 
 def _scramp() -> Any:

@@ -25,6 +25,7 @@ class Security:
         self.protocol = protocol
         self.certificates: Certificates | None = None
         self._users: Users | None = None
+        self._largest: int = settings["sasl.server.max.receive.size"]
         if protocol.startswith("SASL"):
             if not users:
                 raise ValueError(f'{protocol} needs users, for instance users={{"alice": "a-password"}}')
@@ -34,7 +35,7 @@ class Security:
         if protocol.endswith("SSL"):
             from abeyance.broker.security.certificates import Certificates
 
-            self.certificates = Certificates(host, settings["ssl.keystore.location"])
+            self.certificates = Certificates(host, settings["ssl.keystore.location"], settings["ssl.key.password"])
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -43,7 +44,7 @@ class Security:
 
     def login(self) -> Login | None:
         """What a new connection has to go through before anything else, or None."""
-        return Login(self._users) if self._users else None
+        return Login(self._users, self._largest) if self._users else None
 
     def scram_iterations(self) -> dict[str, dict[str, int]]:
         """By user and SCRAM mechanism, how often the password is hashed."""

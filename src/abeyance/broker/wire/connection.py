@@ -238,13 +238,16 @@ class Connection(asyncio.BufferedProtocol):
     def _size_of(self, head: memoryview | bytearray) -> int:
         """The size of a frame, its length included; 0 where the client has been cut off for it."""
         size: int = _LENGTH.unpack_from(head)[0]
-        if 0 < size <= self._max_request:
+        most, limit = self._max_request, "socket.request.max.bytes"
+        if self.login is not None and 0 <= self.login.largest < most:
+            most, limit = self.login.largest, "sasl.server.max.receive.size"
+        if 0 < size <= most:
             return 4 + size
         self._frame = None
         self._busy = True  # nothing is read from it any more
         spoken = [what for begins, what in _OTHERS.items() if bytes(head).startswith(begins)]
         seems = f": it seems to speak {spoken[0]}" if spoken else ""
-        self.close(f"it announced a request of {size} bytes; socket.request.max.bytes is {self._max_request}{seems}")
+        self.close(f"it announced a request of {size} bytes; {limit} is {most}{seems}")
         return 0
 
     def _pause(self) -> None:

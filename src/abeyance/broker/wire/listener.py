@@ -10,6 +10,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from abeyance.broker.wire.connection import Connection
@@ -40,17 +41,20 @@ class Listener:
         self._loop = asyncio.get_running_loop()
         self._connection = connection
         self._timer = timer
-        self._coming: set[asyncio.Task[Any]] = set()  # the loop itself holds tasks weakly
+        self._coming: dict[asyncio.Task[Any], socket.socket] = {}  # the loop itself holds tasks weakly
         self._socket = socket.create_server((host, port), backlog=_BACKLOG)
         self._socket.setblocking(False)
         self.port: int = self._socket.getsockname()[1]
         self._loop.add_reader(self._socket, self._accept)
 
     def close(self) -> None:
-        """Let nobody in any more, and free the port. Those that are being let in reach their receiver still."""
+        """Let nobody in any more, and free the port. Those that are being let in find their connection ended."""
         if not self._closed:
             self._loop.remove_reader(self._socket)
             self._socket.close()
+            for client in self._coming.values():  # else one that says nothing is waited for: a handshake has a minute
+                with suppress(OSError):
+                    client.shutdown(socket.SHUT_RDWR)
 
     @property
     def _closed(self) -> bool:
@@ -69,14 +73,16 @@ class Listener:
                 return
             client.setblocking(False)
             task = self._loop.create_task(self._let_in(client))
-            self._coming.add(task)
-            task.add_done_callback(self._coming.discard)
+            self._coming[task] = client
+            task.add_done_callback(self._coming.pop)
 
     async def _let_in(self, client: socket.socket) -> None:
         try:
             await self._loop.connect_accepted_socket(self._connection, client, ssl=self._tls)
         except OSError as error:  # with TLS: no such client, or one that does not trust the certificate
-            logger("broker").warning("a client is not let in at port %d: %s", self.port, error or type(error).__name__)
+            if not self._closed:
+                why = error or type(error).__name__
+                logger("broker").warning("a client is not let in at port %d: %s", self.port, why)
 
     def _go_on(self) -> None:
         if not self._closed:
