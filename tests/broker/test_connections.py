@@ -139,6 +139,38 @@ def test_connections_that_are_idle_are_closed() -> None:
         assert busy.ask(*METADATA, topics=[]).cluster_id
 
 
+def test_an_answer_that_nobody_takes_is_forgotten_when_the_client_has_been_idle_twice() -> None:
+    with Cluster(clock="held") as kafka, WireClient(kafka.bootstrap) as client:
+        kafka.create_topic("orders")
+        connections = kafka.brokers[1].connections
+        wait_for(lambda: bool(connections))
+
+        def answer_much() -> None:
+            for connection in connections:
+                connection.answer([bytes(50_000_000)])
+
+        kafka.on_loop(answer_much)
+        kafka.clock.advance(601.0)
+        assert connections, "what had been answered is still sent"
+        kafka.clock.advance(601.0)
+        wait_for(lambda: not connections)
+        with pytest.raises(ConnectionError):
+            client.receive(*METADATA, 1)
+
+
+@pytest.mark.parametrize("limit", [-1, 0, (1 << 63) - 1])
+def test_connections_may_be_idle_for_ever_or_hardly(limit: int) -> None:
+    limits = {"connections.max.idle.ms": limit}
+    with Cluster(clock="held", settings=limits) as kafka, WireClient(kafka.bootstrap) as client:
+        client.ask(*METADATA, topics=[])
+        kafka.clock.advance(1_000_000.0)
+        if limit:
+            client.ask(*METADATA, topics=[])
+        else:
+            with pytest.raises(ConnectionError):
+                client.receive(*METADATA, 2)
+
+
 def test_a_client_that_comes_while_the_cluster_closes_leaves_no_connection_open() -> None:
     kafka = Cluster().open()
     host, _, port = kafka.bootstrap.rpartition(":")

@@ -47,10 +47,12 @@ if TYPE_CHECKING:
     from abeyance.broker.cluster import Cluster
     from abeyance.broker.groups.shard import GroupShard
     from abeyance.broker.partition_state import PartitionState, Topic
+    from abeyance.broker.settings import Settings
     from abeyance.purgatory.ports import Stoppable
 
 _HEADER = struct.Struct(">hhi")  # API key, version, correlation id: the same in every version
 _API_VERSIONS = 18
+_CENTURY_MS = 100 * 365 * 86_400_000
 
 
 class BrokerTimer:
@@ -111,7 +113,7 @@ class Broker:
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._listener: Listener | None = None
         self._max_request: int = settings["socket.request.max.bytes"]
-        self._idle = IdleDetector(settings["connections.max.idle.ms"] / 1000, self._close_idle, cluster.clock.timer)
+        self._idle = IdleDetector(_idle(settings), self._close_idle, cluster.clock.timer)
 
     def _purgatory(self, name: str) -> Purgatory[Any]:
         return Purgatory(name, self.timer)
@@ -390,7 +392,18 @@ class Broker:
         return Call(self, connection, api, version, codec, header, request)
 
     def _close_idle(self, connection: Connection) -> None:
-        connection.close()
+        """Close it; and where the client has not taken by the next time what it had been answered, forget that."""
+        if connection.closed:
+            connection.abort()
+        else:
+            connection.close()
+            self._idle.seen(connection)
+
+
+def _idle(settings: Settings) -> float:
+    """Seconds without a request until a connection is closed; a century for less than 0, which is never."""
+    wanted: int = settings["connections.max.idle.ms"]
+    return min(max(wanted, 1), _CENTURY_MS) / 1000 if wanted >= 0 else _CENTURY_MS / 1000
 
 
 def _named(frame: memoryview) -> str:
