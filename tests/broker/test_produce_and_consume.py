@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from pathlib import Path
 from struct import Struct
+from types import SimpleNamespace
 
 import pytest
 
 from abeyance import broker
+from abeyance.broker import clock
 from abeyance.broker.log.batch import make_batch
 from abeyance.broker.log.records import Record, encode
 from abeyance.errors import AbeyanceError
@@ -105,3 +108,14 @@ def test_a_port_that_is_taken_is_named() -> None:
 def test_more_replicas_than_brokers() -> None:
     with broker.Cluster(brokers=2) as kafka, pytest.raises(AbeyanceError, match="only 2 broker"):
         kafka.create_topic("orders", replicas=3)
+
+
+def test_a_machine_that_slept_takes_records_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept = 0.0
+    monkeypatch.setattr(clock, "time", SimpleNamespace(time=lambda: time.time() + slept))
+    with broker.Cluster() as kafka, producing(kafka) as producer:
+        kafka.create_topic("orders")
+        for slept, expected in ((0.0, None), (86_400.0, None), (0.0, "INVALID_TIMESTAMP")):
+            ahead_ms = int((time.time() + slept + (0 if expected is None else 2 * 86_400)) * 1000)
+            assert settle(producer, send(producer, "orders", b"tea", timestamp=ahead_ms)) == [expected]
+        assert kafka.clock.now_ms() > (time.time() + 86_000) * 1000, "time went back"

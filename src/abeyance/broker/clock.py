@@ -1,6 +1,7 @@
 """The broker's one clock (K8): every time in it is read here, and all that waits rides this timer.
 
-`Clock` goes with the event loop, a virtual one too. `HeldClock` stands still until it is told to go on.
+`Clock` goes with the event loop, a virtual one too. `MachineClock` also knows of a machine that slept. `HeldClock`
+stands still until it is told to go on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from abeyance.errors import AbeyanceError
 from abeyance.timer import ManualTimer
 from abeyance.timer import Timer as AnyTimer
 
+_SLEPT = 1.0  # seconds: what is less, or goes back, is not followed, so that times and time-outs agree
+
 
 class Clock:
     """The loop's clock: seconds since some moment for what waits, milliseconds since 1970 for what is written down."""
@@ -24,7 +27,7 @@ class Clock:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.timer: AnyTimer = self._make_timer(loop)
         self.now: Callable[[], float] = self.timer.time  # seconds, monotonic
-        # Once and for all: a record's time and a time-out never disagree, also where the machine's clock is set anew.
+        # Kept, so that a record's time and a time-out do not disagree, also where the machine's clock is set anew.
         self._epoch = time.time() - self.timer.time()
 
     def _make_timer(self, loop: asyncio.AbstractEventLoop) -> AnyTimer:
@@ -41,6 +44,21 @@ class Clock:
     def close(self) -> None:
         """Run nothing any more."""
         self.timer.close()
+
+
+class MachineClock(Clock):
+    """The clock of a loop that goes by the machine's, as a cluster's own loop does.
+
+    A loop's clock stands still while the machine sleeps, and does not know that its date was set forward. Without
+    those hours every later record of a client would be too far in the future (`message.timestamp.after.max.ms`).
+    """
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970. They go on with the machine's date where that is ahead, and never go back."""
+        ahead = time.time() - (self._epoch + self.timer.time())
+        if ahead > _SLEPT:
+            self._epoch += ahead
+        return super().now_ms()
 
 
 class HeldClock(Clock):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from abeyance.aio.loop import EventLoop
 from abeyance.broker.broker import Broker
-from abeyance.broker.clock import Clock, HeldClock
+from abeyance.broker.clock import Clock, HeldClock, MachineClock
 from abeyance.broker.controller import Controller
 from abeyance.broker.definitions import definition
 from abeyance.broker.face import Face
@@ -198,7 +198,10 @@ class Cluster(Face):
 
             self.directory = DataDirectory(self._data)
             journal = self.directory.journal
-        self.clock = HeldClock(loop, self.on_loop, self._settle) if self._held else Clock(loop)
+        if self._held:
+            self.clock: Clock = HeldClock(loop, self.on_loop, self._settle)
+        else:
+            self.clock = Clock(loop) if self._thread is None else MachineClock(loop)
         if self.directory is not None:
             self.directory.doomed = self._delete_files_at
         self.network = Network(loop)
