@@ -171,6 +171,16 @@ def test_connections_may_be_idle_for_ever_or_hardly(limit: int) -> None:
                 client.receive(*METADATA, 2)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2"])
+def test_who_comes_to_a_broker_that_listens_everywhere_is_told_the_address_that_it_came_by(address: str) -> None:
+    with ExitStack() as stack:
+        kafka = stack.enter_context(Cluster(brokers=2, host="0.0.0.0"))
+        client = stack.enter_context(WireClient(kafka.bootstrap.replace("0.0.0.0", address)))
+        wait_for(lambda: client.ask(10, 3, key="g", key_type=0).host == address)  # FindCoordinator
+        for answer in (client.ask(*METADATA, topics=[]), client.ask(60, 0)):  # DescribeCluster
+            assert [broker.host for broker in answer.brokers] == [address, address]
+
+
 def test_a_client_that_comes_while_the_cluster_closes_leaves_no_connection_open() -> None:
     kafka = Cluster().open()
     host, _, port = kafka.bootstrap.rpartition(":")

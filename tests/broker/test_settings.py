@@ -54,6 +54,7 @@ def test_settings_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> 
 def test_clients_are_told_the_rack() -> None:
     with broker.Cluster(settings={"broker.rack": "r1"}) as kafka, WireClient(kafka.bootstrap) as client:
         assert [node.rack for node in client.ask(3, 12, topics=None).brokers] == ["r1"]
+        assert [node.rack for node in client.ask(60, 0).brokers] == ["r1"]  # DescribeCluster
 
 
 @pytest.mark.parametrize(

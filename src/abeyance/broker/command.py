@@ -53,7 +53,9 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--brokers", type=int, default=1, metavar="N", help="how many (default: %(default)s)")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: %(default)s)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen at, 0.0.0.0 for every one (default: %(default)s)"
+    )
     parser.add_argument(
         "--port", type=int, default=9092, help="of the first broker, 0 for free ones (default: %(default)s)"
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyance.broker.cluster import Cluster
 from abeyance.broker.requests.call import Call
 from abeyance.broker.requests.metadata import CLUSTER_OPERATIONS, NO_OPERATIONS
+from abeyance.broker.requests.nodes import host_for
 from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
@@ -41,7 +41,7 @@ def handle(call: Call) -> None:
             endpoint_type=request.endpoint_type,
             cluster_id=cluster.controller.cluster_id,
             controller_id=cluster.controller.controller_id,
-            brokers=_brokers(cluster, fenced_too=request.include_fenced_brokers),
+            brokers=_brokers(call),
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
             ),
@@ -61,10 +61,13 @@ def _error(request: Any, error: ErrorCode, message: str | None) -> Message:
     )  # fmt: skip
 
 
-def _brokers(cluster: Cluster, *, fenced_too: bool) -> list[Message]:
-    members = cluster.controller.members
+def _brokers(call: Call) -> list[Message]:
+    cluster = call.broker.cluster
+    rack, members = cluster.settings["broker.rack"], cluster.controller.members
     return [
-        Message(broker_id=number, host=broker.host, port=broker.port, rack=None, is_fenced=number not in members)
+        Message(
+            broker_id=number, host=host_for(call, broker), port=broker.port, rack=rack, is_fenced=number not in members
+        )
         for number, broker in cluster.brokers.items()
-        if fenced_too or number in members
+        if call.request.include_fenced_brokers or number in members
     ]

@@ -310,4 +310,4 @@ def _state(call: Call, got: Got) -> Any:
 
 def _endpoints(call: Call, moved: list[Got]) -> list[Message]:
     leaders = {state.leader for got in moved if (state := _state(call, got)) is not None}
-    return [node for node in brokers_alive(call.broker.cluster) if node.node_id in leaders]
+    return [node for node in brokers_alive(call) if node.node_id in leaders]

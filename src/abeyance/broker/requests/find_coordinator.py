@@ -7,6 +7,7 @@ from typing import Any
 from abeyance.broker.coordinator import topics
 from abeyance.broker.errors import INVALID_REQUEST, ApiError
 from abeyance.broker.requests.call import Call
+from abeyance.broker.requests.nodes import host_for
 from abeyance.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"FindCoordinatorRequest": {"key": None, "key_type": 0, "coordinator_keys": ()}}
@@ -46,9 +47,8 @@ def _coordinator(call: Call, key: str) -> Message:
     if leader not in controller.members:
         return _none(key, ErrorCode.coordinator_not_available, "")
     broker = cluster.brokers[leader]
-    return Message(
-        key=key, node_id=leader, host=broker.host, port=broker.port, error_code=ErrorCode.none, error_message=""
-    )
+    host = host_for(call, broker)
+    return Message(key=key, node_id=leader, host=host, port=broker.port, error_code=ErrorCode.none, error_message="")
 
 
 def _none(key: str, error: ErrorCode, message: str | None) -> Message:

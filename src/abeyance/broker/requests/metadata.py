@@ -75,7 +75,7 @@ def _response(call: Call, topics: list[Message], error: ErrorCode) -> Message:
     operations = CLUSTER_OPERATIONS if call.request.include_cluster_authorized_operations else NO_OPERATIONS
     return Message(
         throttle_time=NO_TIME,
-        brokers=brokers_alive(cluster),
+        brokers=brokers_alive(call),
         cluster_id=cluster.controller.cluster_id,
         controller_id=cluster.controller.controller_id,
         topics=topics,

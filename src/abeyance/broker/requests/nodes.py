@@ -7,14 +7,24 @@ from typing import TYPE_CHECKING
 from abeyance.broker.wire.schema import OMIT, Message
 
 if TYPE_CHECKING:
-    from abeyance.broker.cluster import Cluster
+    from abeyance.broker.broker import Broker
     from abeyance.broker.partition_state import PartitionState
+    from abeyance.broker.requests.call import Call
 
 
-def brokers_alive(cluster: Cluster) -> list[Message]:
+_EVERYWHERE = ("", "0.0.0.0")  # told to a client, it would look on its own machine
+
+
+def host_for(call: Call, broker: Broker) -> str:
+    """Where this client finds a broker: where they listen at every address, at the one by which the client has come."""
+    return call.connection.host if broker.host in _EVERYWHERE else broker.host
+
+
+def brokers_alive(call: Call) -> list[Message]:
     """Those that are registered and not fenced, by id."""
+    cluster = call.broker.cluster
     return [
-        Message(node_id=number, host=broker.host, port=broker.port, rack=cluster.settings["broker.rack"])
+        Message(node_id=number, host=host_for(call, broker), port=broker.port, rack=cluster.settings["broker.rack"])
         for number, broker in cluster.brokers.items()
         if number in cluster.controller.members
     ]

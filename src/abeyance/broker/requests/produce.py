@@ -250,4 +250,4 @@ def _endpoints(call: Call, topics: list[tuple[Any, list[_Result]]]) -> list[Mess
         for result in results
         if _error(result) in _MOVED and (state := _state(call, topic, result.index)) is not None
     }
-    return [node for node in brokers_alive(call.broker.cluster) if node.node_id in leaders]
+    return [node for node in brokers_alive(call) if node.node_id in leaders]

@@ -78,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         "_staging",
         "_transport",
         "client_id",
+        "host",
         "login",
         "peer",
         "software",
@@ -100,6 +101,7 @@ class Connection(asyncio.BufferedProtocol):
         self._paused = False  # whether the transport has been told not to read
         self._goes_on = False  # whether the loop will call `_go_on`
         self.peer = "?"
+        self.host = ""  # the address of ours by which it has come
         self.client_id = ""  # as its last request had it
         self.login: Login | None = None  # what it has to go through before anything else
         self.user = "ANONYMOUS"  # who it is, once it has shown that
@@ -147,6 +149,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.peer = f"{peer[0]}:{peer[1]}"
+            self.host = transport.get_extra_info("sockname")[0]
         self._receiver.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
