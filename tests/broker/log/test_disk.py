@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -292,6 +293,49 @@ def test_full_disk(tmp_path: Path) -> None:
         log.close()
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def _no_room_for(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    """From now on: for files with that ending there is no room on the disk."""
+    write = os.pwrite
+
+    def full(fd: int, data: bytes, position: int) -> int:
+        if os.readlink(f"/proc/self/fd/{fd}").endswith(ending):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data, position)
+
+    monkeypatch.setattr(os, "pwrite", full)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc, to count open files")
+def test_compaction_on_a_full_disk_leaves_no_file_open_and_none_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path, cleanup_policy=frozenset({"compact"}), segment_bytes=SIZE)
+    fill(log, 3)
+    _no_room_for(monkeypatch, ".cleaned")
+    with pytest.raises(StorageError):  # the first of three segments needs no room, as nothing of it stays
+        log.compact(NOW, log.end_offset)
+    before, files, opened = everything(log), sorted(log.folder.iterdir()), len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(StorageError, match="No space left on device"):
+            log.compact(NOW, log.end_offset)
+    assert (everything(log), sorted(log.folder.iterdir())) == (before, files)
+    assert len(os.listdir("/proc/self/fd")) == opened
+    log.close()
+
+
+def test_what_is_flushed_is_appended_where_only_its_state_has_no_room(tmp_path: Path) -> None:
+    log = open_log(tmp_path, flush_messages=1)
+    fill(log, 1)
+    (log.folder / "partition.json.tmp").mkdir()  # no state can be written
+    fill(log, 1)
+    before = everything(log)
+    log.kill()
+    (log.folder / "partition.json.tmp").rmdir()
+    log = open_log(tmp_path)
+    assert everything(log) == before
+    log.close()
 
 
 def test_directory_is_one_processs(tmp_path: Path) -> None:

@@ -221,8 +221,11 @@ class DiskLog(Log):
             segment.flush()
         self._flushed_ms = now_ms
         self._unflushed = 0
-        self._recovery_point = self.end_offset
-        self._save_state()
+        before, self._recovery_point = self._recovery_point, self.end_offset
+        try:
+            self._save_state()
+        except StorageError:  # it only makes the next start quicker
+            self._recovery_point = before
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -316,7 +319,6 @@ class DiskLog(Log):
             raise StorageError(f"cannot put {swap} in its place: {error.strerror or error}") from error
         with contextlib.suppress(StorageError):  # it only makes the next start quicker
             target.save_index()
-        self._save_state()
 
     def close(self) -> None:
         """Flush everything, and leave what makes the next start quick. Raises StorageError."""

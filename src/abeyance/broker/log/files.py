@@ -117,6 +117,12 @@ class FileSegment(Segment):
             os.close(self._fd)
             self._fd = -1
 
+    def discard(self) -> None:
+        """Close the file, and delete it."""
+        self.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
     def save_index(self) -> None:
         """Write the columns beside the file, for the next start. Raises StorageError."""
         first = -1 if self.first_timestamp is None else self.first_timestamp

@@ -304,7 +304,11 @@ class Log(ReadableLog):
         compacted_to = self._bases[count]
         for group in run.groups(count):
             target = self._make_cleaned(group[0].base_offset, now_ms)
-            run.fill(target, group)
+            try:
+                run.fill(target, group)
+            except BaseException:
+                target.discard()
+                raise
             self._replace(group, target, now_ms)
         self._compacted_to = compacted_to
         return before - self.size

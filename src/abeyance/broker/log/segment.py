@@ -136,6 +136,10 @@ class Segment:
         """Let go of the bytes."""
         self.truncate(0)
 
+    def discard(self) -> None:
+        """Close it, for good: it is part of no log."""
+        self.close()
+
     def check(self) -> None:
         """Assert what always holds, against the batches themselves."""
         end = 0
