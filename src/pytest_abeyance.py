@@ -42,15 +42,16 @@ def virtual_time(request: pytest.FixtureRequest) -> VirtualClock:
     return _new_clock(item)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)  # the old way: a pluggy before 1.2 knows no other
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     """Put the test's function in virtual time, before those get at it who run it."""
     if not (isinstance(item, pytest.Function) and _is_virtual(item)):
-        return (yield)
+        yield
+        return
     with pytest.MonkeyPatch.context() as patch:
         holder, name = _place_of_function(item)
         patch.setattr(holder, name, _in_virtual_time(item, getattr(holder, name)))
-        return (yield)
+        yield
 
 
 def _is_virtual(item: pytest.Function) -> bool:

@@ -1,9 +1,16 @@
 """The pytest plugin, in pytest runs of its own, with and without the other plugins that run async tests."""
 
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
 
 import pytest
+
+ROOT = Path(__file__).parents[3]
+T = TypeVar("T")
 
 pytest_plugins = ["pytester"]
 
@@ -372,3 +379,14 @@ def test_who_does_not_use_it_pays_for_next_to_nothing() -> None:
     code = "import sys, pytest; before = set(sys.modules); import pytest_abeyance; print(set(sys.modules) - before)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert loaded == "{'pytest_abeyance'}\n"
+
+
+@pytest.mark.parametrize("plugin", ["pytest_abeyance", "pytest_abeyance_kafka"])
+def test_a_pluggy_of_before_1_2_can_load_it(plugin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest 7 takes one as old. Where a plugin cannot be loaded no test runs, and these are loaded unasked."""
+
+    def hookimpl(*, hookwrapper: bool = False, tryfirst: bool = False, trylast: bool = False) -> Callable[[T], T]:
+        return lambda function: function
+
+    monkeypatch.setattr(pytest, "hookimpl", hookimpl)
+    runpy.run_path(str(ROOT / "src" / f"{plugin}.py"))
