@@ -1,10 +1,10 @@
-"""The pytest plugin for programs that speak Kafka: the fixture `kafka`, its marker, and `--kafka=genuine`.
+"""The pytest plugin for programs that speak Kafka: the fixture `kafka`, its marker, `--abeyance-kafka=genuine`.
 
     @pytest.mark.kafka(brokers=3, clock="held", **{"min.insync.replicas": 2})
     def test_orders(kafka): ...
 
-The fixture is an `abeyance.broker.Cluster` of this test's own. `--kafka=genuine` runs the same tests against three
-brokers of Apache Kafka; a test that needs what only ours can do is skipped, and says what.
+The fixture is an `abeyance.broker.Cluster` of this test's own. `--abeyance-kafka=genuine` runs the same tests against
+three brokers of Apache Kafka; a test that needs what only ours can do is skipped, and says what.
 
 Like `pytest_abeyance` this is loaded by every pytest run in whose environment abeyance is installed. So it imports
 nothing of abeyance before a test asks for the fixture.
@@ -30,9 +30,9 @@ _CHOICES = ("abeyance", "genuine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--kafka`."""
+    """Add `--abeyance-kafka`: by a shorter name it would end every run whose own `conftest.py` has that."""
     parser.getgroup("abeyance").addoption(
-        "--kafka",
+        "--abeyance-kafka",
         choices=_CHOICES,
         default="abeyance",
         help="what the fixture `kafka` is: abeyance.broker (default), or three brokers of Apache Kafka by Maven",
@@ -46,14 +46,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say so when the tests run against genuine Kafka."""
-    return "kafka: three brokers of Apache Kafka" if config.getoption("--kafka") == "genuine" else None
+    return "kafka: three brokers of Apache Kafka" if config.getoption("--abeyance-kafka") == "genuine" else None
 
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A Kafka cluster of this test's own, as its marker `kafka` describes it."""
     options = _options(request.node)
-    if request.config.getoption("--kafka") == "genuine":
+    if request.config.getoption("--abeyance-kafka") == "genuine":
         yield from _genuine(request, options)
         return
     from abeyance.broker import Cluster
@@ -76,21 +76,21 @@ def _genuine_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine
     try:
         kafka = GenuineKafka(tmp_path_factory.mktemp("kafka"), pytest.skip)
     except ClusterError as error:
-        pytest.fail(f"--kafka=genuine: {error}", pytrace=False)
+        pytest.fail(f"--abeyance-kafka=genuine: {error}", pytrace=False)
     with kafka:
         yield kafka
 
 
 def _genuine(request: pytest.FixtureRequest, options: dict[str, Any]) -> Iterator[Any]:
     if options.get("clock", "real") != "real":
-        pytest.skip('--kafka=genuine: only abeyance.broker has clock="held"')
+        pytest.skip('--abeyance-kafka=genuine: only abeyance.broker has clock="held"')
     if "security" in options:
-        pytest.skip("--kafka=genuine: its brokers speak PLAINTEXT; only abeyance.broker has TLS and SASL")
+        pytest.skip("--abeyance-kafka=genuine: its brokers speak PLAINTEXT; only abeyance.broker has TLS and SASL")
     if options.get("settings"):
-        pytest.skip("--kafka=genuine: the brokers' settings are fixed; only abeyance.broker takes those of a test")
+        pytest.skip("--abeyance-kafka=genuine: its brokers' settings are fixed; only abeyance.broker takes a test's")
     brokers = options.get("brokers", 1)
     if brokers > 3:
-        pytest.skip(f"--kafka=genuine: there are three brokers, this test wants {brokers}")
+        pytest.skip(f"--abeyance-kafka=genuine: there are three brokers, this test wants {brokers}")
     genuine: GenuineKafka = request.getfixturevalue("_genuine_kafka")
     try:
         yield genuine

@@ -1,4 +1,4 @@
-"""The fixture `kafka`, its marker, and `--kafka=genuine` where there is no genuine Kafka to be had."""
+"""The fixture `kafka`, its marker, and `--abeyance-kafka=genuine` where there is no genuine Kafka to be had."""
 
 from __future__ import annotations
 
@@ -70,10 +70,18 @@ def test_settings(kafka): pass
 
 def test_plain(kafka): pass
 """
-    found = run(tmp_path, code, "--kafka=genuine", path="/nonexistent")
+    found = run(tmp_path, code, "--abeyance-kafka=genuine", path="/nonexistent")
     assert "2 skipped, 1 error" in found
     assert 'only abeyance.broker has clock="held"' in found
     assert "Kafka needs Java 17 or newer and Maven" in found
+
+
+def test_a_conftest_may_have_an_option_kafka_of_its_own(tmp_path: Path) -> None:
+    """Whoever tests with Kafka has one sooner than others; and the plugin is in every run, wanted or not."""
+    conftest = 'def pytest_addoption(parser): parser.addoption("--kafka", action="store_true")\n'
+    (tmp_path / "conftest.py").write_text(conftest)
+    code = "def test_it(request, kafka): assert request.config.getoption('--kafka')\n"
+    assert "1 passed" in run(tmp_path, code, "--kafka")
 
 
 def test_the_plugin_imports_nothing_of_abeyance() -> None:
