@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -148,6 +149,47 @@ def test_whatever_speaks_arrow_is_taken(form: str, tmp_path: Path) -> None:
         ).num_rows
         == 0
     )
+
+
+def in_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.string_view())
+
+
+def in_a_dictionary_of_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    of = column.combine_chunks().dictionary_encode()
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(of.indices, of.dictionary.cast(pa.string_view()))])
+
+
+def in_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.run_end_encode(column)
+
+
+@pytest.mark.parametrize("handed", [lambda table: table, ds.dataset], ids=["table", "dataset"])
+@pytest.mark.parametrize("form", [in_views, in_a_dictionary_of_views, in_runs])
+def test_views_and_runs_are_taken_for_what_they_mean(
+    form: Callable[[pa.ChunkedArray], pa.ChunkedArray], handed: Callable[[pa.Table], Any]
+) -> None:
+    operations, events = arrow(traces()[:20])
+    expected = tables.resolve(operations, events)
+
+    def changed(table: pa.Table, names: list[str]) -> Any:
+        for name in names:
+            table = table.set_column(table.column_names.index(name), name, form(table[name]))
+        return handed(table)
+
+    operations = operations.append_column("note", operations["op_id"])
+    operations = changed(operations, ["instance", "op_id", "kind", "condition", "note"])
+    assert tables.resolve(operations, changed(events, ["instance", "key"])) == expected
+    assert tables.invalid_operations(operations).num_rows == 0
+
+
+def test_views_within_a_further_column_are_set_aside_with_their_row() -> None:
+    operations, _ = arrow(traces()[:1])
+    operations = operations.slice(0, 1).drop_columns(["op_id"]).append_column("op_id", pa.nulls(1, pa.string()))
+    pairs = pa.array([{"a": 1}], pa.map_(pa.string_view(), pa.int64()))
+    names = pa.array([["b"]], pa.list_(pa.string_view(), 1))
+    (row,) = tables.invalid_operations(operations.append_column("pairs", pairs).append_column("of", names)).to_pylist()
+    assert (row["pairs"], row["of"], row["reason"]) == ([("a", 1)], ["b"], "no op_id")
 
 
 IN_DUCKDB = """

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from abeyance.errors import AbeyanceError
@@ -38,7 +39,8 @@ def _batches(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.R
     if isinstance(source, ds.Dataset):
         # Arrow's own pool gives large buffers back at once, and each new one has to be cleared by the system.
         pool = pa.system_memory_pool()
-        yield from source.scanner(columns=list(wanted), batch_size=_ROWS, memory_pool=pool).to_batches()
+        scanner = source.scanner(columns=list(wanted), batch_size=_ROWS, memory_pool=pool)
+        yield from map(_plain, scanner.to_batches())
         return
     reader = pa.RecordBatchReader.from_stream(source)
     check(reader.schema, wanted, name)
@@ -109,7 +111,10 @@ def _in_dictionary(found: ds.Dataset, column: str) -> bool:
 
 
 def _plain(table: T) -> T:
-    """Copy text that is handed over as views, as Polars does: Arrow computes little with those."""
+    """Copy what is handed over as views or as runs, as Polars and DuckDB can: Arrow computes little with those."""
+    for place, name in enumerate(table.schema.names):
+        if pa.types.is_run_end_encoded(table.schema.types[place]):
+            table = table.set_column(place, name, pc.run_end_decode(table.column(place)))
     kinds = [_without_views(kind) for kind in table.schema.types]
     if kinds == table.schema.types:
         return table
@@ -121,8 +126,14 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
         return pa.large_string()
     if pa.types.is_binary_view(kind):
         return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(_without_views(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_without_views(kind.value_type), kind.list_size)
+    if pa.types.is_map(kind):
+        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type), kind.keys_sorted)
     if pa.types.is_struct(kind):
         return pa.struct([(kind.field(n).name, _without_views(kind.field(n).type)) for n in range(kind.num_fields)])
     return kind

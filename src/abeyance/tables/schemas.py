@@ -55,6 +55,8 @@ def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
 
 
 def _fits(found: pa.DataType, kind: str) -> bool:
+    if kinds.is_run_end_encoded(found):
+        found = found.value_type
     if kinds.is_null(found):
         return True  # no value in it: every row is told what it lacks
     if kind == "text":
