@@ -6,7 +6,7 @@ instances, the instance `*` stands for all of them together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -280,9 +280,10 @@ TABLES: Final[Mapping[str, StructType]] = {
 """The tables of an analysis, by the name of their Parquet directory."""
 
 
-def check_table(table: DataFrame, schema: StructType, name: str) -> None:
+def check_table(table: DataFrame, schema: StructType, name: str, *, given: Sequence[str] | None = None) -> None:
     """Raise `SchemaError` unless `table` has every column of `schema` with its type; further ones are fine.
 
+    The error names the columns that were `given`, in place of all that the table has by now.
     Upper and lower case are one unless the session says otherwise (`spark.sql.caseSensitive`). Whether a column may be
     null is not compared: Spark widens that at every step.
     """
@@ -291,7 +292,7 @@ def check_table(table: DataFrame, schema: StructType, name: str) -> None:
         places = [column for column in table.schema.fields if alike(column.name) == alike(field.name)]
         expected = field.dataType.simpleString()
         if not places:
-            found = ", ".join(table.columns) or "none"
+            found = ", ".join(table.columns if given is None else given) or "none"
             raise SchemaError(f"{name}: no column {field.name!r}, expected {expected} (columns: {found})")
         if len(places) > 1:
             found = ", ".join(column.name for column in places)

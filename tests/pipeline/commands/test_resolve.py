@@ -84,13 +84,24 @@ def test_what_is_refused_is_one_line(
         return line
 
     assert "no such file or directory: nowhere.csv" in refusal("nowhere.csv", files[1])
-    assert "operations: no column 'op_id', expected string (columns: order_id, ordered_at" in refusal(*files)
+    assert refusal(*files).endswith(
+        "operations: no column 'op_id', expected string (columns: order_id, ordered_at); "
+        "--operation COLUMN=SQL says where a column comes from\n"
+    )
     assert "operations: there is no column 'id' to be mapped" in refusal(*files, "--operation", "id=order_id")
     assert "cannot be resolved" in refusal(*files, "--operation", "op_id=nowhere")
     assert "operations: [PARSE_SYNTAX_ERROR]" in refusal(*files, "--operation", "op_id=lower(")
     broken, of_nothing, hidden, timed = (
         tmp_path / name for name in ("broken.parquet", "nothing.parquet", "_hidden.csv", "at 12:30.csv")
     )
+    text = tmp_path / "orders.txt"
+    text.write_bytes(Path(files[0]).read_bytes())
+    assert f"{text} is not a Parquet file, or not all of one: say what it is by --format" in refusal(
+        str(text), files[1]
+    )
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    assert "operations: no column 'op_id', expected string (columns: none)" in refusal(str(empty), files[1])
     broken.write_bytes(b"PAR1, and then nothing")
     of_nothing.touch()
     for copied in (hidden, timed):
@@ -109,6 +120,15 @@ def test_numbers_are_never_taken_for_times(spark: SparkSession) -> None:
     check_table(good, OPERATIONS, "operations")
     row = good.collect()[0]
     assert (row.instance, row.op_id, row.condition, row.watches) == ("", "1", "all", [("k", 1)])
+
+
+def test_a_key_that_is_none_is_refused_by_its_own_name(spark: SparkSession) -> None:
+    """Not as the watches that were made of it, which no table of the user's has."""
+    columns = "SELECT 'a' AS op_id, now() AS start, 5 AS timeout_ms"
+    with pytest.raises(SchemaError, match=r"operations: column 'required' is decimal\(2,1\), expected bigint; --oper"):
+        operations_from(spark.sql(f"{columns}, 'k' AS key, 1.5 AS required"))
+    with pytest.raises(SchemaError, match=r"no column 'key', expected string \(columns: op_id, start, timeout_ms\)"):
+        operations_from(spark.sql(columns))
 
 
 def test_columns_are_known_by_their_names_in_any_case(either: SparkSession) -> None:

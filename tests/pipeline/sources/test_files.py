@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyance.errors import AbeyanceError
-from abeyance.pipeline.sources.files import read_files
+from abeyance.pipeline.sources.files import file_format, read_files
 
 PLAIN = {
     "names": "op_id,key,start\n1,k,2026-01-01\n2,,\n",
@@ -33,6 +33,17 @@ DOUBTFUL = {
     "lines of an old Mac": "a,b\r1,2\r",
     "a number": "1,b\n1,2\n",
 }
+
+
+@pytest.mark.parametrize("name", ["a.csv", "A.CSV", "a.csv.gz", "a.csv.bz2", "a.csv.zst"])
+def test_csv_is_known_by_its_name_however_it_is_written_or_compressed(
+    spark: SparkSession, name: str, tmp_path: Path
+) -> None:
+    form = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}.get(name.rpartition(".")[2])
+    with pa.output_stream(tmp_path / name, compression=form) as file:
+        file.write(b"a,b\n1,2\n")
+    assert file_format(name) == "csv"
+    assert read_files(spark, str(tmp_path / name), "csv").collect() == [("1", "2")]
 
 
 def of_spark(spark: SparkSession, file: Path) -> tuple[object, ...]:

@@ -28,6 +28,7 @@ _STREAM_OPTIONS: Final = {
     "csv": {**_OPTIONS["csv"], "enforceSchema": "false"},
 }
 _CALLED: Final = {"parquet": "Parquet", "json": "JSON", "csv": "CSV"}
+_COMPRESSED: Final = (".gz", ".bz2", ".zst")  # which Spark reads without more
 _LETTER: Final = re.compile(r"([A-Za-z0-9])")
 _PLAIN_HEADER: Final = re.compile(rb"([A-Za-z]\w*(?:,[A-Za-z]\w*)*)\r?\n")
 _LONGEST_HEADER: Final = 1 << 16
@@ -46,7 +47,10 @@ def file_format(path: str, chosen: str | None = None) -> str:
 
 
 def _by_ending(name: str) -> str | None:
-    ending = Path(name).name.removesuffix(".gz").rpartition(".")[2]
+    name = Path(name).name.lower()
+    for compressed in _COMPRESSED:
+        name = name.removesuffix(compressed)
+    ending = name.rpartition(".")[2]
     return {"parquet": "parquet", "csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json"}.get(ending)
 
 

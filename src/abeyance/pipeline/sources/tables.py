@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType, TimestampType
 
-from abeyance.errors import AbeyanceError
+from abeyance.errors import AbeyanceError, SchemaError
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table, is_case_sensitive
 from abeyance.pipeline.sources.expressions import forgiving
 from abeyance.pipeline.spark.errors import in_one_line
@@ -28,6 +28,7 @@ READABLE: Final = {
 }
 
 
+_WATCH: Final = StructType([StructField("key", StringType()), StructField("required", LongType())])
 _CLOCK_TIME: Final = r"^[\x00-\x20]*(?:[Tt]|\d+:)"
 
 
@@ -95,6 +96,7 @@ def _mapped(
     survive: bool,
 ) -> DataFrame:
     check_mapped(name, columns)
+    given = table.columns
     try:
         table = _in_our_case(table, _known(name))
         # All at once: an expression means the table's own columns, not what was made of them.
@@ -104,20 +106,29 @@ def _mapped(
         _ = table.schema  # on Spark Connect nothing is analyzed before it is asked for
     except AnalysisException as error:
         raise AbeyanceError(f"{name}: {in_one_line(error)}") from error
-    if name == "operations" and "watches" not in columns and ("key" in columns or "watches" not in table.columns):
-        table = _with_watches(table)
-    absent = {column: value for column, value in defaults.items() if column not in table.columns}
-    table = _read_texts(table.withColumns(absent) if absent else table, schema)
-    check_table(table, schema, name)
+    try:
+        if name == "operations" and "watches" not in columns and ("key" in columns or "watches" not in table.columns):
+            table = _with_watches(table)
+        absent = {column: value for column, value in defaults.items() if column not in table.columns}
+        table = _read_texts(table.withColumns(absent) if absent else table, schema)
+        check_table(table, schema if "watches" in table.columns else _without_watches(schema), name, given=given)
+    except SchemaError as error:
+        raise SchemaError(f"{error}; --{name.removesuffix('s')} COLUMN=SQL says where a column comes from") from None
     return table
+
+
+def _without_watches(schema: StructType) -> StructType:
+    """Ask for a key in their place: that is what most tables have."""
+    return StructType([_WATCH["key"] if field.name == "watches" else field for field in schema.fields])
 
 
 def _with_watches(table: DataFrame) -> DataFrame:
     if "key" not in table.columns:
-        return table  # the check will say that there are no watches
+        return table  # the check will say that there is none
     if "required" not in table.columns:
         table = table.withColumn("required", F.lit(1))
-    table = _read_texts(table, StructType([StructField("key", StringType()), StructField("required", LongType())]))
+    table = _read_texts(table, _WATCH)
+    check_table(table, _WATCH, "operations")
     return table.withColumn("watches", F.array(F.struct("key", "required")))
 
 

@@ -21,7 +21,7 @@ _HEADER: Final = re.compile(
     re.DOTALL,
 )
 _CAUSED_BY: Final = re.compile(r"^\s*Caused by: [\w.$]+: (.+)$", re.MULTILINE)
-_NO_PARQUET: Final = "is not a Parquet file"
+_NO_PARQUET: Final = ("is not a Parquet file", "footer is too large")
 _PHYSICAL: Final = {
     "BINARY": "text",
     "BOOLEAN": "boolean",
@@ -53,8 +53,9 @@ def unread_file(text: str) -> str | None:
     if reading["column"] is not None:
         found = _PHYSICAL.get(reading["found"], reading["found"])
         return f"{file}: column {reading['column']!r} is {found} in it, expected {reading['expected']}: {_MEND}"
-    if _NO_PARQUET in text:
-        return f"{file} is not a Parquet file, or not all of one: {_MEND}"
+    if any(said in text for said in _NO_PARQUET):
+        other = "" if file.endswith(".parquet") else "say what it is by --format, "
+        return f"{file} is not a Parquet file, or not all of one: {other}{_MEND}"
     causes = _CAUSED_BY.findall(text)
     return f"{file} cannot be read{f' ({causes[-1].strip()})' if causes else ''}: {_MEND}"
 
