@@ -37,6 +37,11 @@ def test_a_login_in_several_lines_is_one_setting(spark: SparkSession) -> None:
     assert found["ssl.truststore.location"] == "C:\\stores\\trust.jks"
 
 
+@pytest.mark.parametrize("text", ["\\\r#", "\\\n!a=b\nc=d", "a\\\n#b", "\\", "\\\n", "\\\n\\\n#", "\\\n\n#a"])
+def test_a_comment_may_follow_a_backslash_that_stands_alone(spark: SparkSession, text: str) -> None:
+    assert parse_properties(text) == of_java(spark, text)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_any_text_is_read_as_java_reads_it(spark: SparkSession, seed: int) -> None:
     @given(st.text("ab=: \\\t\f\n\r#!tnu0041é", max_size=24))

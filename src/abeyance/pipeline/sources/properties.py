@@ -34,9 +34,13 @@ def _logical_lines(text: str) -> list[str]:
     """Return lines, those that go on joined, without comments and empty ones."""
     lines: list[str] = []
     waiting: str | None = None
-    for natural in re.split(r"\r\n|\r|\n", text):
+    natural_lines = re.split(r"\r\n|\r|\n", text)
+    if not natural_lines[-1]:
+        natural_lines.pop()  # what follows the last end of a line is none
+    for natural in natural_lines:
         line = natural.lstrip(_BLANK)
-        if waiting is None and (not line or line[0] in "#!"):
+        if not waiting and (not line or line[0] in "#!"):  # after a backslash alone, too
+            waiting = None
             continue
         whole = line if waiting is None else waiting + line
         backslashes = len(line) - len(line.rstrip("\\"))
