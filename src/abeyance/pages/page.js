@@ -73,7 +73,31 @@
 
   // -- figures ------------------------------------------------------------------------------------------------------
   const GAP = 28; // between small plots, for their titles
+  const TITLE = 12; // the size of their letters
   const BELOW = 62;
+
+  // Titles that are wider than their plots take two lines, and names that are still too long are cut in their middle.
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const wide = (text) => {
+    pen.font = `bold ${TITLE}px ${getComputedStyle(document.body).fontFamily}`;
+    return pen.measureText(text).width;
+  };
+  const plain = (markup) => new DOMParser().parseFromString(markup, "text/html").body.textContent;
+  const shortened = (markup, room) => {
+    const letters = [...plain(markup)];
+    let text = letters.join("");
+    for (let kept = letters.length - 1; wide(text) > room && kept > 5; kept -= 1) {
+      text = [...letters.slice(0, Math.ceil((kept * 2) / 3)), "…", ...letters.slice(-Math.floor(kept / 3))].join("");
+    }
+    return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  };
+  const fitted = (titles) => {
+    const room = document.querySelector("main").clientWidth - 60; // beside the axis' own numbers
+    if (titles.every((title) => wide(plain(title)) <= room)) return [titles, GAP];
+    const lines = titles.map((title) => /^<b>(.*?)<\/b> *(.*)$/.exec(title));
+    const folded = lines.map(([, name, rest]) => `<b>${shortened(name, room)}</b>${rest && `<br>${rest}`}`);
+    return [folded, lines.some(([, , rest]) => rest) ? GAP + TITLE * 1.3 : GAP];
+  };
 
   // Small plots below one another on one axis: those of the kind that is chosen, else all.
   const stack = (data, layout, kind) => {
@@ -84,13 +108,14 @@
     if (!kept.length) return null;
     const axes = {};
     const titles = [];
-    const inner = kept.length * (rowPixels + GAP);
+    const [texts, gap] = fitted(kept.map((number) => rows[number].title));
+    const inner = kept.length * (rowPixels + gap);
     kept.forEach((number, place) => {
-      const top = 1 - (place * (rowPixels + GAP) + GAP) / inner;
-      const domain = [Math.max(0, 1 - ((place + 1) * (rowPixels + GAP)) / inner), top];
+      const top = 1 - (place * (rowPixels + gap) + gap) / inner;
+      const domain = [Math.max(0, 1 - ((place + 1) * (rowPixels + gap)) / inner), top];
       axes[name(place)] = { ...layout[name(number)], domain, anchor: "x" };
       titles.push({
-        text: rows[number].title, font: { size: 12 }, xref: "paper", yref: "paper", x: 0, y: top, align: "left",
+        text: texts[place], font: { size: TITLE }, xref: "paper", yref: "paper", x: 0, y: top, align: "left",
         xanchor: "left", yanchor: "bottom", showarrow: false,
       });
     });
@@ -357,7 +382,6 @@
     // Where nothing has a ground, it is the window's, dark for a page that says that it can be.
     const said = window.parent.getComputedStyle(frame.ownerDocument.documentElement).colorScheme;
     let found = said.includes("dark") && (dark.matches || !said.includes("light"));
-    const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
     for (let at = frame; at; at = at.parentElement) {
       pen.clearRect(0, 0, 1, 1);
       pen.fillStyle = window.parent.getComputedStyle(at).backgroundColor;

@@ -260,7 +260,9 @@ def test_the_contents_lead_to_every_section(looked_at: Page) -> None:
     assert links == looked_at.run("[...document.querySelectorAll('h2')].map(h => h.id)")
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 1100), ("light", 400), ("dark", 400)])
+@pytest.mark.parametrize(
+    ("scheme", "width"), [("light", 1100), ("dark", 1100), ("light", 400), ("dark", 400), ("light", 320)]
+)
 def test_all_of_it_can_be_read(opened: Page, scheme: str, width: int) -> None:
     opened.show(width=width, scheme=scheme)
     opened.wait_for(
