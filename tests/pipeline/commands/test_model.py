@@ -80,16 +80,16 @@ def test_all_tables_and_a_page(result: Path) -> None:
     check_page(result / "report.html", ["plot-agreement", "plot-errors"])
 
 
-def test_a_log_without_a_produce_says_so(
+def test_a_log_without_a_produce_is_refused(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "kafka-request.log"
     log.write_bytes(line("HEARTBEAT", {}, {}) + b"\n")
-    assert main(["model", str(log), "--out", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out.splitlines()[0].startswith("0 produces with acks=all")
-    assert "The logs hold no produce with acks=all" in (tmp_path / "out" / "report.html").read_text()
-    assert main(["model", "nowhere", "--out", str(tmp_path / "other"), "--quiet"]) == 2
     assert main(["model", str(log), "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    why = f"nothing to predict: no produce with acks=all was appended in {log}"
+    assert capsys.readouterr().err == f"abeyance: error: {why}\n"
+    assert not (tmp_path / "out").exists()
+    assert main(["model", "nowhere", "--out", str(tmp_path / "other"), "--quiet"]) == 2
     with pytest.raises(SystemExit):
         main(["model", str(log), "--out", str(tmp_path / "other"), "--min-insync-replicas", "0"])
     assert "'0' is not a whole number from 1" in capsys.readouterr().err

@@ -90,10 +90,13 @@ def test_the_result_of_an_analysis(
     assert rows(out, "replay") == before
 
 
-def test_what_is_refused_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_refused_is_one_line(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     events = tmp_path / "events.csv"
     events.write_text("key,at\n")
+    empty, orders = tmp_path / "kafka-request.log", tmp_path / "orders.csv"
+    empty.touch()
+    orders.write_text("op_id,key,start,timeout_ms\n")
 
     def refusal(*arguments: str) -> str:
         assert main(["replay", *arguments, "--out", str(out), "--quiet"]) == 2
@@ -103,6 +106,9 @@ def test_what_is_refused_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         return line
 
     assert "nowhere" in refusal("nowhere.log")
+    assert refusal(str(empty)) == f"abeyance: error: nothing to replay: no operation is in {empty}\n"
+    assert f"nothing to replay: no operation is in {orders}" in refusal(str(orders), "--events", str(events))
+    assert f"{orders} does not tell how its operations ended" in refusal(str(orders))
     assert "wheel_size must be from 2 to 65,536 buckets, not 1" in refusal(str(LOG), "--wheel-size", "1")
     assert "tick_ms must be a positive number" in refusal(str(LOG), "--tick", "0ms")
     assert "nothing to replay" in refusal(str(LOG), "--tick", "")

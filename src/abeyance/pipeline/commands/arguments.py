@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,7 @@ __all__ = [
     "check_table",
     "generate_java",
     "is_small",
+    "named",
     "whole_number",
 ]
 
@@ -131,6 +133,11 @@ def check_table(path: str) -> None:
         return
     if all(each.name.startswith(("_", ".")) for each in Path(path).iterdir()):
         raise AbeyanceError(f"{path} is empty: no file is in it (names that begin with _ or . do not count)")
+
+
+def named(paths: Sequence[str]) -> str:
+    """Name the first of some paths, and say how many more there are."""
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
 
 
 def whole_number(text: str, least: int) -> int:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from abeyance.ending import add_ending, end
+from abeyance.errors import AbeyanceError
 from abeyance.pages.words import counted
-from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report
+from abeyance.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report, named
 from abeyance.pipeline.commands.given import given
 from abeyance.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyance.pipeline.request_log.files import find_logs, need_session
@@ -106,8 +107,10 @@ def run(args: argparse.Namespace) -> int:
 def _model(spark: SparkSession, args: argparse.Namespace) -> Making:
     from abeyance.pipeline import compare_with_kafka, high_watermarks, read_kafka_replication
     from abeyance.pipeline.replication import summaries
+    from abeyance.pipeline.replication.produces import any_acks_all
     from abeyance.pipeline.report.model_page import write_model_report
     from abeyance.pipeline.results.tables import write_result
+    from abeyance.pipeline.spark.progress import Steps
 
     replication = read_kafka_replication(spark, args.logs, timezone=args.timezone).persist()
     watermarks = high_watermarks(replication, min_insync_replicas=args.min_insync_replicas).persist()
@@ -121,6 +124,9 @@ def _model(spark: SparkSession, args: argparse.Namespace) -> Making:
     tables = {"high_watermarks": watermarks, "predictions": predictions}
     about = {"command": given(), "logs": args.logs}
     try:
+        with Steps(quiet=args.quiet).step("reading the logs"):
+            if not any_acks_all(replication):
+                raise AbeyanceError(f"nothing to predict: no produce with acks=all was appended in {named(args.logs)}")
         return write_result(
             spark,
             args.out,

@@ -22,6 +22,7 @@ from abeyance.pipeline.commands.arguments import (
     check_columns,
     check_report,
     check_table,
+    named,
 )
 from abeyance.pipeline.commands.durations import duration_or, milliseconds
 from abeyance.pipeline.commands.given import given
@@ -219,6 +220,7 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
     from abeyance.pipeline import replay, replay_pending, what_if
     from abeyance.pipeline.report.replay_page import write_replay_report
     from abeyance.pipeline.results.tables import write_result
+    from abeyance.pipeline.spark.progress import Steps
 
     timeouts = {setting.timeout_ms for setting in settings if setting.timeout_ms is not None}.union(_LADDER_MS)
     operations = _operations(spark, args, table, max(timeouts))
@@ -240,7 +242,10 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
         "settings": [asdict(setting) for setting in settings],
     }
     try:
-        _check_kinds(args.kind, operations, everything)
+        with Steps(quiet=args.quiet).step("reading the operations"):
+            _check_kinds(args.kind, operations, everything)
+            if operations.isEmpty():
+                raise AbeyanceError(f"nothing to replay: no operation is in {named(args.logs)}")
         return write_result(
             spark,
             args.out,
@@ -285,6 +290,10 @@ def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None
     from abeyance.pipeline.sources.tables import events_from, operations_from
 
     operations = read_files(spark, table, file_format(table, args.format))
+    if args.events is None and "outcome" not in operations.columns:
+        raise AbeyanceError(
+            f"{table} does not tell how its operations ended (no column 'outcome'): --events names the table that does"
+        )
     if args.events is None:
         return with_sync_limits(operations) if set(OPERATIONS.fieldNames()) <= set(operations.columns) else operations
     events = read_files(spark, args.events, file_format(args.events, args.format))

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.pipeline.schemas import PRODUCES, REPLICATION, check_table
 
-__all__ = ["acks_all_produces", "appended"]
+__all__ = ["acks_all_produces", "any_acks_all", "appended"]
 
 _TELL_OFFSETS: Final = ("appended", "fetched", "watermark")
 
@@ -27,6 +27,11 @@ def appended(replication: DataFrame) -> DataFrame:
     following = F.lead("offset").over(Window.partitionBy("key").orderBy("offset"))
     next_seen = seen.select("key", "offset", F.coalesce(following, F.col("offset") + 1).alias("required"))
     return replication.where(F.col("what") == "appended").join(next_seen, ["key", "offset"])
+
+
+def any_acks_all(replication: DataFrame) -> bool:
+    """Whether `acks_all_produces` has a row, which takes no shuffle to tell."""
+    return not replication.where((F.col("what") == "appended") & F.col("timeout_ms").isNotNull()).isEmpty()
 
 
 def acks_all_produces(replication: DataFrame) -> DataFrame:
