@@ -213,3 +213,16 @@ def test_producers(kafka: Cluster) -> None:
     with WireClient(kafka.bootstrap.split(",")[1]) as client:  # a follower knows them too
         (orders,) = client.ask(61, 0, topics=asked[:1]).topics
         assert orders.partitions[0].error_code is ErrorCode.none
+
+
+@pytest.mark.parametrize("all_topics", [False, True])
+def test_a_partition_without_a_leader_has_one_once_that_may_be_unclean(kafka: Cluster, all_topics: bool) -> None:
+    kafka.stop(2)
+    kafka.stop(1)
+    kafka.start(2)
+    assert (kafka.leader("orders"), kafka.in_sync("orders")) == (None, (1,))
+    if all_topics:
+        kafka.on_loop(kafka.controller.configure_brokers, None, {"unclean.leader.election.enable": "true"})
+    else:
+        altered(kafka, ResourceType.TOPIC, "orders", ("unclean.leader.election.enable", "true", AlterConfigOpType.SET))
+    assert (kafka.leader("orders"), kafka.in_sync("orders")) == (2, (2,))

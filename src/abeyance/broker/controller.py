@@ -276,16 +276,25 @@ class Controller:
         settings = self.topic_settings(config)
         self._memory.keep_settings(topic, settings)
         topic.settings = settings
-        for member in list(self.members.values()):
-            member.tell_settings(topic)
+        self._configured(topic)
 
     def configure_brokers(self, broker: int | None, given: Mapping[str, str]) -> None:
         """Let `given` be all that is changed of a broker's settings, or with None of all brokers'. Raises ApiError."""
         self._memory.keep_broker_settings(broker, given)
         self._settings.change(broker, given)
         for topic in self.topics.values():  # theirs fall back on the brokers'
-            for member in list(self.members.values()):
-                member.tell_settings(topic)
+            self._configured(topic)
+
+    def _configured(self, topic: Topic) -> None:
+        """Tell of settings that may be other ones now. Where unclean leaders are allowed now, elect them.
+
+        (Kafka looks for partitions without a leader every five minutes.)
+        """
+        for member in list(self.members.values()):
+            member.tell_settings(topic)
+        for state in list(topic.partitions):
+            if state.leader == NO_LEADER:
+                self._put_if_kept(elections.elected(state, self.members, unclean=_unclean(topic)), topic)
 
     # -- leaders and in-sync sets
 
