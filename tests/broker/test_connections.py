@@ -139,6 +139,18 @@ def test_connections_that_are_idle_are_closed() -> None:
         assert busy.ask(*METADATA, topics=[]).cluster_id
 
 
+def test_a_broker_that_stands_still_closes_no_connection_until_it_goes_on() -> None:
+    with Cluster(clock="held") as kafka, WireClient(kafka.bootstrap) as idle:
+        idle.ask(*METADATA, topics=[])
+        with kafka.paused(1):
+            kafka.clock.advance(601.0)
+            idle.socket.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                idle.socket.recv(1)
+            idle.socket.settimeout(10.0)
+        assert idle.socket.recv(1) == b""
+
+
 def test_an_answer_that_nobody_takes_is_forgotten_when_the_client_has_been_idle_twice() -> None:
     with Cluster(clock="held") as kafka, WireClient(kafka.bootstrap) as client:
         kafka.create_topic("orders")

@@ -113,7 +113,10 @@ class Broker:
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._listener: Listener | None = None
         self._max_request: int = settings["socket.request.max.bytes"]
-        self._idle = IdleDetector(_idle(settings), self._close_idle, cluster.clock.timer)
+        # While it is paused its connections stay.
+        self._idle = IdleDetector(
+            _idle(settings), lambda client: self.run(self._close_idle, client), cluster.clock.timer
+        )
 
     def _purgatory(self, name: str) -> Purgatory[Any]:
         return Purgatory(name, self.timer)
@@ -393,6 +396,8 @@ class Broker:
 
     def _close_idle(self, connection: Connection) -> None:
         """Close it; and where the client has not taken by the next time what it had been answered, forget that."""
+        if connection not in self.connections:
+            return
         if connection.closed:
             connection.abort()
         else:
