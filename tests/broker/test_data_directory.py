@@ -39,6 +39,20 @@ def test_records_and_topics_are_there_again(tmp_path: Path) -> None:
         assert b"more" in consume(kafka, "orders", 101, 2)
 
 
+def test_brokers_that_are_missing_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Cluster(brokers=3, data=tmp_path) as kafka:
+        kafka.create_topic("orders", partitions=3, replicas=1)
+        produce(kafka, "orders", [b"tea"] * 3, 3)
+    with Cluster(brokers=1, data=tmp_path) as kafka:
+        assert [kafka.leader("orders", index) for index in range(3)] == [1, None, None]
+    assert ["brokers 2, 3, which have replicas in the data directory" in one.message for one in caplog.records] == [
+        True
+    ]
+    with Cluster(brokers=3, data=tmp_path) as kafka:
+        assert len(kafka.records("orders")) == 3
+    assert len(caplog.records) == 1
+
+
 def test_settings_of_groups_are_there_again(tmp_path: Path) -> None:
     name = "consumer.session.timeout.ms"
     with Cluster(data=tmp_path) as kafka, WireClient(kafka.bootstrap) as client:

@@ -94,6 +94,13 @@ class Controller:
             topic.partitions = [elections.changed(state, leader=NO_LEADER) for state in memory.partitions(topic)]
             self.topics[name] = topic
             self.by_id[topic_id] = topic
+        holders = {broker for topic in self.topics.values() for state in topic.partitions for broker in state.replicas}
+        if absent := sorted(holders.difference(self._brokers)):
+            logger("broker").warning(
+                "brokers %s, which have replicas in the data directory, are not in this cluster: partitions that need "
+                "them have no leader; start as many brokers as before, with the same node.id",
+                ", ".join(map(str, absent)),
+            )
 
     # -- brokers
 
