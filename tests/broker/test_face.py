@@ -100,6 +100,17 @@ def test_leaders_and_in_sync_replicas_move_as_brokers_stop_and_start() -> None:
         assert kafka.topics() == []
 
 
+def test_a_broker_that_is_stopped_while_it_stands_still_does_not_come_back_to_life() -> None:
+    with Cluster(brokers=2) as kafka:
+        with kafka.paused(2):
+            kafka.stop(2)
+        kafka.create_topic("orders", partitions=2, replicas=1)
+        assert [kafka.leader("orders", index) for index in range(2)] == [1, 1]
+        kafka.start(2)
+        kafka.create_topic("payments", partitions=2, replicas=1)
+        assert [kafka.leader("payments", index) for index in range(2)] == [1, 2]
+
+
 def test_brokers_are_numbered_from_node_id(tmp_path: Path) -> None:
     for expected in (1, 2):  # the second time with what the first has kept
         with Cluster(2, settings={"node.id": 0}, data=tmp_path) as kafka:

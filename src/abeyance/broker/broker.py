@@ -163,6 +163,7 @@ class Broker:
         self.cluster.controller.unregister(self.id)
         self.cluster.network.settle()
         self.stopped = True
+        self.paused = False  # to resume it is nothing: it would be taken for alive
         self._inbox.clear()
         if self._listener is not None:
             self._listener.close()
