@@ -72,10 +72,11 @@ def _genuine_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine
     """Three brokers of Apache Kafka, for all tests of the session."""
     from abeyance.broker.genuine import ClusterError
     from abeyance.broker.genuine.kafka import GenuineKafka
+    from abeyance.errors import AbeyanceError
 
     try:
         kafka = GenuineKafka(tmp_path_factory.mktemp("kafka"), pytest.skip)
-    except ClusterError as error:
+    except (ClusterError, AbeyanceError) as error:
         pytest.fail(f"--abeyance-kafka=genuine: {error}", pytrace=False)
     with kafka:
         yield kafka

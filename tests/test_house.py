@@ -47,7 +47,8 @@ FLOORS = (
     ("timer",),
     ("mutex",),
     ("engine",),
-    ("_compilation", "_interpreted", "command_line", "ending", "errors", "forking", "lazy", "reporting", "signature"),
+    ("_compilation", "_interpreted", "cache", "command_line", "ending", "forking", "lazy", "reporting", "signature"),
+    ("errors",),
 )
 ROOMS = {name: number for number, floor in enumerate(FLOORS) for name in floor}
 

@@ -65,6 +65,25 @@ def test_the_rivals_are_compiled_once_and_found_from_then_on(installed: Path) ->
     assert len(list((installed / "cache" / "abeyance").iterdir())) == 1
 
 
+def test_without_a_home_there_is_no_cache_and_only_who_needs_it_says_so(installed: Path) -> None:
+    """As in a container that runs as a user of no name."""
+    told = {}
+    for words in (["lab", "list"], ["lab", "run", "cost", "--quick"]):
+        code = f"""if True:
+            import os, pwd, sys
+            del os.environ["HOME"], os.environ["XDG_CACHE_HOME"]
+            pwd.getpwuid = {{}}.__getitem__  # no number has an entry: KeyError
+            from abeyance.cli import main
+            sys.exit(main({words}))
+        """
+        told[words[1]] = run(installed, code, HOME=str(installed))
+    assert (told["list"].returncode, told["list"].stderr) == (0, "")
+    assert told["run"].returncode == 2
+    assert told["run"].stderr == (
+        "abeyance: error: there is no home directory to keep a cache in: set HOME or XDG_CACHE_HOME to a folder\n"
+    )
+
+
 def test_where_they_cannot_be_compiled_it_is_told_and_nothing_is_left(installed: Path) -> None:
     code = "import sys; from abeyance.cli import main; sys.exit(main(['lab', 'run', 'cost', '--quick']))"
     told = run(installed, code, CC="/nowhere/cc")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import subprocess
 import sys
 import sysconfig
@@ -18,6 +17,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import abeyance
+from abeyance.cache import cache_folder
 from abeyance.engine import is_compiled
 from abeyance.errors import AbeyanceError
 
@@ -31,7 +31,10 @@ def look_first(room: str, path: list[str]) -> list[str]:
     """Where a room's modules are looked for: among the compiled ones in the cache, if there are, then in `path`."""
     if not is_compiled() or _in_place():
         return path
-    compiled = _folder() / room
+    try:
+        compiled = _folder() / room
+    except AbeyanceError:  # there can be none; whoever needs them says so
+        return path
     return [str(compiled), *path] if compiled.is_dir() else path
 
 
@@ -104,8 +107,7 @@ def _folder() -> Path:
     key = hashlib.sha256(f"{abeyance.__version__} {sysconfig.get_config_var('EXT_SUFFIX')}".encode())
     for path in (*(one.with_suffix(".py") for one in _types()), *sorted(_PACKAGE.rglob("*.pxd"))):
         key.update(path.read_bytes())
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyance"
-    return cache / f"lab-{key.hexdigest()[:16]}"
+    return cache_folder() / "abeyance" / f"lab-{key.hexdigest()[:16]}"
 
 
 def _compile(folder: Path) -> None:

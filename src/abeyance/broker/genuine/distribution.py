@@ -12,9 +12,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from abeyance.cache import cache_folder
+
 HERE = Path(__file__).resolve().parent
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyance-kafka-capture"
-"""Where jars are kept unless told otherwise."""
 
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
@@ -50,13 +50,17 @@ class Kafka:
         return [self.java, *common, *options, "-cp", searched, main_class, *arguments]
 
 
-def fetch(folder: Path = CACHE) -> Kafka:
-    """Fetch the jars into `folder` unless they are there; raise `ClusterError` where that cannot be done."""
+def fetch(folder: Path | None = None) -> Kafka:
+    """Fetch the jars into `folder`, by default one in the user's cache, unless they are there.
+
+    Raises `ClusterError`, or AbeyanceError, where that cannot be done.
+    """
     java, maven = shutil.which("java"), shutil.which("mvn")
     if java is None or maven is None:
         raise ClusterError(
             f"Kafka needs Java 17 or newer and Maven: there is no {'mvn' if java else 'java'} on the PATH"
         )
+    folder = folder or cache_folder() / "abeyance-kafka-capture"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "fetching").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from abeyance.cache import cache_folder
 from abeyance.errors import AbeyanceError
 from abeyance.lab.experiment import Measure, Parameters
 from abeyance.lab.experiments.workload import LOADS
@@ -84,4 +85,4 @@ def _class_path() -> str:
 
 
 def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyance" / "lab"
+    return cache_folder() / "abeyance" / "lab"

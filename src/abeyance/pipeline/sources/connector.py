@@ -7,7 +7,6 @@ a company's own repository) and `mvn` is on the PATH, Maven copies the jars that
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from abeyance.cache import cache_folder
 from abeyance.errors import AbeyanceError
 
 if TYPE_CHECKING:
@@ -123,8 +123,7 @@ def _copy(folder: Path) -> None:
 def _folder() -> Path:
     """Where Maven's jars are kept: another pom.xml or another Spark has a folder of its own."""
     told = _POM.read_bytes() + coordinate().encode()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyance"
-    return cache / f"kafka-connector-{hashlib.sha256(told).hexdigest()[:12]}"
+    return cache_folder() / "abeyance" / f"kafka-connector-{hashlib.sha256(told).hexdigest()[:12]}"
 
 
 def _checked(spark: SparkSession) -> SparkSession:
