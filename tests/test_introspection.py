@@ -17,7 +17,9 @@ import pytest
 import abeyance
 import introspection
 from abeyance import aio
+from abeyance.engine import is_compiled
 
+COMPILED = pytest.mark.skipif(not is_compiled(), reason="it is Python here, and looks so")
 LOOKER = Path(introspection.__file__)
 
 
@@ -48,6 +50,7 @@ def test_every_public_class_and_method_tells_what_it_does() -> None:
         assert not any(words in seen["doc"] for words in ("--\n", "the interpreter calls")), name
 
 
+@COMPILED
 def test_help_begins_with_how_to_make_one() -> None:
     seen = {name: each for name, each in look(pure=False).items() if each.get("signature") and "help" in each}
     timer = seen["abeyance.timer.system.SystemTimer"]["help"].splitlines()
@@ -113,6 +116,7 @@ def test_autospec_takes_what_is_at_work() -> None:
     loop.close()
 
 
+@COMPILED
 def test_autospec_knows_of_a_c_function_that_it_is_there_and_no_more() -> None:
     # Of dict's methods as of ours: unittest.mock reads the arguments of functions in Python only, on 3.11 to 3.15.
     timer = create_autospec(abeyance.ManualTimer, instance=True)
