@@ -76,7 +76,7 @@ def main() -> None:
     assert found.loader is not None
     compilation = importlib.util.module_from_spec(found)
     found.loader.exec_module(compilation)
-    names = [] if os.environ.get("ABEYANCE_NO_COMPILE") else [*CORE, *lab()]
+    names = [] if os.environ.get("ABEYANCE_NO_COMPILE", "0") not in ("", "0") else [*CORE, *lab()]
     modules = compilation.extensions(names, Path("src"), shared="abeyance._cython_shared")
     setup(
         ext_modules=modules,

@@ -22,11 +22,16 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from abeyance.engine import is_compiled
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
 
     from sharing import Sharing
+
+if not is_compiled():  # then nobody is warned of it, here and in the processes that tests start: warnings are errors
+    os.environ["ABEYANCE_PURE"] = "1"
 
 # The same examples at every run of CI, so that a change is judged and not its luck; others at every run by hand.
 # No deadline for an example: the machine is shared, and interpreted the engine is some thirty times as slow.

@@ -7,7 +7,7 @@ On Apache Spark: `abeyance.pipeline` (needs the extra `spark`). This import pull
 import os
 from typing import TYPE_CHECKING
 
-if os.environ.get("ABEYANCE_PURE"):
+if os.environ.get("ABEYANCE_PURE", "0") not in ("", "0"):
     from abeyance import _interpreted
 
     _interpreted.install()

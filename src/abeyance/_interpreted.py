@@ -51,9 +51,13 @@ def install_in_subinterpreter(refusal: ImportError) -> None:
     install()
 
 
+def _is_asked_for() -> bool:
+    return os.environ.get("ABEYANCE_PURE", "0") not in ("", "0")
+
+
 def why() -> str:
     """Tell why the engine runs interpreted, and the mend, in one line. For where `engine.is_compiled()` is False."""
-    if os.environ.get("ABEYANCE_PURE"):
+    if _is_asked_for():
         return "ABEYANCE_PURE is set; unset it"
     if _in_subinterpreter:
         return "compiled, the engine serves one interpreter of a process, and this is another; use threads or processes"
@@ -73,7 +77,7 @@ def warn_once(what: str, stacklevel: int) -> None:
     For where `engine.is_compiled()` is False; `stacklevel` as seen from the caller.
     """
     global _warned
-    if not _warned and not os.environ.get("ABEYANCE_PURE"):
+    if not _warned and not _is_asked_for():
         _warned = True
         warnings.warn(
             f"{what} runs interpreted, so it is slower than asyncio's own loop, and not faster: {why()}",

@@ -40,7 +40,7 @@ def run(program: str, pure: str = "") -> list[str]:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return [line for line in done.stderr.splitlines() if "Warning" in line]
+    return [line for line in done.stderr.splitlines() if "Warning" in line or "Exception ignored" in line]
 
 
 @pytest.mark.parametrize("what", PROGRAMS)
@@ -51,6 +51,18 @@ def test_it_is_told_once_and_where_the_user_called(what: str) -> None:
     assert f"RuntimeWarning: abeyance.aio.{what} runs interpreted" in told
     assert "install abeyance anew" in told
     assert told.startswith("<string>:") or what.startswith("Uvloop")
+
+
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_where_warnings_are_errors_nothing_else_is_told(what: str) -> None:
+    if what.startswith("Uvloop"):
+        pytest.importorskip("uvloop")
+    catch = f"warnings.simplefilter('error', RuntimeWarning)\ntry: {PROGRAMS[what].splitlines()[0]}\n"
+    assert run(f"{catch}except RuntimeWarning as warning: assert 'runs interpreted' in str(warning)") == []
+
+
+def test_0_asks_for_nothing() -> None:
+    assert len(run(PROGRAMS["run"], pure="0")) == 1
 
 
 def test_not_where_it_was_asked_for_nor_where_speed_is_not_the_point() -> None:

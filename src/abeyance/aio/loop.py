@@ -204,6 +204,8 @@ class EventLoop(WheelTimers, asyncio.SelectorEventLoop):
 
         def time(self) -> float: ...  # noqa: D102
 
+    _closed = True  # until it is made: its finaliser asks, also where the warning below is an error
+
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
         """On `selector`, by default the best that the machine has. Warns, once, where it runs interpreted."""
         if not is_compiled():

@@ -40,11 +40,14 @@ def run(
 
     `loop_factory=aio.uvloop_factory` runs it on uvloop's. Raises RuntimeError when a loop runs in this thread already.
     """
-    if asyncio._get_running_loop() is not None:
+    try:
+        if asyncio._get_running_loop() is not None:
+            raise RuntimeError("aio.run() cannot be called from a running event loop: await the coroutine instead")
+        if not is_compiled():
+            _interpreted.warn_once("abeyance.aio.run", stacklevel=2)  # raises where warnings are errors
+    except BaseException:
         if asyncio.iscoroutine(main):
             main.close()
-        raise RuntimeError("aio.run() cannot be called from a running event loop: await the coroutine instead")
-    if not is_compiled():
-        _interpreted.warn_once("abeyance.aio.run", stacklevel=2)
+        raise
     with asyncio.Runner(debug=debug, loop_factory=loop_factory) as runner:
         return runner.run(main)
