@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -58,8 +59,13 @@ def test_the_columns_of_csv_are_what_spark_says(spark: SparkSession, text: str, 
     context = spark.sparkContext
     context.setJobGroup(text, "reads the header")
     table = read_files(spark, str(file), "csv")
-    jobs = context.statusTracker().getJobIdsForGroup(text)
+    context.setJobGroup(f"after {text}", "reads all")
     assert (table.schema, table.collect()) == of_spark(spark, file)
+    tracker, end = context.statusTracker(), time.monotonic() + 60
+    while not tracker.getJobIdsForGroup(f"after {text}"):  # Spark tells of its jobs one after the other, and late
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    jobs = tracker.getJobIdsForGroup(text)
     assert len(jobs) == (0 if text in PLAIN.values() else 1), "Spark is asked only where there is doubt"
 
 

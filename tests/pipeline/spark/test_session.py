@@ -60,14 +60,18 @@ def test_compiled_code_has_the_space_that_spark_needs(spark: SparkSession) -> No
     assert sum(code) >= 200 << 20
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux a thread has a priority of its own")
 def test_the_past_is_not_kept_for_a_page_that_nobody_serves(spark: SparkSession) -> None:
     # By default a thousand plans, jobs and stages are: of a batch of a stream 0.2 MB, in the driver's memory.
+    spark.sparkContext.setJobGroup("the past", "a job, again and again")
     for _ in range(80):
         spark.range(1).collect()
     plans = spark._jsparkSession.sharedState().statusStore()
     tracker = spark.sparkContext.statusTracker()
-    last_job = max(tracker.getJobIdsForGroup())
+    end = time.monotonic() + 60
+    while not tracker.getJobIdsForGroup("the past"):  # it is told a little later
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    last_job = max(tracker.getJobIdsForGroup("the past"))
     last_stage = max(tracker.getJobInfo(last_job).stageIds)  # type: ignore[union-attr]
 
     def kept() -> tuple[int, int, int]:
@@ -82,6 +86,7 @@ def test_the_past_is_not_kept_for_a_page_that_nobody_serves(spark: SparkSession)
     assert not any("retained" in name for name in served)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux a thread has a priority of its own")
 def test_a_jvm_that_is_ending_steps_aside_with_all_its_threads() -> None:
     rest = "threading.Thread(target=time.sleep, args=(60,)).start(); print(flush=True); time.sleep(60)"
     code = f"import threading, time; {rest}"
