@@ -7,6 +7,7 @@ import random
 import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import pytest
@@ -301,6 +302,27 @@ def test_tasks_of_a_dropped_system_timer_run_all_the_same() -> None:
     gc.collect()
     wait_for(done)
     wait_until(lambda: threads_named("forgotten-timer") == [])
+
+
+def test_what_an_executor_drops_is_let_go_of_without_the_collector() -> None:
+    class Dropping(Executor):
+        def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            job: Future[Any] = Future()
+            job.cancel()
+            job.set_running_or_notify_cancel()
+            return job
+
+    thing, done = Thing(), threading.Event()
+    watch = weakref.ref(thing)
+    with SystemTimer(executor=Dropping(), on_error=lambda *_: done.set()) as timer:
+        gc.disable()
+        try:
+            timer.call_later(0, thing)
+            del thing
+            wait_for(done)
+            wait_until(lambda: watch() is None)
+        finally:
+            gc.enable()
 
 
 def test_the_collector_does_not_see_pending_tasks_one_by_one() -> None:

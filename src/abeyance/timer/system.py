@@ -255,19 +255,19 @@ class SystemTimer(Timer):
         Not here: an executor that drops its jobs may hold its own lock meanwhile.
         """
         try:
-            error: BaseException | None = job.exception()
+            ended: tuple[Any, object] = job.exception(), item
         except self._caught as raised:  # it was cancelled
-            error = raised
-        if error is None:
+            ended = raised, item
+        if ended[0] is None:
             return
-        dropped = (error, item)
         enter(self)
         try:
             if not self._closed:
-                self._dropped.append(dropped)
+                self._dropped.append(ended)
                 self._alarm()
         finally:
             leave(self)
+            del ended  # a frame must not hold the exception that holds the frame
 
     def _take_back(self, error: BaseException, item: object) -> None:
         callback = _unpack(item)[0]
