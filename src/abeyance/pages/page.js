@@ -207,6 +207,7 @@
   const percent = (share) => (Number.isNaN(share) ? "\u2013" : `${Number((100 * share).toPrecision(3))}\u00a0%`);
   const duration = (ms) => {
     const three = (number) => Number(number.toPrecision(3));
+    if (ms && ms < 0.1) return `${three(ms * 1000)}\u00a0µs`;
     if (ms < 999.5) return `${three(ms)}\u00a0ms`;
     if (ms < 59_950) return `${three(ms / 1000)}\u00a0s`;
     return ms < 3_570_000 ? `${three(ms / 60_000)}\u00a0min` : `${three(ms / 3_600_000)}\u00a0h`;

@@ -9,6 +9,7 @@ from typing import Final
 
 UNKNOWN: Final = "\N{EN DASH}"
 _LONGEST_LABEL = 60
+_LEAST_MS = 0.1  # what is less is told in microseconds
 _MOST_TICKS = 25  # that find room on the axis of a page of 400 px
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000.0, 60_000.0, 3_600_000.0, 86_400_000.0
 _BELOW_MINUTE = [10.0**power for power in range(-3, 5)]
@@ -48,6 +49,8 @@ def duration(ms: float) -> str:
     """Return milliseconds in the unit a person would choose, with three digits."""
     if math.isnan(ms):
         return UNKNOWN
+    if 0 < ms < _LEAST_MS:
+        return f"{_three(ms * 1_000)}\N{NO-BREAK SPACE}µs"
     if ms < 999.5:
         return f"{_three(ms)}\N{NO-BREAK SPACE}ms"
     seconds = ms / 1_000
@@ -77,7 +80,7 @@ def tick_values(low: float, high: float) -> tuple[list[float], list[str]]:
             break
     near = (high / low) ** (1 / _MOST_TICKS)  # where many decades are shown, 10 h and 24 h would overlap
     values = [value for value, after in zip(values, [*values[1:], math.inf], strict=True) if after / value >= near]
-    return values, [duration(value) if value >= 0.1 else f"{value * 1000:.3g} µs" for value in values]
+    return values, [duration(value) for value in values]
 
 
 def visible(text: object) -> str:

@@ -325,6 +325,8 @@ def test_the_tables_are_those_that_the_analysis_writes() -> None:
     ("ms", "said"),
     [
         (0, "0 ms"),
+        (0.001, "1 µs"),
+        (0.0042, "4.2 µs"),
         (0.417, "0.42 ms"),
         (30, "30 ms"),
         (512.4, "512 ms"),

@@ -329,6 +329,16 @@ with told():
     )
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full")
+def test_a_full_disk_is_told_in_words(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    with (
+        pytest.raises(AbeyanceError, match=r"^Spark failed: the disk is full, of the result or of Spark's"),
+        explained(),
+    ):
+        jvm.java.io.FileOutputStream("/dev/full").write(1)
+
+
 def test_spark_logs_as_ever_once_its_failure_is_told() -> None:
     told = program("""
 import logging

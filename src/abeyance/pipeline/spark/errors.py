@@ -26,6 +26,7 @@ _NO_FILE_SYSTEM: Final = re.compile(
     r'Class org\.apache\.hadoop\.fs\.([\w.]+) not found|No FileSystem for scheme "([\w+.-]+)"'
 )
 _PACKAGES: Final = {"s3a": "hadoop-aws", "azurebfs": "hadoop-azure", "azure": "hadoop-azure", "gs": "hadoop-gcp"}
+_FULL: Final = ("No space left on device", "Disk quota exceeded")
 _PREAMBLE: Final = "An error occurred while calling "
 """How Py4J begins; what Java said is below."""
 
@@ -75,9 +76,9 @@ def logged_nowhere_else() -> Iterator[None]:
 def in_one_line(error: BaseException) -> str:
     """Return what says most of a failure of Spark.
 
-    How the JVM ended, where it did, or that it ran out of memory; an error of ours, in a worker or the driver; the file
-    that cannot be read; the end of another's traceback; the first cause that Java names; or the first line. Of a file
-    system that this Spark lacks it says which package brings it.
+    How the JVM ended, where it did, or that it ran out of memory, or a disk of room; an error of ours, in a worker or
+    the driver; the file that cannot be read; the end of another's traceback; the first cause that Java names; or the
+    first line. Of a file system that this Spark lacks it says which package brings it.
     """
     text = str(error)
     # A Java error whose trace cannot be asked for any more is one line: the JVM was ending as it was told.
@@ -88,6 +89,9 @@ def in_one_line(error: BaseException) -> str:
             return ended
     if "java.lang.OutOfMemoryError" in text:
         return OUT_OF_MEMORY
+    full = next((said for said in _FULL if said in text), None)
+    if full is not None:
+        return f"the disk is full, of the result or of Spark's temporary files ({full}): make room and start again"
     lacks = _NO_FILE_SYSTEM.search(text)
     if lacks is not None:
         return _package_of(lacks[1], lacks[2])

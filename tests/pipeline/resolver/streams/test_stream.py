@@ -202,6 +202,9 @@ def test_time_outs_fire_when_nothing_arrives(
     running.append(query)
     until(lambda: len(stream.outcomes().get("i", ())) == 2, query)
     assert stream.outcomes() == {"i": {"op": ("expired", 10 * MS), "later": ("expired", 1510 * MS)}}
+    until(lambda: sum(progress.numInputRows for progress in query.recentProgress) > 2, query)
+    counted = [pipeline.batch_counts(progress) for progress in query.recentProgress]
+    assert sum(counts.rows for counts in counted if counts is not None) == 2, "ticks are no rows of anybody's"
 
 
 def test_processing_time_needs_no_times_in_the_tables(

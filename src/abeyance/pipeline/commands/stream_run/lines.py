@@ -37,7 +37,7 @@ class Lines:
         """Watches that are pending after the last batch; None before the first."""
         self.quiet = quiet
         self.rows = 0
-        """Rows read in all batches seen, ticks among them."""
+        """Rows read in all batches seen."""
         self._late_by: float | None = None
         self._many_late = False
         self._lateness = lateness or Lateness(0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -20,6 +21,8 @@ STANDING: Final = StructType([StructField(name, LongType()) for name in ("pendin
 """How a shard stands after a batch: `layout.STATUS`."""
 
 _NAME: Final = "abeyance"
+_TICKS: Final = re.compile(r"RateStreamV2\[.*\bnumPartitions=1\b")
+"""How Spark describes our source of ticks (`plan`)."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -29,7 +32,7 @@ class BatchCounts:
 
     batch: int
     rows: int
-    """Rows read of all sources, ticks among them."""
+    """Rows read of all sources but ticks: after an outage there is one for each second of it."""
     rows_per_second: float
     completed: int
     expired: int
@@ -69,10 +72,12 @@ def batch_counts(progress: Any) -> BatchCounts | None:
     if figures is None or figures["pending"] is None:
         return None
     found = figures.asDict()
+    read = progress.numInputRows
+    ticks = sum(source.numInputRows for source in progress.sources if _TICKS.match(source.description))
     return BatchCounts(
         batch=progress.batchId,
-        rows=progress.numInputRows,
-        rows_per_second=progress.processedRowsPerSecond,
+        rows=read - ticks,
+        rows_per_second=progress.processedRowsPerSecond * (read - ticks) / max(1, read),
         **found
         | {
             "watermark": _time(found["watermark"]),
