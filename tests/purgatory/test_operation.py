@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import math
@@ -104,6 +105,8 @@ def test_a_condition_already_true_wins_over_a_timeout_already_over(purgatory: Pu
 def test_a_lock_must_be_reentrant() -> None:
     with pytest.raises(TypeError, match="must be reentrant"):
         Wait(lock=threading.Lock())
+    with pytest.raises(TypeError, match=r"must be a lock of threads, .* not <asyncio.* which is for coroutines"):
+        Wait(lock=asyncio.Lock())  # type: ignore[arg-type]
     shared = threading.RLock()
     assert Wait(lock=shared).lock is shared
 

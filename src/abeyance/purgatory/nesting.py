@@ -27,6 +27,11 @@ except ImportError:
     from abeyance.engine import uncompiled as cython
 
 if TYPE_CHECKING or not cython.compiled:
+    from abeyance.timer.callbacks import is_async
+else:
+    from cython.cimports.abeyance.timer.callbacks import is_async
+
+if TYPE_CHECKING or not cython.compiled:
     from abeyance.purgatory.thread_state import depth, get_ident, owed, set_depth, set_owed
 else:
     from cython.cimports.abeyance.purgatory.thread_state import depth, get_ident, owed, set_depth, set_owed
@@ -68,6 +73,8 @@ def begin(operation: Locked, lock: ReentrantLock | None) -> None:
         raise TypeError("an operation's lock must be reentrant: pass a threading.RLock, not a threading.Lock")
     elif not (callable(getattr(lock, "acquire", None)) and callable(getattr(lock, "release", None))):
         raise TypeError(f"lock must be a threading.RLock, or have its acquire() and release(), not {lock!r}")
+    elif is_async(lock.acquire):
+        raise TypeError(f"lock must be a lock of threads, a threading.RLock say, not {lock!r}, which is for coroutines")
     operation._dop_held = 0
     operation._dop_owner = 0
     operation._dop_lock = lock
