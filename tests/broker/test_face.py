@@ -100,6 +100,15 @@ def test_leaders_and_in_sync_replicas_move_as_brokers_stop_and_start() -> None:
         assert kafka.topics() == []
 
 
+def test_a_block_that_names_a_broker_that_is_not_there_leaves_none_paused_or_stopped() -> None:
+    with Cluster(brokers=2) as kafka:
+        for block in (kafka.paused, kafka.stopped):
+            with pytest.raises(AbeyanceError, match="there is no broker 9: there are brokers 1 to 2"), block(2, 9):
+                pytest.fail("the block was entered")
+            assert not kafka.brokers[2].paused
+            assert not kafka.brokers[2].stopped
+
+
 def test_a_broker_that_is_stopped_while_it_stands_still_does_not_come_back_to_life() -> None:
     with Cluster(brokers=2) as kafka:
         with kafka.paused(2):

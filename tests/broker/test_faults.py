@@ -105,6 +105,7 @@ def test_connections_are_dropped_and_clients_come_back() -> None:
         (lambda kafka: kafka.fail("Produce", error="NONE", times=0), "times must be 1 or more"),
         (lambda kafka: kafka.fail("Fetch", error="NONE", partition=0), "partition=0 needs the topic"),
         (lambda kafka: kafka.delay("Fetch", seconds=-1), "seconds must be 0 or more, not -1"),
+        (lambda kafka: kafka.drop("Fetch", broker=2), "there is no broker 2: there are brokers 1 to 1"),
         (lambda kafka: kafka.drop("ReplicaFetch", topic=TOPIC), "a follower's fetch is for all that it follows"),
         (lambda kafka: kafka.pause(9), "there is no broker 9: there are brokers 1 to 1"),
         (lambda kafka: kafka.records("ordres"), "there is no topic 'ordres': did you mean 'orders'?"),

@@ -172,6 +172,8 @@ class Faults:
 
     def _order(self, fault: Fault) -> Fault:
         def order() -> None:
+            if fault.target.broker is not None:
+                self.cluster._broker(fault.target.broker)
             self.ordered.append(fault)
             self.cluster.gate = self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 
 class Outages:
@@ -28,21 +28,17 @@ class Outages:
     @contextmanager
     def paused(self, *brokers: int) -> Iterator[None]:
         """Pause these brokers for as long as the block lasts."""
-        for broker in brokers:
-            self.pause(broker)
-        try:
-            yield
-        finally:
+        with ExitStack() as stack:
             for broker in brokers:
-                self.resume(broker)
+                self.pause(broker)
+                stack.callback(self.resume, broker)
+            yield
 
     @contextmanager
     def stopped(self, *brokers: int) -> Iterator[None]:
         """Stop these brokers, and start them again when the block is over."""
-        for broker in brokers:
-            self.stop(broker)
-        try:
-            yield
-        finally:
+        with ExitStack() as stack:
             for broker in brokers:
-                self.start(broker)
+                self.stop(broker)
+                stack.callback(self.start, broker)
+            yield
