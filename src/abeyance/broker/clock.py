@@ -16,7 +16,14 @@ from abeyance.errors import AbeyanceError
 from abeyance.timer import ManualTimer
 from abeyance.timer import Timer as AnyTimer
 
-_SLEPT = 1.0  # seconds: what is less, or goes back, is not followed, so that times and time-outs agree
+_SLEPT = 1.0  # seconds: what is less is the time between two looks
+
+# A clock that goes on while the machine sleeps, and the one that does not, which loops go by.
+_CLOCKS: tuple[int, int] | None = None
+if hasattr(time, "CLOCK_BOOTTIME"):  # Linux
+    _CLOCKS = time.CLOCK_BOOTTIME, time.CLOCK_MONOTONIC
+elif hasattr(time, "CLOCK_UPTIME_RAW"):  # macOS
+    _CLOCKS = time.CLOCK_MONOTONIC, time.CLOCK_UPTIME_RAW
 
 
 class Clock:
@@ -49,16 +56,26 @@ class Clock:
 class MachineClock(Clock):
     """The clock of a loop that goes by the machine's, as a cluster's own loop does.
 
-    A loop's clock stands still while the machine sleeps, and does not know that its date was set forward. Without
-    those hours every later record of a client would be too far in the future (`message.timestamp.after.max.ms`).
+    A loop's clock stands still while the machine sleeps. Without those hours every later record of a client would be
+    too far in the future (`message.timestamp.after.max.ms`). Only clocks that no test sets are asked.
     """
 
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._slept = machine_slept()
+
     def now_ms(self) -> int:
-        """Milliseconds since 1970. They go on with the machine's date where that is ahead, and never go back."""
-        ahead = time.time() - (self._epoch + self.timer.time())
-        if ahead > _SLEPT:
-            self._epoch += ahead
+        """Milliseconds since 1970, which never go back either; those that the machine slept are among them."""
+        slept = machine_slept()
+        if slept - self._slept > _SLEPT:
+            self._epoch += slept - self._slept
+            self._slept = slept
         return super().now_ms()
+
+
+def machine_slept() -> float:
+    """How many seconds the machine has slept since some moment; always 0 where no two clocks tell."""
+    return 0.0 if _CLOCKS is None else time.clock_gettime(_CLOCKS[0]) - time.clock_gettime(_CLOCKS[1])
 
 
 class HeldClock(Clock):
