@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.sources.files import file_format, read_files
+from abeyance.pipeline.spark.errors import explained
 
 PLAIN = {
     "names": "op_id,key,start\n1,k,2026-01-01\n2,,\n",
@@ -45,6 +46,28 @@ def test_csv_is_known_by_its_name_however_it_is_written_or_compressed(
         file.write(b"a,b\n1,2\n")
     assert file_format(name) == "csv"
     assert read_files(spark, str(tmp_path / name), "csv").collect() == [("1", "2")]
+
+
+def test_files_of_a_folder_have_one_header(spark: SparkSession, tmp_path: Path) -> None:
+    """By default Spark goes by position: a key would be taken for an id, without a word."""
+    (tmp_path / "1.csv").write_text("op_id,key\na,k\n")
+    (tmp_path / "2.csv.gz").write_bytes(gzip.compress(b"op_id,KEY\nb,k\n"))
+    (tmp_path / "3.csv").touch()
+    assert sorted(read_files(spark, str(tmp_path), "csv").collect()) == [("a", "k"), ("b", "k")]
+    assert [row.key for row in read_files(spark, str(tmp_path), "csv").select("key").collect()] == ["k", "k"]
+    (tmp_path / "4.csv").write_text("key,op_id\nk,c\n")
+    with pytest.raises(AbeyanceError, match=r"has other columns \(.*\) than the files before it \(.*\): "), explained():
+        read_files(spark, str(tmp_path), "csv").collect()
+    (tmp_path / "4.csv").write_text("a remark\n")
+    with pytest.raises(AbeyanceError, match=r"4\.csv has another number of columns than the files"), explained():
+        read_files(spark, str(tmp_path), "csv").collect()
+
+
+def test_a_folder_may_have_headers_that_name_a_column_twice_or_not(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("1.csv", "2.csv"):
+        (tmp_path / name).write_text("a,A,,b\n1,2,3,4\n")
+    table = read_files(spark, str(tmp_path), "csv")
+    assert (table.columns, table.count()) == (["a0", "A1", "_c2", "b"], 2)
 
 
 def of_spark(spark: SparkSession, file: Path) -> tuple[object, ...]:

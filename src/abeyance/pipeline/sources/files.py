@@ -24,7 +24,7 @@ _OPTIONS: Final = {
     "csv": {"header": "true", "escape": '"'},
 }
 _STREAM_OPTIONS: Final = {
-    # A file whose header differs from the first one's is refused; by default Spark goes by position.
+    # Of several files one whose header differs from the first one's is refused; by default Spark goes by position.
     "csv": {**_OPTIONS["csv"], "enforceSchema": "false"},
 }
 _CALLED: Final = {"parquet": "Parquet", "json": "JSON", "csv": "CSV"}
@@ -61,6 +61,9 @@ def read_files(spark: SparkSession, path: str, form: str, schema: StructType | N
     reader = spark.read.format(form).options(**_OPTIONS.get(form, {}))
     try:
         table = (reader if schema is None else reader.schema(schema)).load(location(path))
+        if form == "csv" and not Path(path).is_file() and not _renamed(table.columns):
+            reader = spark.read.format(form).options(**_STREAM_OPTIONS["csv"])
+            table = reader.schema(table.schema).load(location(path))
         if form == "json" and table.columns == [str(spark.conf.get("spark.sql.columnNameOfCorruptRecord"))]:
             raise AbeyanceError(f"{path}: no line of it is an object of JSON: there has to be one in each line")
         return _as_utf8(table) if form == "csv" else table
@@ -75,6 +78,11 @@ def read_files(spark: SparkSession, path: str, form: str, schema: StructType | N
         raise AbeyanceError(
             f"{path}: no {_CALLED[form]} file with columns is there (names that begin with _ or . do not count)"
         ) from error
+
+
+def _renamed(names: list[str]) -> bool:
+    """Whether names may not be those of the header: Spark adds its place to one that is there twice, or to none."""
+    return any(name.endswith(str(place)) for place, name in enumerate(names))
 
 
 def _plain_header(path: str) -> StructType | None:

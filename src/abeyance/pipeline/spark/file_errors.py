@@ -20,6 +20,10 @@ _HEADER: Final = re.compile(
     r".*?CSV file: (?P<file>[^\n]+)",
     re.DOTALL,
 )
+_LENGTH: Final = re.compile(
+    r"Number of column in CSV header is not equal to number of fields in the schema.*?CSV file: (?P<file>[^\n]+)",
+    re.DOTALL,
+)
 _CAUSED_BY: Final = re.compile(r"^\s*Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 _NO_PARQUET: Final = ("is not a Parquet file", "footer is too large")
 _PHYSICAL: Final = {
@@ -46,6 +50,9 @@ def unread_file(text: str) -> str | None:
             f"{_plain(header['file'])} has other columns ({header['found']}) than the files before it "
             f"({header['expected']}): {_MEND}"
         )
+    length = _LENGTH.search(text)
+    if length is not None:
+        return f"{_plain(length['file'])} has another number of columns than the files before it: {_MEND}"
     reading = _READING.search(text)
     if reading is None:
         return None
