@@ -39,6 +39,23 @@ def test_records_and_topics_are_there_again(tmp_path: Path) -> None:
         assert b"more" in consume(kafka, "orders", 101, 2)
 
 
+def test_a_log_that_cannot_be_kept_tidy_keeps_no_other_from_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Cluster(clock="held") as kafka:
+        for topic in ("bad", "good"):
+            kafka.create_topic(topic, config={"retention.ms": 1000})
+            produce(kafka, topic, [b"tea"])
+        bad = kafka.brokers[1].partitions["bad", 0].log
+        monkeypatch.setattr(bad, "delete_old", None)  # a bug, say
+        for _ in range(2):
+            kafka.clock.advance(301.0)
+            produce(kafka, "good", [b"more"])
+        kafka.clock.advance(301.0)
+        assert (len(kafka.records("bad")), kafka.records("good")) == (1, [])
+    assert caplog.text.count("retention of bad-0 failed") == 3  # at 30 s, and every 300 s from then on
+
+
 def test_brokers_that_are_missing_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Cluster(brokers=3, data=tmp_path) as kafka:
         kafka.create_topic("orders", partitions=3, replicas=1)

@@ -52,6 +52,8 @@ class Housekeeping:
                     do(partition, now_ms)
                 except LogError as error:
                     logger("broker").error("broker %d: %s of %r: %s", self._broker.id, name, partition, error)
+                except Exception:  # noqa: BLE001  a bug of ours must not take others along, nor the next turns
+                    logger("broker").exception("broker %d: %s of %r failed", self._broker.id, name, partition)
             self._tasks[name] = self._broker.timer.call_later(interval, turn)
 
         self._tasks[name] = self._broker.timer.call_later(first, turn)
