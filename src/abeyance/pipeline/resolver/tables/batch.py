@@ -27,7 +27,6 @@ from abeyance.pipeline.resolver.tables.one_shuffle import part_of
 from abeyance.pipeline.resolver.tables.packing import (
     ALONE,
     COMBINED,
-    CUT_ROW,
     EVENTS,
     KINDS,
     PACKED,
@@ -48,7 +47,9 @@ __all__ = ["resolve"]
 
 Deadline = Literal["inclusive", "exclusive"]
 
+# In the order of `packing`.
 _EVENT: Final = f"array({PLACE}, {IDENTITY}, progress, unix_micros(at))"
+_NUMBERS: Final = f"array(start_us, deadline_us, required, {IDENTITY}, {PLACE}, bigint(alone), bigint(any_of))"
 # No list that goes to Python is null: where Spark measures its batches, it fills in all nulls of one anew at each row.
 _NO_CUTS: Final = "CAST(array() AS array<bigint>)"
 _NO_WATCHES: Final = "CAST(array() AS array<struct<key: string, required: bigint>>)"
@@ -60,9 +61,8 @@ _SPAN: Final = (
     f"struct(if(rivals, condition, NULL) AS condition, if(rivals, watches, {_NO_WATCHES}) AS watches) AS version",
 )
 _WATCH: Final = (
-    *("instance", "op_id", "kind", "start_us", "deadline_us", "any_of", "version", "alone", "required"),
-    f"{PLACE} AS place",
-    f"{IDENTITY} AS identity",
+    *("instance", "op_id", "kind", "version"),
+    f"if({FIRST_OF_PARTITION}, concat({_NUMBERS}, cuts), {_NUMBERS}) AS numbers",
 )
 _ROW: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "version")
 _ROW_REACHED: Final = (
@@ -126,7 +126,7 @@ def resolve(
     marked = marked.selectExpr(
         "*", "size(watches) = 1 AND NOT rivals AS alone", f"if(first, seen.cuts, {_NO_CUTS}) AS cuts"
     )
-    by_shard = _by_shard(_packed(_watches(marked, "cuts"), happened.select(first_too.alias(CUT_ROW))))
+    by_shard = _by_shard(_packed(_watches(marked), happened.select(first_too.alias("numbers"))))
     # Where nothing has to be combined, Spark finds one side of this join empty, and does nothing for the other.
     several = operations.sparkSession.range(0, 1, 1, 1).where(seen.getField("several")).select()
     reached = _reached(by_shard.crossJoin(F.broadcast(several)), COMBINED, deadline)
@@ -139,9 +139,9 @@ def _few_partitions(operations: DataFrame, events: DataFrame) -> list[Any] | Non
     return few_partitions(operations.sparkSession, [estimated_size(table) for table in tables])
 
 
-def _watches(operations: DataFrame, *more: str) -> DataFrame:
+def _watches(operations: DataFrame) -> DataFrame:
     """Return a row a watch."""
-    return operations.selectExpr(*_SPAN, *more).selectExpr("*", "inline(watches)").selectExpr(*_WATCH, *more)
+    return operations.selectExpr(*_SPAN, "cuts").selectExpr("*", "inline(watches)").selectExpr(*_WATCH)
 
 
 def _packed(watches: DataFrame, events: DataFrame) -> DataFrame:

@@ -28,12 +28,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from abeyance.pipeline.resolver.tables.hot_keys import IDENTITY, PLACE, Integers, Sample, cuts_of_keys
 from abeyance.pipeline.resolver.tables.packing import binary
-from abeyance.pipeline.spark.chunks import chunks
+from abeyance.pipeline.spark.chunks import gathered
 
 __all__ = ["is_repeated", "look_at"]
 
@@ -44,8 +43,12 @@ _PARTS: Final = 1 << _PART_BITS
 _GROUPS: Final = 1 << (64 - _GROUP_SHIFT - _PART_BITS)  # of a part
 _FIRST_HASHES: Final = np.arange(1, _PARTS, dtype=np.uint64) << np.uint64(64 - _PART_BITS)
 
+# What goes to Python is one list of a row, since Spark takes a time for each column: what there is of it, and that.
+_ROW: Final = ("about", "hash", "place", "identity", "value")
+_HAS_ID, _SEVERAL_WATCHES, _SAMPLED = 1, 2, 4
+
 # What is packed: the part of the ids' hashes; above them those of the sample, by place; above them a row for `several`.
-_SAMPLED: Final = _PARTS
+_SAMPLE: Final = _PARTS
 _SEVERAL: Final = 2 * _PARTS
 _PACKED: Final = "part int, packed binary"
 _SEEN: Final = "part int, groups binary, cuts array<bigint>, several boolean"
@@ -57,9 +60,8 @@ def look_at(operations: DataFrame, events: DataFrame | None = None, *, sample: S
     if events is not None:
         # Sampled before anything is computed of a row: most are only skipped.
         few = events.where(f"xxhash64(monotonically_increasing_id()) <= {_least_hashes(sample.fraction)}L")
-        key = (f"{PLACE} AS place", f"{IDENTITY} AS identity")
-        values = few.selectExpr("CAST(NULL AS bigint) AS hash", "false AS several", *key, "progress AS value")
-        rows = rows.union(values.where("value IS NOT NULL"))
+        of_event = f"array({_SAMPLED}L, 0L, {PLACE}, {IDENTITY}, progress)"
+        rows = rows.union(few.where("progress IS NOT NULL").selectExpr(of_event))
     packed = rows.mapInArrow(_look, _PACKED).repartition("part")
     seen = packed.sortWithinPartitions("part").mapInArrow(partial(_seen, piece=sample.piece), _SEEN)
     row = seen.selectExpr(
@@ -81,23 +83,25 @@ def is_repeated(seen: str) -> str:
 
 
 def _of_operations(operations: DataFrame, fraction: float, *, ids: bool) -> DataFrame:
-    """Return `hash` of each id, whether there are `several` watches, and of one in a sample the watch."""
+    """Return `_ROW` of each operation of which anything is to be seen."""
     # Rows without an id are set aside, and no duplicates of one another.
-    about_id = f"if(instance IS NULL OR op_id IS NULL, NULL, {_ID_HASH})" if ids else "CAST(NULL AS bigint)"
+    has_id = "instance IS NOT NULL AND op_id IS NOT NULL" if ids else "false"
     drawn = operations.selectExpr(
-        "instance", "watches", f"{about_id} AS hash", "xxhash64(monotonically_increasing_id()) AS draw"
+        "instance", "op_id", "watches", f"{has_id} AS has_id", "xxhash64(monotonically_increasing_id()) AS draw"
     )
     # One watch of an operation, which has as many chances to be drawn as it has watches.
     is_drawn = f"shiftrightunsigned(draw, 11) < {fraction * 2.0**53!r}D * size(watches)"
-    watch = drawn.selectExpr(
-        "hash",
-        "coalesce(size(watches) > 1, false) AS several",
+    watch = f"if({is_drawn}, get(watches, int(pmod(draw, size(watches)))), NULL)"
+    seen = drawn.selectExpr(
         "instance",
-        f"if({is_drawn}, get(watches, int(pmod(draw, size(watches)))), NULL) AS watch",
+        f"if(has_id, {_ID_HASH}, 0L) AS hash",
+        f"if(has_id, {_HAS_ID}L, 0L) + if(size(watches) > 1, {_SEVERAL_WATCHES}L, 0L) AS about",
+        f"({watch}).key AS key",
+        f"({watch}).required AS value",
     )
-    key = [f"xxhash64({seed}instance, watch.key) AS {name}" for seed, name in (("", "place"), ("1, ", "identity"))]
-    found = watch.selectExpr("hash", "several", *key, "watch.required AS value")
-    return found.where("hash IS NOT NULL OR several OR value IS NOT NULL")
+    of_sample = f"array(about + {_SAMPLED}L, hash, {PLACE}, {IDENTITY}, value)"
+    rows = f"if(value IS NULL, array(about, hash, 0L, 0L, 0L), {of_sample}) AS row"
+    return seen.where("about > 0 OR value IS NOT NULL").selectExpr(rows)
 
 
 def _least_hashes(fraction: float) -> int:
@@ -113,19 +117,19 @@ def _least_hashes(fraction: float) -> int:
 
 
 def _look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(hash, several, place, identity, value) -> (part, packed)."""
+    """(a list of _ROW) -> (part, packed)."""
     several = False
-    for chunk in chunks(batches):
-        hashes = np.sort(chunk.column("hash").drop_null().to_numpy().view(np.uint64))
+    for some in gathered(batches):
+        rows = np.concatenate([batch.column(0).flatten().to_numpy() for batch in some]).reshape(-1, len(_ROW))
+        about = rows[:, 0]
+        hashes = np.sort(rows[about & _HAS_ID > 0, 1].view(np.uint64))
         # Twice tells as much as a million times, and does not all go into one value.
         hashes = np.concatenate((hashes[:2], hashes[2:][hashes[2:] != hashes[:-2]]))
         yield from _parts(np.searchsorted(hashes, _FIRST_HASHES), hashes, 0)
-        sampled = chunk.select(["place", "identity", "value"]).filter(chunk.column("value").is_valid())
-        if sampled.num_rows:
-            rows = np.column_stack([column.to_numpy() for column in sampled.columns])
-            rows = rows[np.argsort(rows[:, 0].view(np.uint64), kind="stable")]
-            yield from _parts(np.searchsorted(rows[:, 0].view(np.uint64), _FIRST_HASHES), rows, _SAMPLED)
-        if not several and pc.any(chunk.column("several")).as_py():
+        sampled = rows[about & _SAMPLED > 0, 2:]
+        sampled = sampled[np.argsort(sampled[:, 0].view(np.uint64), kind="stable")]
+        yield from _parts(np.searchsorted(sampled[:, 0].view(np.uint64), _FIRST_HASHES), sampled, _SAMPLE)
+        if not several and np.any(about & _SEVERAL_WATCHES):
             several = True
             yield pa.record_batch({"part": pa.array([_SEVERAL], pa.int32()), "packed": binary([0], b"")})
 
@@ -149,7 +153,7 @@ def _seen(batches: Iterable[pa.RecordBatch], piece: int) -> Iterator[pa.RecordBa
         packed = b"".join(value.as_buffer() for _, value in values)
         groups: bytes | None = None
         cuts: list[int] = []
-        if part < _SAMPLED:
+        if part < _SAMPLE:
             groups = _repeated_groups(np.sort(np.frombuffer(packed, np.uint64)))
         elif part < _SEVERAL:
             cuts = cuts_of_keys(_rows_of_three(packed), piece)

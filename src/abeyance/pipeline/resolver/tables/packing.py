@@ -9,7 +9,7 @@ Memory: a chunk, three times while it is packed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,14 +18,15 @@ import pyarrow as pa
 
 from abeyance.engine.resolve import Staircases
 from abeyance.pipeline.resolver.tables.hot_keys import HotKeys, Integers
-from abeyance.pipeline.spark.chunks import chunks, gathered
+from abeyance.pipeline.spark.chunks import gathered
 
 __all__ = [
     "ALONE",
     "COMBINED",
-    "CUT_ROW",
     "EVENTS",
+    "EVENT_NUMBERS",
     "KINDS",
+    "OPERATION_NUMBERS",
     "PACKED",
     "SCHEMAS",
     "SHARDS",
@@ -71,26 +72,19 @@ _SHARD_BITS: Final = 10
 _FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS)
 
 
-CUT_ROW: Final = "cut_row"
-_WIDTH: Final = 4
+EVENT_NUMBERS: Final = ("place", "identity", "progress", "at_us")
+OPERATION_NUMBERS: Final = ("start_us", "deadline_us", "required", "identity", "place", "alone", "any_of")
+"""What is a number goes to Python in one list of a row, `numbers`: Spark takes a time for each column of each row, with
+its defaults twice. In the first row of a partition the hot keys follow, as `HotKeys.read` takes them.
+"""
 
 
 def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """CUT_ROW, a list of place, identity, progress and at_us, in the first row of a partition the hot keys -> PACKED.
-
-    It is one list, since Spark takes a time for each column of each row, with its defaults twice.
-    """
+    """(`numbers`) -> PACKED."""
     hot: HotKeys | None = None
     for some in gathered(batches):
-        values = [batch.column(0).flatten().to_numpy() for batch in some]
-        if hot is None:
-            first = len(some[0].column(0)[0])
-            hot = HotKeys.read(values[0][_WIDTH:first])
-            values[:1] = values[0][:_WIDTH], values[0][first:]
-        rows = np.concatenate(values)
-        if len(rows) != _WIDTH * sum(batch.num_rows for batch in some):
-            raise RuntimeError("another row than the first of a partition has cuts: its rows were moved by the plan")
-        steps = Staircases(hot.cut_events(rows.reshape(-1, _WIDTH)).ravel().data).steps
+        rows, hot = _rows(some, EVENT_NUMBERS, hot)
+        steps = Staircases(hot.cut_events(rows).ravel().data).steps
         firsts = np.searchsorted(np.frombuffer(steps, np.int64)[::4], _FIRST_PLACES)
         lengths = np.diff(firsts, prepend=0, append=len(steps) // 4)
         shards = np.flatnonzero(lengths)
@@ -98,24 +92,19 @@ def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(the columns of SCHEMAS, `alone` and `cuts`) -> PACKED.
-
-    `cuts` are the hot keys in the first row of a partition, and in all others an empty list.
-    """
+    """(`numbers`, and the columns of SCHEMAS that are none) -> PACKED."""
     hot: HotKeys | None = None
-    for chunk in chunks(batches):
-        if hot is None:
-            hot = HotKeys.read(_first_cuts(chunk))
-        place = chunk.column("place").to_numpy().copy()
-        hot.cut_operations(place, chunk.column("identity").to_numpy(), chunk.column("required").to_numpy())
-        kind = np.where(chunk.column("alone").to_numpy(zero_copy_only=False), ALONE, COMBINED)
-        order = ((place >> (64 - _SHARD_BITS)) + SHARDS // 2) * KINDS + kind
+    for some in gathered(batches):
+        rows, hot = _rows(some, OPERATION_NUMBERS, hot)
+        _, _, required, identity, place, alone, _ = rows.T
+        hot.cut_operations(place, identity, required)
+        order = ((place >> (64 - _SHARD_BITS)) + SHARDS // 2) * KINDS + np.where(alone, ALONE, COMBINED)
         sorting = np.argsort(order.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
-        rows = chunk.set_column(chunk.schema.get_field_index("place"), "place", pa.array(place))
-        kinds = [kind for kind in SCHEMAS if np.any(order % KINDS == kind)]
-        sorted_rows = {kind: _columns(rows, SCHEMAS[kind]).take(pa.array(sorting)) for kind in kinds}
         orders, firsts = np.unique(order[sorting], return_index=True)
         lengths = np.diff(firsts, append=len(order))
+        kinds = [kind for kind in SCHEMAS if np.any(orders % KINDS == kind)]
+        table = _sorted(some, rows, sorting, SCHEMAS[kinds[-1]])
+        sorted_rows = {kind: table.select(SCHEMAS[kind].names) for kind in kinds}
         values = [
             sorted_rows[order % KINDS].slice(first, length).serialize()
             for order, first, length in zip(orders.tolist(), firsts.tolist(), lengths.tolist(), strict=True)
@@ -123,12 +112,29 @@ def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         yield _packed(orders, binary([value.size for value in values], b"".join(values)), hot)
 
 
-def _columns(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    return rows.select(schema.names).cast(schema)
+def _rows(some: Sequence[pa.RecordBatch], names: Sequence[str], hot: HotKeys | None) -> tuple[Integers, HotKeys]:
+    """Return the `numbers` of some batches, a row each, and the hot keys: read from their first row, unless known."""
+    values = [batch.column("numbers").flatten().to_numpy() for batch in some]
+    width = len(names)
+    if hot is None:
+        first = len(some[0].column("numbers")[0])
+        hot = HotKeys.read(values[0][width:first])
+        values[:1] = values[0][:width], values[0][first:]
+    rows = np.concatenate(values)
+    if len(rows) != width * sum(batch.num_rows for batch in some):
+        raise RuntimeError("another row than the first of a partition has cuts: its rows were moved by the plan")
+    return rows.reshape(-1, width), hot
 
 
-def _first_cuts(rows: pa.RecordBatch) -> Integers:
-    return np.asarray(rows.column("cuts").slice(0, 1).flatten().to_numpy())
+def _sorted(
+    some: Sequence[pa.RecordBatch], rows: Integers, sorting: npt.NDArray[np.intp], schema: pa.Schema
+) -> pa.RecordBatch:
+    """Return the columns of a schema of SCHEMAS, sorted."""
+    others = [name for name in schema.names if name not in OPERATION_NUMBERS]
+    columns = pa.concat_batches([batch.select(others) for batch in some]).take(pa.array(sorting))
+    for number, values in zip(OPERATION_NUMBERS, np.ascontiguousarray(rows[sorting].T), strict=True):
+        columns = columns.append_column(number, pa.array(values))
+    return columns.select(schema.names).cast(schema)
 
 
 def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:
