@@ -53,6 +53,16 @@ def test_it_is_imported_meanwhile_and_what_cannot_be_is_told_where_it_is_needed(
     assert (ended.stdout, ended.stderr) == ("True\n", "")
 
 
+def test_what_resolves_tables_in_a_worker_brings_no_pandas() -> None:
+    program = (
+        "import sys\nimport pyspark.sql\nbefore = set(sys.modules)\n"
+        "import abeyance.pipeline.resolver.tables.first_look, abeyance.pipeline.resolver.tables.reaching\n"
+        "print('pandas' in set(sys.modules) - before, 'pyarrow' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("False True\n", "")
+
+
 def test_py4j_tells_of_no_interrupt_while_a_session_starts_and_stops(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,7 +16,6 @@ from abeyance.errors import AbeyanceError, SchemaError
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, is_case_sensitive
 from abeyance.pipeline.spark.arrow import arrow_schema
 from abeyance.tables import schemas as in_process
-from abeyance.tables.reading import table_of
 
 __all__ = ["Given", "as_dataframe", "session_of"]
 
@@ -59,6 +58,8 @@ def as_dataframe(table: Given, name: str, spark: SparkSession, *, whole: bool = 
             f"{name} must be a DataFrame of Spark or a table that speaks Arrow (pandas, Polars, DuckDB, pyarrow), "
             f"not {type(table).__name__}"
         )
+    from abeyance.tables.reading import table_of  # pandas comes with it: 0.2 s for each of Spark's Python workers
+
     schema, wanted = _SCHEMAS[name]
     rows = table_of(table, {}, name)
     if not is_case_sensitive(spark):
