@@ -1,10 +1,11 @@
-"""The pytest plugin for programs that speak Kafka: the fixture `kafka`, its marker, `--abeyance-kafka=genuine`.
+"""The pytest plugin for programs that speak Kafka: the fixture `kafka`, its marker, `--kafka=genuine`.
 
     @pytest.mark.kafka(brokers=3, clock="held", **{"min.insync.replicas": 2})
     def test_orders(kafka): ...
 
-The fixture is an `abeyance.broker.Cluster` of this test's own. `--abeyance-kafka=genuine` runs the same tests against
-three brokers of Apache Kafka; a test that needs what only ours can do is skipped, and says what.
+The fixture is an `abeyance.broker.Cluster` of this test's own. `--kafka=genuine` runs the same tests against three
+brokers of Apache Kafka; a test that needs what only ours can do is skipped, and says what. Where a `conftest.py` has
+an option `--kafka` of its own, ours is `--abeyance-kafka` only.
 
 Like `pytest_abeyance` this is loaded by every pytest run in whose environment abeyance is installed. So it imports
 nothing of abeyance before a test asks for the fixture.
@@ -12,7 +13,7 @@ nothing of abeyance before a test asks for the fixture.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,16 +28,31 @@ _MARKER = (
 )
 _OPTIONS = ("brokers", "clock", "security", "users")  # the others are settings
 _CHOICES = ("abeyance", "genuine")
+_SHORT, _LONG = "--kafka", "--abeyance-kafka"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--abeyance-kafka`: by a shorter name it would end every run whose own `conftest.py` has that."""
+    """Add `--abeyance-kafka`, which nobody else has."""
     parser.getgroup("abeyance").addoption(
-        "--abeyance-kafka",
+        _LONG,
         choices=_CHOICES,
         default="abeyance",
         help="what the fixture `kafka` is: abeyance.broker (default), or three brokers of Apache Kafka by Maven",
     )
+
+
+@pytest.hookimpl(hookwrapper=True)  # the old way: a pluggy before 1.2 knows no other
+def pytest_load_initial_conftests(parser: pytest.Parser) -> Generator[None, Any, None]:
+    """Add `--kafka`, unless a `conftest.py` has an option of that name: two would end every run."""
+    yield
+    try:
+        is_free = _SHORT in parser.parse_known_and_unknown_args([_SHORT])[1]
+    except pytest.UsageError:  # it is known, and wants a value
+        is_free = False
+    if is_free:
+        parser.getgroup("abeyance").addoption(
+            _SHORT, dest="abeyance_kafka", choices=_CHOICES, default="abeyance", help=f"the same as {_LONG}"
+        )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,14 +62,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say so when the tests run against genuine Kafka."""
-    return "kafka: three brokers of Apache Kafka" if config.getoption("--abeyance-kafka") == "genuine" else None
+    return "kafka: three brokers of Apache Kafka" if config.getoption("abeyance_kafka") == "genuine" else None
 
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A Kafka cluster of this test's own, as its marker `kafka` describes it."""
     options = _options(request.node)
-    if request.config.getoption("--abeyance-kafka") == "genuine":
+    if request.config.getoption("abeyance_kafka") == "genuine":
         yield from _genuine(request, options)
         return
     from abeyance.broker import Cluster
@@ -77,21 +93,21 @@ def _genuine_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine
     try:
         kafka = GenuineKafka(tmp_path_factory.mktemp("kafka"), pytest.skip)
     except (ClusterError, AbeyanceError) as error:
-        pytest.fail(f"--abeyance-kafka=genuine: {error}", pytrace=False)
+        pytest.fail(f"--kafka=genuine: {error}", pytrace=False)
     with kafka:
         yield kafka
 
 
 def _genuine(request: pytest.FixtureRequest, options: dict[str, Any]) -> Iterator[Any]:
     if options.get("clock", "real") != "real":
-        pytest.skip('--abeyance-kafka=genuine: only abeyance.broker has clock="held"')
+        pytest.skip('--kafka=genuine: only abeyance.broker has clock="held"')
     if "security" in options:
-        pytest.skip("--abeyance-kafka=genuine: its brokers speak PLAINTEXT; only abeyance.broker has TLS and SASL")
+        pytest.skip("--kafka=genuine: its brokers speak PLAINTEXT; only abeyance.broker has TLS and SASL")
     if options.get("settings"):
-        pytest.skip("--abeyance-kafka=genuine: its brokers' settings are fixed; only abeyance.broker takes a test's")
+        pytest.skip("--kafka=genuine: its brokers' settings are fixed; only abeyance.broker takes a test's")
     brokers = options.get("brokers", 1)
     if brokers > 3:
-        pytest.skip(f"--abeyance-kafka=genuine: there are three brokers, this test wants {brokers}")
+        pytest.skip(f"--kafka=genuine: there are three brokers, this test wants {brokers}")
     genuine: GenuineKafka = request.getfixturevalue("_genuine_kafka")
     try:
         yield genuine

@@ -1,4 +1,4 @@
-"""The fixture `kafka`, its marker, and `--abeyance-kafka=genuine` where there is no genuine Kafka to be had."""
+"""The fixture `kafka`, its marker, and `--kafka=genuine` where there is no genuine Kafka to be had."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_settings(kafka): pass
 
 def test_plain(kafka): pass
 """
-    found = run(tmp_path, code, "--abeyance-kafka=genuine", path="/nonexistent")
+    found = run(tmp_path, code, "--kafka=genuine", path="/nonexistent")
     assert "2 skipped, 1 error" in found
     assert 'only abeyance.broker has clock="held"' in found
     assert "Kafka needs Java 17 or newer and Maven" in found
@@ -82,6 +82,10 @@ def test_a_conftest_may_have_an_option_kafka_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(conftest)
     code = "def test_it(request, kafka): assert request.config.getoption('--kafka')\n"
     assert "1 passed" in run(tmp_path, code, "--kafka")
+    found = run(tmp_path, code, "--kafka", "--abeyance-kafka=genuine", path="/nonexistent")
+    assert "Kafka needs Java 17 or newer and Maven" in found
+    (tmp_path / "conftest.py").write_text(conftest.replace('action="store_true"', 'default="none"'))
+    assert "1 passed" in run(tmp_path, code, "--kafka=servers")
 
 
 def test_the_plugin_imports_nothing_of_abeyance() -> None:

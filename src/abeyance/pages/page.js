@@ -94,7 +94,7 @@
   const fitted = (titles) => {
     const room = document.querySelector("main").clientWidth - 60; // beside the axis' own numbers
     if (titles.every((title) => wide(plain(title)) <= room)) return [titles, GAP];
-    const lines = titles.map((title) => /^<b>(.*?)<\/b> *(.*)$/.exec(title));
+    const lines = titles.map((title) => /^<b>(.*?)<\/b> *(.*)$/s.exec(title));
     const folded = lines.map(([, name, rest]) => `<b>${shortened(name, room)}</b>${rest && `<br>${rest}`}`);
     return [folded, lines.some(([, , rest]) => rest) ? GAP + TITLE * 1.3 : GAP];
   };

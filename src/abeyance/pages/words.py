@@ -86,7 +86,7 @@ def tick_values(low: float, high: float) -> tuple[list[float], list[str]]:
 def visible(text: object) -> str:
     """Return text from a log with its control and direction-changing characters made visible."""
     return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in {"Cc", "Cf", "Cs"} else c
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} else c
         for c in str(text).replace("\t", " ")
     )
 

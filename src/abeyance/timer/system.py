@@ -193,6 +193,7 @@ class SystemTimer(Timer):
 
     def _turn(self) -> int:
         """Run what is due; return how long to sleep then, in nanoseconds, NEVER until woken, _ENDED for good."""
+        emptied: list[tuple[BaseException, object]] = []  # made outside the lock, for a collection may begin with it
         enter(self)
         try:
             self._sleeps_until = _AWAKE
@@ -200,10 +201,11 @@ class SystemTimer(Timer):
             if self._woken:
                 self._woken = False
                 self._wake.acquire(False)  # in case the sleep timed out just before it was woken
+            dropped, self._dropped = self._dropped, emptied
         finally:
             leave(self)
-        while self._dropped:
-            self._take_back(*self._dropped.pop(0))
+        for error, item in dropped:
+            self._take_back(error, item)
         alarm = self._wake
         now = monotonic_ns()
         began = now

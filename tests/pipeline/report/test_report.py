@@ -382,6 +382,7 @@ def test_labels_keep_both_ends_and_lose_what_could_act() -> None:
     assert shortened("a" * 80 + "-partition-17").endswith("partition-17")
     assert len(shortened("x" * 1_000)) == 60
     assert escaped("a\x00b\N{RIGHT-TO-LEFT OVERRIDE}<'\">") == "a\ufffdb\ufffd&lt;&#x27;&quot;&gt;"
+    assert escaped("a\N{LINE SEPARATOR}b\N{PARAGRAPH SEPARATOR}") == "a\ufffdb\ufffd"
     assert "%{" not in label("%{customdata[0]} <b>")
     assert "<" not in label("%{customdata[0]} <b>")
     assert (

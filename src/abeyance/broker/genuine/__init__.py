@@ -1,6 +1,6 @@
 """Genuine Apache Kafka on loopback: three brokers from Maven, for captures of request logs, for tests and benchmarks.
 
-`GenuineKafka` is the same with the face of our own cluster, for `pytest --abeyance-kafka=genuine`; it needs the extra
+`GenuineKafka` is the same with the face of our own cluster, for `pytest --kafka=genuine`; it needs the extra
 `broker`.
 """
 

@@ -1,4 +1,4 @@
-"""Genuine Kafka with the face of our `Cluster`, as far as it has one: for `pytest --abeyance-kafka=genuine`."""
+"""Genuine Kafka with the face of our `Cluster`, as far as it has one: for `pytest --kafka=genuine`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GenuineKafka(Outages):
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in _ONLY_OURS:
-            self._skip(f"--abeyance-kafka=genuine: only abeyance.broker has `{name}`")
+            self._skip(f"--kafka=genuine: only abeyance.broker has `{name}`")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def tidy_up(self) -> None:
@@ -102,7 +102,7 @@ class GenuineKafka(Outages):
     ) -> list[Written]:
         """What was written to a topic, as a consumer sees it."""
         if uncommitted:
-            self._skip("--abeyance-kafka=genuine: only abeyance.broker shows what is not committed")
+            self._skip("--kafka=genuine: only abeyance.broker shows what is not committed")
         return [
             Written(index, *record)
             for index, described in sorted(self._partitions(topic).items())
