@@ -193,7 +193,6 @@ class SystemTimer(Timer):
 
     def _turn(self) -> int:
         """Run what is due; return how long to sleep then, in nanoseconds, NEVER until woken, _ENDED for good."""
-        emptied: list[tuple[BaseException, object]] = []  # made outside the lock, for a collection may begin with it
         enter(self)
         try:
             self._sleeps_until = _AWAKE
@@ -201,11 +200,10 @@ class SystemTimer(Timer):
             if self._woken:
                 self._woken = False
                 self._wake.acquire(False)  # in case the sleep timed out just before it was woken
-            dropped, self._dropped = self._dropped, emptied
         finally:
             leave(self)
-        for error, item in dropped:
-            self._take_back(error, item)
+        if self._dropped:
+            self._take_all_back()
         alarm = self._wake
         now = monotonic_ns()
         began = now
@@ -270,6 +268,17 @@ class SystemTimer(Timer):
         finally:
             leave(self)
             del ended  # a frame must not hold the exception that holds the frame
+
+    def _take_all_back(self) -> None:
+        # Not in `_turn`, whose frame an error of the next jobs may hold: it would hold the list that they come into.
+        emptied: list[tuple[BaseException, object]] = []  # made outside the lock, for a collection may begin with it
+        enter(self)
+        try:
+            dropped, self._dropped = self._dropped, emptied
+        finally:
+            leave(self)
+        for error, item in dropped:
+            self._take_back(error, item)
 
     def _take_back(self, error: BaseException, item: object) -> None:
         callback = _unpack(item)[0]
