@@ -541,8 +541,7 @@ def test_p7_what_others_wait_for_runs_where_an_executor_drops_it(how: str) -> No
         orders.try_complete_else_watch(Order(0), ["k"])
         detector.seen("peer")
         timer.call_later(0.001, ran.append, 1)
-        while len(timer):
-            time.sleep(0.001)
+        wait_until(lambda: not len(timer))
         timer.call_later(0, wait_for, go_on)  # what the timer's thread is at meanwhile
         if how == "cancelled":
             executor.shutdown(wait=False, cancel_futures=True)

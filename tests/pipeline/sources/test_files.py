@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from pyspark.sql import SparkSession
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.sources.files import file_format, read_files
 from abeyance.pipeline.spark.errors import explained
+from timer.guard import wait_until
 
 PLAIN = {
     "names": "op_id,key,start\n1,k,2026-01-01\n2,,\n",
@@ -84,10 +84,8 @@ def test_the_columns_of_csv_are_what_spark_says(spark: SparkSession, text: str, 
     table = read_files(spark, str(file), "csv")
     context.setJobGroup(f"after {text}", "reads all")
     assert (table.schema, table.collect()) == of_spark(spark, file)
-    tracker, end = context.statusTracker(), time.monotonic() + 60
-    while not tracker.getJobIdsForGroup(f"after {text}"):  # Spark tells of its jobs one after the other, and late
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    tracker = context.statusTracker()  # it tells of Spark's jobs one after the other, and late
+    wait_until(lambda: bool(tracker.getJobIdsForGroup(f"after {text}")))
     jobs = tracker.getJobIdsForGroup(text)
     assert len(jobs) == (0 if text in PLAIN.values() else 1), "Spark is asked only where there is doubt"
 

@@ -25,6 +25,7 @@ from abeyance.pipeline.spark import session
 from abeyance.pipeline.spark.errors import explained
 from abeyance.pipeline.spark.java import Java
 from abeyance.pipeline.spark.jvm import how_it_ended, interrupted_later, step_aside, wait_for_end
+from timer.guard import wait_until
 
 START = """
 import os, signal, time
@@ -67,10 +68,7 @@ def test_the_past_is_not_kept_for_a_page_that_nobody_serves(spark: SparkSession)
         spark.range(1).collect()
     plans = spark._jsparkSession.sharedState().statusStore()
     tracker = spark.sparkContext.statusTracker()
-    end = time.monotonic() + 60
-    while not tracker.getJobIdsForGroup("the past"):  # it is told a little later
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_until(lambda: bool(tracker.getJobIdsForGroup("the past")))  # it is told a little later
     last_job = max(tracker.getJobIdsForGroup("the past"))
     last_stage = max(tracker.getJobInfo(last_job).stageIds)  # type: ignore[union-attr]
 
