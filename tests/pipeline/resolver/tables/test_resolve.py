@@ -315,7 +315,7 @@ def test_both_steps_read_one_shuffle_and_one_sample(spark: SparkSession) -> None
 def test_no_list_that_goes_to_python_is_null(spark: SparkSession) -> None:
     """With Spark's defaults, handing a null list over takes a time that grows with the rows of its batch."""
     operations = operations_table(spark, [operation_row(Op("op", 0, 10, (Watch("k", 1),), "any"))])
-    for rivals, version in ((False, (None, [])), (True, ("any", [("k", 1)]))):
+    for rivals, version in ((False, []), (True, ["any", "k", "1"])):
         row = _watches(
             operations.selectExpr("*", "true AS alone", f"{rivals} AS rivals", "array(0L) AS cuts")
         ).collect()[0]
@@ -422,6 +422,34 @@ def test_rows_of_one_id_are_combined_where_no_operation_has_several_watches(spar
         ("once", "completed"),
         ("twice", "completed"),
     ]
+
+
+def rivals(*pairs: tuple[str, tuple[Watch, ...]]) -> list[dict[str, Any]]:
+    """Rows of one id that differ in condition and watches only."""
+    return [operation_row(Op("op", 0, 10, watches, condition)) for condition, watches in pairs]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "outcome"),
+    [
+        (("all", (Watch("k", 9),)), ("all", (Watch("k", 10),)), "completed"),  # a number is no text
+        (("all", (Watch("a", 10),)), ("all", (Watch("b", 9),)), "expired"),
+        (("all", (Watch("k", 10),)), ("any", (Watch("k", 9),)), "expired"),
+        (("any", (Watch("k", 10),)), ("any", (Watch("k", 10), Watch("k", 9))), "expired"),
+    ],
+    ids=["required", "key", "condition", "more"],
+)
+def test_o4_of_rows_that_begin_and_end_alike_the_least_counts(
+    spark: SparkSession, first: tuple[str, tuple[Watch, ...]], second: tuple[str, tuple[Watch, ...]], outcome: str
+) -> None:
+    """By the condition, then by their watches one by one."""
+    happened = events_table(spark, [event_row(Event(key, 5, 9)) for key in "abk"])
+    for rows in (rivals(first, second), rivals(second, first)):
+        operations = operations_table(spark, rows)
+        for sample in (None, DEFAULT_SAMPLE):
+            found = pipeline.resolve(operations, happened, sample=sample).collect()
+            assert [row.outcome for row in found] == [outcome]
+        assert in_process.resolve(operations.toArrow(), happened.toArrow())["outcome"].to_pylist() == [outcome]
 
 
 def test_names_of_columns_follow_the_session(spark: SparkSession) -> None:

@@ -52,18 +52,27 @@ _EVENT: Final = f"array({PLACE}, {IDENTITY}, progress, unix_micros(at))"
 _NUMBERS: Final = f"array(start_us, deadline_us, required, {IDENTITY}, {PLACE}, bigint(alone), bigint(any_of))"
 # No list that goes to Python is null: where Spark measures its batches, it fills in all nulls of one anew at each row.
 _NO_CUTS: Final = "CAST(array() AS array<bigint>)"
-_NO_WATCHES: Final = "CAST(array() AS array<struct<key: string, required: bigint>>)"
+_NO_TEXTS: Final = "CAST(array() AS array<string>)"
+# What else tells rows of one id apart, as one list, and that again: Spark takes a time for each struct and its fields.
+_AS_TEXTS: Final = "concat(array(condition), watches.key, CAST(watches.required AS array<string>))"
+_PART: Final = "slice(version, {}, size(version) div 2)"
+_WATCHES: Final = f"arrays_zip({_PART.format(2)}, {_PART.format('2 + size(version) div 2')})"
+_FROM_TEXTS: Final = (
+    "if(size(version) > 0, struct(version[0] AS condition, "
+    f"CAST({_WATCHES} AS array<struct<key: string, required: bigint>>) AS watches), NULL) AS version"
+)
 _SPAN: Final = (
     *("instance", "op_id", "kind", "alone", "watches"),
     "unix_micros(start) AS start_us",
     f"{DEADLINE_US} AS deadline_us",
     "coalesce(condition = 'any', false) AS any_of",
-    f"struct(if(rivals, condition, NULL) AS condition, if(rivals, watches, {_NO_WATCHES}) AS watches) AS version",
+    f"if(rivals, {_AS_TEXTS}, {_NO_TEXTS}) AS version",
 )
 _WATCH: Final = (
     *("instance", "op_id", "kind", "version"),
     f"if({FIRST_OF_PARTITION}, concat({_NUMBERS}, cuts), {_NUMBERS}) AS numbers",
 )
+_READ: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "any_of", "reached", _FROM_TEXTS)
 _ROW: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "version")
 _ROW_REACHED: Final = (
     "CASE WHEN first(any_of) THEN min(reached) WHEN count(reached) = count(*) THEN max(reached) END AS reached"
@@ -130,7 +139,7 @@ def resolve(
     # Where nothing has to be combined, Spark finds one side of this join empty, and does nothing for the other.
     several = operations.sparkSession.range(0, 1, 1, 1).where(seen.getField("several")).select()
     reached = _reached(by_shard.crossJoin(F.broadcast(several)), COMBINED, deadline)
-    combined = _combined(reached.repartition("instance", "op_id"))
+    combined = _combined(reached.selectExpr(*_READ).repartition("instance", "op_id"))
     return _reached(by_shard, ALONE, deadline).selectExpr(*_OUTCOME).union(combined)
 
 

@@ -56,15 +56,13 @@ _ALONE: Final = pa.schema(
         "place": pa.int64(),
     }
 )
-_WATCHES: Final = pa.list_(pa.struct({"key": pa.string(), "required": pa.int64()}))
-_COMBINED: Final = _ALONE.append(pa.field("any_of", pa.bool_())).append(
-    pa.field("version", pa.struct({"condition": pa.string(), "watches": _WATCHES}))
-)
+_COMBINED: Final = _ALONE.append(pa.field("any_of", pa.bool_())).append(pa.field("version", pa.list_(pa.string())))
 SCHEMAS: Final = {ALONE: _ALONE, COMBINED: _COMBINED}
 """A row a watch of an operation. `place` and `identity` are its key: see hot_keys.
 
 `any_of`: any of its watches will do.
-`version`: what else tells rows of one id apart, and which of them counts; null and empty where an id has no other row.
+`version`: what else tells rows of one id apart, and which of them counts. It is the condition, the keys of all watches,
+and what they require; empty where an id has no other row.
 """
 
 _SHARD_BITS: Final = 10

@@ -21,10 +21,9 @@ from abeyance.pipeline.spark.chunks import chunks
 __all__ = ["REACHED", "first_reached"]
 
 _REACHED: Final = "instance string, op_id string, kind string, start_us long, deadline_us long"
-_VERSION: Final = "struct<condition: string, watches: array<struct<key: string, required: long>>>"
 REACHED: Final = {
     ALONE: f"{_REACHED}, reached long",
-    COMBINED: f"{_REACHED}, any_of boolean, version {_VERSION}, reached long",
+    COMBINED: f"{_REACHED}, any_of boolean, version array<string>, reached long",
 }
 
 _ASKED: Final = ("place", "identity", "required", "start_us", "deadline_us")
