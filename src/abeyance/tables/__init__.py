@@ -26,14 +26,14 @@ from abeyance.errors import SchemaError
 from abeyance.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from abeyance.tables.aside import invalid_events, invalid_operations
     from abeyance.tables.resolving import resolve, resolve_batches
-    from abeyance.tables.validity import invalid_events, invalid_operations
 
 __all__ = ["SchemaError", "invalid_events", "invalid_operations", "resolve", "resolve_batches"]
 
 _HOMES: Final = {
-    "invalid_events": "validity",
-    "invalid_operations": "validity",
+    "invalid_events": "aside",
+    "invalid_operations": "aside",
     "resolve": "resolving",
     "resolve_batches": "resolving",
 }

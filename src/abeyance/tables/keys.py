@@ -18,7 +18,7 @@ import pyarrow as pa
 from abeyance.engine.dealing import pair_hashes
 from abeyance.engine.hashing import SEED, hash_texts
 
-__all__ = ["Integers", "PairHash", "Scratch"]
+__all__ = ["Integers", "PairHash", "Scratch", "draw_seed"]
 
 Integers = npt.NDArray[np.int64]
 _Numbers = npt.NDArray[np.int32]
@@ -41,12 +41,20 @@ class Scratch(threading.local):
         return room[:length]
 
 
-class PairHash:
-    """A hash of pairs of texts: a key and its instance, an id and its instance."""
+def draw_seed() -> bytes:
+    """Return a seed of a `PairHash` that nobody knows."""
+    return secrets.token_bytes(2 * SEED)
 
-    def __init__(self) -> None:
-        self._first = secrets.token_bytes(SEED)
-        self._second = secrets.token_bytes(SEED)
+
+class PairHash:
+    """A hash of pairs of texts: a key and its instance, an id and its instance.
+
+    `seed` is of `draw_seed`, and a new one unless told: who has the same has the same hashes.
+    """
+
+    def __init__(self, seed: bytes | None = None) -> None:
+        seed = seed or draw_seed()
+        self._first, self._second = seed[:SEED], seed[SEED:]
         self._scratch = Scratch()
 
     def __call__(self, ones: pa.ChunkedArray, others: pa.ChunkedArray) -> tuple[Integers, Integers]:

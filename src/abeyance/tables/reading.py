@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from abeyance.errors import AbeyanceError
+from abeyance.tables.dictionaries import in_dictionary
 from abeyance.tables.schemas import check
 
 __all__ = ["batches_of", "chunks", "table_of"]
 
 _ROWS: Final = 1 << 18  # to a chunk, at least half as many where there are so many; columns of one stay in the cache
 T = TypeVar("T", pa.RecordBatch, pa.Table)
-_PLAIN_BYTES: Final = 4  # that Parquet takes for the length of a text where it is not in a dictionary
 
 
 def batches_of(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
@@ -89,25 +89,11 @@ def _speaks_arrow(source: Any, wanted: Mapping[str, str], name: str) -> Any:
 def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Dataset:
     text = [column for column, kind in wanted.items() if kind == "text"]
     try:
-        found = ds.dataset(path, format="parquet")
-        form = ds.ParquetFileFormat(dictionary_columns=[column for column in text if _in_dictionary(found, column)])
+        first = next(ds.dataset(path, format="parquet").get_fragments(), None)
+        form = ds.ParquetFileFormat(dictionary_columns=in_dictionary(first.metadata, text) if first else [])
         return ds.dataset(path, format=form)
     except (OSError, pa.ArrowInvalid) as error:
         raise AbeyanceError(f"{name}: cannot read {path} as Parquet: {' '.join(str(error).split())}") from None
-
-
-def _in_dictionary(found: ds.Dataset, column: str) -> bool:
-    """Whether Parquet keeps each value of the column once, in the first rows of the first file.
-
-    Read as a dictionary, such a column costs next to nothing; any other has to be hashed to make one.
-    """
-    fragment = next(found.get_fragments(), None)
-    if fragment is None or not fragment.metadata.num_row_groups:
-        return False
-    group = fragment.metadata.row_group(0)
-    there = (group.column(number) for number in range(group.num_columns))
-    sizes = {chunk.path_in_schema: chunk.total_uncompressed_size for chunk in there}
-    return bool(sizes.get(column, group.num_rows * _PLAIN_BYTES) < group.num_rows * _PLAIN_BYTES)
 
 
 def _plain(table: T) -> T:

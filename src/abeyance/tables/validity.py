@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,15 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyance.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
-from abeyance.tables.duplicates import id_hashes, repeated
-from abeyance.tables.keys import Integers, PairHash
-from abeyance.tables.reading import table_of
-from abeyance.tables.reasons import DUPLICATE, EVENT_REASONS, OPERATION_REASONS, reason_column
-from abeyance.tables.schemas import EVENTS, OPERATIONS
+from abeyance.tables.keys import Integers
+from abeyance.tables.schemas import EVENTS
 
-__all__ = ["Operations", "invalid_events", "invalid_operations", "read_operations", "valid_events"]
+__all__ = ["VALID", "Operations", "first_that_holds", "read_operations", "valid_events"]
 
-_VALID: Final = -1
+VALID: Final = -1
 _MOST: Final = 2**63 - 1
 
 
@@ -35,7 +32,7 @@ class Operations(NamedTuple):
     @property
     def valid(self) -> Mask:
         """Which rows can be resolved, as far as one row tells."""
-        return np.asarray(self.reason == _VALID)
+        return np.asarray(self.reason == VALID)
 
     @property
     def deadline(self) -> Integers:
@@ -76,36 +73,7 @@ def read_operations(table: pa.Table) -> Operations:
         lacks(watches.required),
         ~flags(known),
     )
-    return Operations(table, start, timeout_ms, watches, _first(holds, table.num_rows))
-
-
-def invalid_operations(operations: Any) -> pa.Table:
-    """Return the rows that `resolve` sets aside, in their order, with all their columns and a `reason`.
-
-    The reasons: no `instance`, `op_id`, `start`, `timeout_ms` or `watches`; a watch without `key` or `required`; a
-    negative `timeout_ms`; a deadline beyond the last timestamp; a `condition` other than `all` and `any` (null is
-    `all`). Of several valid rows with one (instance, op_id) the first by `start` counts, then by `timeout_ms` and the
-    further columns, and the others are duplicates. So `resolve(operations, events)` has as many rows as `operations`
-    has more than these. A table with a column `reason` of its own keeps it; ours is then `reason_2`.
-
-    Raises as `resolve` does.
-    """
-    read = read_operations(table_of(operations, OPERATIONS, "operations"))
-    reason = read.reason.copy()
-    hashes = id_hashes(read.table, read.valid, PairHash())
-    twice = repeated(read.table, read.start, read.timeout_ms, read.watches, read.valid, hashes)
-    reason[twice] = len(OPERATION_REASONS)
-    return _aside(read.table, reason, (*OPERATION_REASONS, DUPLICATE))
-
-
-def invalid_events(events: Any) -> pa.Table:
-    """Return the events that `resolve` ignores, in their order, with all their columns and a `reason`: a null.
-
-    A table with a column `reason` of its own keeps it; ours is then `reason_2`. Raises as `resolve` does.
-    """
-    table = table_of(events, EVENTS, "events")
-    reason = _first([missing(table[name]) for name in EVENTS], table.num_rows)
-    return _aside(table, reason, EVENT_REASONS)
+    return Operations(table, start, timeout_ms, watches, first_that_holds(holds, table.num_rows))
 
 
 def valid_events(table: pa.Table) -> pa.Table:
@@ -121,15 +89,9 @@ def _beyond(start: Integers, timeout_ms: Integers) -> Mask:
     return too_long | (np.where(too_long, 0, timeout_ms) * 1000 > rest)
 
 
-def _first(holds: Sequence[Mask], rows: int) -> npt.NDArray[np.int8]:
+def first_that_holds(holds: Sequence[Mask], rows: int) -> npt.NDArray[np.int8]:
     """Return for each row the number of the first that holds, or -1."""
-    first = np.full(rows, _VALID, np.int8)
+    first = np.full(rows, VALID, np.int8)
     for number in range(len(holds) - 1, -1, -1):
         first[holds[number]] = number
     return first
-
-
-def _aside(table: pa.Table, reason: npt.NDArray[np.int8], words: Sequence[str]) -> pa.Table:
-    wrong = reason != _VALID
-    told = pa.array(words, pa.string()).take(pa.array(reason[wrong]))
-    return table.filter(pa.array(wrong)).append_column(reason_column(table.column_names), told)
