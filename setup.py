@@ -30,6 +30,7 @@ CORE = [
     "abeyance.engine.rows",
     "abeyance.engine.hashing",
     "abeyance.engine.dealing",
+    "abeyance.engine.narrow",
     "abeyance.timer.units",
     "abeyance.timer.task",
     "abeyance.timer.base",
