@@ -15,13 +15,14 @@ for small are not worth it: Spark alone resolves them (`small`), and all of thei
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance.pipeline.resolver.reasons import DEADLINE_US
-from abeyance.pipeline.resolver.tables.first_look import is_repeated, look_at
+from abeyance.pipeline.resolver.tables.first_look import is_repeated, look_at, seen_in
+from abeyance.pipeline.resolver.tables.from_files import files_of
 from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, FIRST_OF_PARTITION, IDENTITY, PLACE, Sample
 from abeyance.pipeline.resolver.tables.one_shuffle import part_of
 from abeyance.pipeline.resolver.tables.packing import (
@@ -40,7 +41,7 @@ from abeyance.pipeline.resolver.tables.spreading import spread
 from abeyance.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyance.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyance.pipeline.schemas import OPERATIONS, check_table, columns_of
-from abeyance.pipeline.spark.estimates import estimated_size
+from abeyance.pipeline.spark.estimates import estimated_size, printed_plan
 from abeyance.pipeline.spark.session import shuffle_partitions
 
 __all__ = ["resolve"]
@@ -120,22 +121,21 @@ def resolve(
     if deadline not in ("inclusive", "exclusive"):
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
     check_table(operations, OPERATIONS, "operations")
-    waiting, happened = valid_operations(operations), valid_events(events)
-    few = None if sample is not None else _few_partitions(operations, events)
+    check_table(events, EVENT_COLUMNS, "events")
+    plans = [printed_plan(columns_of(operations, OPERATIONS)), printed_plan(columns_of(events, EVENT_COLUMNS))]
+    few = None if sample is not None else few_partitions(operations.sparkSession, list(map(estimated_size, plans)))
     if few is not None:
-        reached = reached_by_spark(waiting, happened, deadline, few)
+        reached = reached_by_spark(valid_operations(operations), valid_events(events), deadline, few)
         return _combined(reached.repartition(*few, "instance", "op_id"))
-    looked = look_at(operations, events, sample=sample or DEFAULT_SAMPLE, ids=not unique_ids)
-    seen = looked.select(F.struct("*")).scalar()
-    event = F.expr(_EVENT)
-    first_too = F.when(F.expr(FIRST_OF_PARTITION), F.concat(event, seen.getField("cuts"))).otherwise(event)
-    rivals = "false" if unique_ids else is_repeated("seen")
-    # A column of its own, since each time that it is named it stands in the plan, with all that it is made from.
-    marked = waiting.withColumn("seen", seen).selectExpr("*", f"{rivals} AS rivals", f"{FIRST_OF_PARTITION} AS first")
-    marked = marked.selectExpr(
-        "*", "size(watches) = 1 AND NOT rivals AS alone", f"if(first, seen.cuts, {_NO_CUTS}) AS cuts"
-    )
-    by_shard = _by_shard(_packed(_watches(marked), happened.select(first_too.alias("numbers"))))
+    ids, sample = not unique_ids, sample or DEFAULT_SAMPLE
+    files = files_of(operations, events, plans)
+    if files is not None:
+        seen = _seen(seen_in(files.looked(sample.fraction, ids=ids), sample))
+        packed = files.packed(seen, ids=ids)
+    else:
+        seen = _seen(look_at(operations, events, sample=sample, ids=ids))
+        packed = _packed_by_spark(operations, events, seen, ids=ids)
+    by_shard = _by_shard(packed)
     # Where nothing has to be combined, Spark finds one side of this join empty, and does nothing for the other.
     several = operations.sparkSession.range(0, 1, 1, 1).where(seen.getField("several")).select()
     reached = _reached(by_shard.crossJoin(F.broadcast(several)), COMBINED, deadline)
@@ -143,9 +143,26 @@ def resolve(
     return _reached(by_shard, ALONE, deadline).selectExpr(*_OUTCOME).union(combined)
 
 
-def _few_partitions(operations: DataFrame, events: DataFrame) -> list[Any] | None:
-    tables = columns_of(operations, OPERATIONS), columns_of(events, EVENT_COLUMNS)
-    return few_partitions(operations.sparkSession, [estimated_size(table) for table in tables])
+def _seen(look: DataFrame) -> Column:
+    """Return the one row of a look as a column, of which the job has one however often it is named."""
+    return look.select(F.struct("*")).scalar()
+
+
+def _packed_by_spark(operations: DataFrame, events: DataFrame, seen: Column, *, ids: bool) -> DataFrame:
+    """Pack the rows of tables of any kind."""
+    event = F.expr(_EVENT)
+    first_too = F.when(F.expr(FIRST_OF_PARTITION), F.concat(event, seen.getField("cuts"))).otherwise(event)
+    rivals = is_repeated("seen") if ids else "false"
+    # A column of its own, since each time that it is named it stands in the plan, with all that it is made from.
+    marked = (
+        valid_operations(operations)
+        .withColumn("seen", seen)
+        .selectExpr("*", f"{rivals} AS rivals", f"{FIRST_OF_PARTITION} AS first")
+    )
+    marked = marked.selectExpr(
+        "*", "size(watches) = 1 AND NOT rivals AS alone", f"if(first, seen.cuts, {_NO_CUTS}) AS cuts"
+    )
+    return _packed(_watches(marked), valid_events(events).select(first_too.alias("numbers")))
 
 
 def _watches(operations: DataFrame) -> DataFrame:

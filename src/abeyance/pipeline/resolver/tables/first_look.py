@@ -34,13 +34,13 @@ from abeyance.pipeline.resolver.tables.hot_keys import IDENTITY, PLACE, Integers
 from abeyance.pipeline.resolver.tables.packing import binary
 from abeyance.pipeline.spark.chunks import gathered
 
-__all__ = ["is_repeated", "look_at"]
+__all__ = ["GROUP_SHIFT", "LOOKED", "is_repeated", "look_at", "packed_look", "seen_in"]
 
 _ID_HASH: Final = "xxhash64(instance, op_id)"
-_GROUP_SHIFT: Final = 44
+GROUP_SHIFT: Final = 44
 _PART_BITS: Final = 8
 _PARTS: Final = 1 << _PART_BITS
-_GROUPS: Final = 1 << (64 - _GROUP_SHIFT - _PART_BITS)  # of a part
+_GROUPS: Final = 1 << (64 - GROUP_SHIFT - _PART_BITS)  # of a part
 _FIRST_HASHES: Final = np.arange(1, _PARTS, dtype=np.uint64) << np.uint64(64 - _PART_BITS)
 
 # What goes to Python is one list of a row, since Spark takes a time for each column: what there is of it, and that.
@@ -50,7 +50,7 @@ _HAS_ID, _SEVERAL_WATCHES, _SAMPLED = 1, 2, 4
 # What is packed: the part of the ids' hashes; above them those of the sample, by place; above them a row for `several`.
 _SAMPLE: Final = _PARTS
 _SEVERAL: Final = 2 * _PARTS
-_PACKED: Final = "part int, packed binary"
+LOOKED: Final = "part int, packed binary"
 _SEEN: Final = "part int, groups binary, cuts array<bigint>, several boolean"
 
 
@@ -62,7 +62,12 @@ def look_at(operations: DataFrame, events: DataFrame | None = None, *, sample: S
         few = events.where(f"xxhash64(monotonically_increasing_id()) <= {_least_hashes(sample.fraction)}L")
         of_event = f"array({_SAMPLED}L, 0L, {PLACE}, {IDENTITY}, progress)"
         rows = rows.union(few.where("progress IS NOT NULL").selectExpr(of_event))
-    packed = rows.mapInArrow(_look, _PACKED).repartition("part")
+    return seen_in(rows.mapInArrow(_look, LOOKED), sample)
+
+
+def seen_in(looked: DataFrame, sample: Sample) -> DataFrame:
+    """Return the one row, given what was looked at, packed."""
+    packed = looked.repartition("part")
     seen = packed.sortWithinPartitions("part").mapInArrow(partial(_seen, piece=sample.piece), _SEEN)
     row = seen.selectExpr(
         "concat(array(0L), flatten(collect_list(cuts))) AS cuts",
@@ -75,7 +80,7 @@ def look_at(operations: DataFrame, events: DataFrame | None = None, *, sample: S
 
 def is_repeated(seen: str) -> str:
     """Return the condition that an operation's id may be there twice; the column `seen` is the one row, as a struct."""
-    group = f"shiftrightunsigned({_ID_HASH}, {_GROUP_SHIFT})"
+    group = f"shiftrightunsigned({_ID_HASH}, {GROUP_SHIFT})"
     groups = f"get({seen}.repeated, int({group} div {_GROUPS}))"
     return (
         f"{seen}.repeated IS NOT NULL AND coalesce(substring({groups}, int({group} % {_GROUPS}) + 1, 1) = X'01', false)"
@@ -122,16 +127,22 @@ def _look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for some in gathered(batches):
         rows = np.concatenate([batch.column(0).flatten().to_numpy() for batch in some]).reshape(-1, len(_ROW))
         about = rows[:, 0]
-        hashes = np.sort(rows[about & _HAS_ID > 0, 1].view(np.uint64))
-        # Twice tells as much as a million times, and does not all go into one value.
-        hashes = np.concatenate((hashes[:2], hashes[2:][hashes[2:] != hashes[:-2]]))
-        yield from _parts(np.searchsorted(hashes, _FIRST_HASHES), hashes, 0)
-        sampled = rows[about & _SAMPLED > 0, 2:]
-        sampled = sampled[np.argsort(sampled[:, 0].view(np.uint64), kind="stable")]
-        yield from _parts(np.searchsorted(sampled[:, 0].view(np.uint64), _FIRST_HASHES), sampled, _SAMPLE)
-        if not several and np.any(about & _SEVERAL_WATCHES):
-            several = True
-            yield pa.record_batch({"part": pa.array([_SEVERAL], pa.int32()), "packed": binary([0], b"")})
+        now_several = not several and bool(np.any(about & _SEVERAL_WATCHES))
+        several = several or now_several
+        hashes = rows[about & _HAS_ID > 0, 1].view(np.uint64)
+        yield from packed_look(hashes, rows[about & _SAMPLED > 0, 2:], several=now_several)
+
+
+def packed_look(hashes: npt.NDArray[np.uint64], sampled: Integers, *, several: bool) -> Iterator[pa.RecordBatch]:
+    """Pack the ids of a chunk, rows (place, identity, value) of the sample, and that there are several watches."""
+    hashes = np.sort(hashes)
+    # Twice tells as much as a million times, and does not all go into one value.
+    hashes = np.concatenate((hashes[:2], hashes[2:][hashes[2:] != hashes[:-2]]))
+    yield from _parts(np.searchsorted(hashes, _FIRST_HASHES), hashes, 0)
+    sampled = sampled[np.argsort(sampled[:, 0].view(np.uint64), kind="stable")]
+    yield from _parts(np.searchsorted(sampled[:, 0].view(np.uint64), _FIRST_HASHES), sampled, _SAMPLE)
+    if several:
+        yield pa.record_batch({"part": pa.array([_SEVERAL], pa.int32()), "packed": binary([0], b"")})
 
 
 def _parts(firsts: npt.NDArray[np.intp], rows: npt.NDArray[np.generic], base: int) -> Iterator[pa.RecordBatch]:
@@ -179,5 +190,5 @@ def _repeated_groups(hashes: npt.NDArray[np.uint64]) -> bytes | None:
     if not len(twice):
         return None
     marks = np.zeros(_GROUPS, np.uint8)
-    marks[(twice >> np.uint64(_GROUP_SHIFT)).astype(np.int64) % _GROUPS] = 1
+    marks[(twice >> np.uint64(GROUP_SHIFT)).astype(np.int64) % _GROUPS] = 1
     return marks.tobytes()

@@ -122,6 +122,10 @@ class HotKeys:
             begin += 3 + count
         return cls(keys)
 
+    def __bool__(self) -> bool:
+        """Whether any key is hot."""
+        return bool(self._cuts)
+
     def fingerprint(self) -> int:
         """Return a number by which to see that two tasks cut alike."""
         return zlib.crc32(np.concatenate([self._places, self._identities, *self._cuts]).tobytes())

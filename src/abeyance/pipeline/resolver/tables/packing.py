@@ -1,24 +1,37 @@
 """The map side, on Arrow batches in Spark's Python workers: rows become a few binary values, one a *shard* and chunk.
 
-So Spark shuffles and sorts thousands of values in place of millions of rows. The events of a chunk are reduced to the
-steps of their staircases first (see engine.resolve), four 64-bit integers each, sorted; operations are written as Arrow
-record batches, text and all. `order` tells the shard and what is packed: see `PACKED`.
+So Spark shuffles and sorts thousands of values in place of millions of rows. What travels costs most, so numbers travel
+in as few bytes as they need (see engine.narrow), and so do texts of which there are few.
+
+The events of a chunk are reduced to the steps of their staircases first (see engine.resolve), unless a chunk before has
+shown that hardly any goes: then they are only dealt out to shards. `order` tells the shard and what is packed: see
+`PACKED`.
 
 Memory: a chunk, three times while it is packed.
 """
 
 from __future__ import annotations
 
+import struct
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from functools import cache, lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from abeyance.engine.dealing import deal
+from abeyance.engine.narrow import head_size, narrow, widen
 from abeyance.engine.resolve import Staircases
 from abeyance.pipeline.resolver.tables.hot_keys import HotKeys, Integers
 from abeyance.pipeline.spark.chunks import gathered
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 __all__ = [
     "ALONE",
@@ -28,11 +41,16 @@ __all__ = [
     "KINDS",
     "OPERATION_NUMBERS",
     "PACKED",
-    "SCHEMAS",
     "SHARDS",
+    "TEXTS",
+    "EventPacker",
+    "WatchNumbers",
     "binary",
     "pack_events",
     "pack_operations",
+    "packed_operations",
+    "unpacked_events",
+    "unpacked_operations",
 ]
 
 SHARDS: Final = 1024
@@ -44,70 +62,161 @@ KINDS: Final = 3
 EVENTS, ALONE, COMBINED = range(KINDS)
 """Of the operations: rows that are an answer alone, and rows to be combined with others of the same id."""
 
-_ALONE: Final = pa.schema(
-    {
-        "instance": pa.string(),
-        "op_id": pa.string(),
-        "kind": pa.string(),
-        "start_us": pa.int64(),
-        "deadline_us": pa.int64(),
-        "required": pa.int64(),
-        "identity": pa.int64(),
-        "place": pa.int64(),
-    }
-)
-_COMBINED: Final = _ALONE.append(pa.field("any_of", pa.bool_())).append(pa.field("version", pa.list_(pa.string())))
-SCHEMAS: Final = {ALONE: _ALONE, COMBINED: _COMBINED}
-"""A row a watch of an operation. `place` and `identity` are its key: see hot_keys.
-
-`any_of`: any of its watches will do.
-`version`: what else tells rows of one id apart, and which of them counts. It is the condition, the keys of all watches,
-and what they require; empty where an id has no other row.
-"""
-
-_SHARD_BITS: Final = 10
-# The least place of each shard but the first: a shard is the uppermost bits of a place, which is signed.
-_FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS)
-
-
 EVENT_NUMBERS: Final = ("place", "identity", "progress", "at_us")
 OPERATION_NUMBERS: Final = ("start_us", "deadline_us", "required", "identity", "place", "alone", "any_of")
 """What is a number goes to Python in one list of a row, `numbers`: Spark takes a time for each column of each row, with
 its defaults twice. In the first row of a partition the hot keys follow, as `HotKeys.read` takes them.
 """
 
+TEXTS: Final = {
+    ALONE: ("instance", "op_id", "kind"),
+    COMBINED: ("instance", "op_id", "kind", "any_of", "version"),
+}
+"""What a row a watch of an operation has besides numbers.
+
+`any_of`: any of its watches will do.
+`version`: what else tells rows of one id apart, and which of them counts. It is the condition, the keys of all watches,
+and what they require; empty where an id has no other row.
+"""
+_KINDS_OF_TEXT: Final = {
+    "instance": pa.string(),
+    "op_id": pa.string(),
+    "kind": pa.string(),
+    "any_of": pa.bool_(),
+    "version": pa.list_(pa.string()),
+}
+_OFTEN_FEW: Final = ("instance", "kind")
+_FEW: Final = 256  # distinct values that one byte tells apart
+
+_SIZES: Final = struct.Struct("<qq")  # bytes of the numbers of a value, and of the few texts
+
+_SHARD_BITS: Final = 10
+# The least place of each shard but the first: a shard is the uppermost bits of a place, which is signed.
+_FIRST_PLACES: Final = (np.arange(1, SHARDS) - SHARDS // 2) << (64 - _SHARD_BITS)
+_DEALT_SHARDS: Final = np.arange(SHARDS) ^ (SHARDS // 2)  # without the sign the upper half comes first
+
+# Of a place all but the uppermost byte, which the shard tells. Four bytes of the identity: with the place they tell a
+# billion keys apart but for a chance of 10**-11.
+_PLACE_BYTES: Final = 7
+_KEY_BYTES: Final = (_PLACE_BYTES, 4)
+_WORTH: Final = 0.75  # of the rows of a chunk: if more are steps, it was not worth while to look for them
+
 
 def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """(`numbers`) -> PACKED."""
     hot: HotKeys | None = None
+    pack: EventPacker | None = None
     for some in gathered(batches):
         rows, hot = _rows(some, EVENT_NUMBERS, hot)
-        steps = Staircases(hot.cut_events(rows).ravel().data).steps
-        firsts = np.searchsorted(np.frombuffer(steps, np.int64)[::4], _FIRST_PLACES)
-        lengths = np.diff(firsts, prepend=0, append=len(steps) // 4)
-        shards = np.flatnonzero(lengths)
-        yield _packed(shards * KINDS + EVENTS, binary(lengths[shards] * 32, steps), hot)
+        pack = pack or EventPacker(hot)
+        place, identity, progress, at_us = np.ascontiguousarray(rows.T)
+        yield pack(place, identity, progress, at_us)
+
+
+class EventPacker:
+    """Packs the events of a task, chunk after chunk."""
+
+    def __init__(self, hot: HotKeys) -> None:
+        self._hot = hot
+        self._reduces = True
+
+    def __call__(self, place: Integers, identity: Integers, progress: Integers, at_us: Integers) -> pa.RecordBatch:
+        """Pack a chunk, which has rows."""
+        if self._reduces:
+            return self._reduced(np.column_stack((place, identity, progress, at_us)))
+        rows, ends = np.empty((len(place), 4), np.int64), np.empty(SHARDS, np.int64)
+        deal(place.data, identity.data, progress.data, at_us.data, ends.data, rows.ravel().data)
+        return self._packed(_DEALT_SHARDS, rows, ends, (progress, at_us))
+
+    def _reduced(self, events: Integers) -> pa.RecordBatch:
+        steps = Staircases(self._hot.cut_events(events).ravel().data).steps
+        rows = np.frombuffer(steps, np.int64).reshape(-1, 4)
+        self._reduces = bool(self._hot) or len(rows) < _WORTH * len(events)
+        ends = np.append(np.searchsorted(rows[:, 0], _FIRST_PLACES), len(rows))
+        return self._packed(np.arange(SHARDS), rows, ends, (rows[:, 2], rows[:, 3]))
+
+    def _packed(self, shards: Integers, rows: Integers, ends: Integers, others: Sequence[Integers]) -> pa.RecordBatch:
+        there, packed = _narrowed(rows, ends, others)
+        return _packed(shards[there] * KINDS + EVENTS, packed, self._hot)
 
 
 def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(`numbers`, and the columns of SCHEMAS that are none) -> PACKED."""
+    """(`numbers`, and `instance`, `op_id`, `kind`, `version`) -> PACKED."""
     hot: HotKeys | None = None
     for some in gathered(batches):
         rows, hot = _rows(some, OPERATION_NUMBERS, hot)
-        _, _, required, identity, place, alone, _ = rows.T
-        hot.cut_operations(place, identity, required)
-        order = ((place >> (64 - _SHARD_BITS)) + SHARDS // 2) * KINDS + np.where(alone, ALONE, COMBINED)
-        sorting = np.argsort(order.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
-        orders, firsts = np.unique(order[sorting], return_index=True)
-        lengths = np.diff(firsts, append=len(order))
-        kinds = [kind for kind in SCHEMAS if np.any(orders % KINDS == kind)]
-        table = _sorted(some, rows, sorting, SCHEMAS[kinds[-1]])
-        sorted_rows = {kind: table.select(SCHEMAS[kind].names) for kind in kinds}
-        values = [
-            sorted_rows[order % KINDS].slice(first, length).serialize()
-            for order, first, length in zip(orders.tolist(), firsts.tolist(), lengths.tolist(), strict=True)
-        ]
-        yield _packed(orders, binary([value.size for value in values], b"".join(values)), hot)
+        texts = pa.concat_batches([batch.drop_columns(["numbers"]) for batch in some])
+        start_us, deadline_us, required, identity, place, alone, any_of = np.ascontiguousarray(rows.T)
+        texts = texts.append_column("any_of", pa.array(any_of == 1))
+        yield packed_operations(texts, WatchNumbers(place, identity, required, start_us, deadline_us), alone == 1, hot)
+
+
+class WatchNumbers(NamedTuple):
+    """The columns of a chunk of operations, a row a watch; places may be moved."""
+
+    place: Integers
+    identity: Integers
+    required: Integers
+    start_us: Integers
+    deadline_us: Integers
+
+
+def packed_operations(
+    texts: pa.RecordBatch, numbers: WatchNumbers, alone: npt.NDArray[np.bool_], hot: HotKeys
+) -> pa.RecordBatch:
+    """Pack a chunk of watches, which has rows; `texts` has the columns of `TEXTS`, those of combined ones if any is."""
+    place, identity, required, start_us, deadline_us = numbers
+    hot.cut_operations(place, identity, required)
+    order = ((place >> (64 - _SHARD_BITS)) + SHARDS // 2) * KINDS + np.where(alone, ALONE, COMBINED)
+    sorting = np.argsort(order.astype(np.uint16), kind="stable")  # of 16 bits: a radix sort
+    order = order[sorting]
+    firsts = np.flatnonzero(np.diff(order, prepend=-1))
+    orders, ends = order[firsts], np.append(firsts[1:], len(order))
+    others = required, start_us, deadline_us - start_us
+    _, blocks = _narrowed(np.column_stack((place, identity, *others))[sorting], ends, others)
+    kinds = [kind for kind in TEXTS if np.any(orders % KINDS == kind)]
+    values, few = _few(texts.select(TEXTS[kinds[-1]]), len(orders))
+    values = values.take(pa.array(sorting))
+    of_kind = {kind: values.select(TEXTS[kind]) for kind in kinds}
+    parts: list[ReadableBuffer] = []
+    sizes = []
+    for order_, first, end, block in zip(orders.tolist(), firsts.tolist(), ends.tolist(), blocks, strict=True):
+        own = block.as_buffer(), few, of_kind[order_ % KINDS].slice(first, end - first).serialize()
+        parts += [_SIZES.pack(*(len(part) for part in own[:2])), *own]
+        sizes.append(_SIZES.size + sum(len(part) for part in own))
+    return _packed(orders, binary(sizes, b"".join(parts)), hot)
+
+
+def unpacked_operations(values: Sequence[memoryview], kind: int, shard: int) -> tuple[WatchNumbers, pa.RecordBatch]:
+    """Return the numbers and the texts of values of `packed_operations`, all of one kind and shard."""
+    numbers, texts = [], []
+    for few, some in groupby(map(_parts, values), key=lambda parts: parts[1]):
+        dictionaries = _read_few(few)
+        schema = _text_schema(kind, tuple(dictionaries))
+        batches = []
+        for block, _, packed in some:
+            numbers.append(block)
+            batches.append(pa.ipc.read_record_batch(packed, schema))
+        batch = pa.concat_batches(batches)
+        for name, distinct in dictionaries.items():
+            batch = batch.set_column(TEXTS[kind].index(name), name, distinct.take(batch.column(name)))
+        texts.append(batch)
+    rows = widen(b"".join(numbers), len(WatchNumbers._fields), _uppermost_byte(shard))
+    columns = np.ascontiguousarray(np.frombuffer(rows, np.int64).reshape(-1, len(WatchNumbers._fields)).T)
+    place, identity, required, start_us, span_us = columns
+    return WatchNumbers(place, identity, required, start_us, start_us + span_us), pa.concat_batches(texts)
+
+
+def _parts(value: memoryview) -> tuple[memoryview, bytes, pa.Buffer]:
+    """Return the numbers of a value of `packed_operations`, the few texts, and all others."""
+    first, second = _SIZES.unpack_from(value)
+    numbers, few = value[_SIZES.size :][:first], value[_SIZES.size + first :][:second]
+    return numbers, bytes(few), pa.py_buffer(value[_SIZES.size + first + second :])
+
+
+def unpacked_events(packed: ReadableBuffer, shard: int) -> array[int]:
+    """Return rows of EVENT_NUMBERS, given values of `EventPacker` that stand one after the other."""
+    return widen(packed, len(EVENT_NUMBERS), _uppermost_byte(shard))
 
 
 def _rows(some: Sequence[pa.RecordBatch], names: Sequence[str], hot: HotKeys | None) -> tuple[Integers, HotKeys]:
@@ -124,15 +233,66 @@ def _rows(some: Sequence[pa.RecordBatch], names: Sequence[str], hot: HotKeys | N
     return rows.reshape(-1, width), hot
 
 
-def _sorted(
-    some: Sequence[pa.RecordBatch], rows: Integers, sorting: npt.NDArray[np.intp], schema: pa.Schema
-) -> pa.RecordBatch:
-    """Return the columns of a schema of SCHEMAS, sorted."""
-    others = [name for name in schema.names if name not in OPERATION_NUMBERS]
-    columns = pa.concat_batches([batch.select(others) for batch in some]).take(pa.array(sorting))
-    for number, values in zip(OPERATION_NUMBERS, np.ascontiguousarray(rows[sorting].T), strict=True):
-        columns = columns.append_column(number, pa.array(values))
-    return columns.select(schema.names).cast(schema)
+def _narrowed(rows: Integers, ends: Integers, others: Sequence[Integers]) -> tuple[npt.NDArray[np.intp], pa.Array]:
+    """Return which blocks have rows, and these. Rows have a key's place and identity, and those `others`."""
+    spans = [(int(column.min()), int(column.max())) for column in others]
+    least = np.array([0] * len(_KEY_BYTES) + [low for low, _ in spans])
+    widths = np.array([*_KEY_BYTES, *(((high - low).bit_length() + 7) // 8 for low, high in spans)])
+    lengths = np.diff(ends, prepend=0)
+    there = np.flatnonzero(lengths)
+    sizes = head_size(len(widths)) + lengths[there] * widths.sum()
+    packed = np.empty(sizes.sum(), np.uint8)
+    narrow(rows.ravel().data, ends.data, widths.data, least.data, packed.data)
+    return there, binary(sizes, packed)
+
+
+def _uppermost_byte(shard: int) -> int:
+    """Return what `_PLACE_BYTES` leave out of the places of a shard."""
+    lower = 8 * _PLACE_BYTES
+    return ((shard - SHARDS // 2) << (64 - _SHARD_BITS)) >> lower << lower
+
+
+def _few(texts: pa.RecordBatch, blocks: int) -> tuple[pa.RecordBatch, bytes]:
+    """Replace columns of few values by bytes, unless that saves nothing.
+
+    Return these values too, as `_read_few` takes them: each of the blocks has them.
+    """
+    few = {}
+    for name in _OFTEN_FEW:
+        column = texts.column(name)
+        told = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        values = told.dictionary.cast(pa.string())
+        if len(values) <= _FEW and values.nbytes * blocks <= len(column):
+            order = pc.sort_indices(values)  # so that most chunks have the same
+            rank = np.empty(len(order), np.uint8)
+            rank[order.to_numpy()] = np.arange(len(order))
+            few[name] = pa.array([values.take(order)], pa.list_(pa.string()))
+            indices = pa.array(rank).take(told.indices)
+            texts = texts.set_column(texts.schema.get_field_index(name), name, indices)
+    plain = pa.schema([(name, pa.uint8() if name in few else _KINDS_OF_TEXT[name]) for name in texts.schema.names])
+    return texts.cast(plain), _serialized(few)
+
+
+def _serialized(few: dict[str, pa.Array]) -> bytes:
+    if not few:
+        return b""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema([(name, values.type) for name, values in few.items()])) as stream:
+        stream.write_batch(pa.record_batch(few))
+    return bytes(sink.getvalue())
+
+
+@lru_cache(maxsize=64)
+def _read_few(few: bytes) -> dict[str, pa.Array]:
+    if not few:
+        return {}
+    batch = pa.ipc.open_stream(few).read_next_batch()
+    return {name: batch.column(name).flatten() for name in batch.schema.names}
+
+
+@cache
+def _text_schema(kind: int, few: tuple[str, ...]) -> pa.Schema:
+    return pa.schema([(name, pa.uint8() if name in few else _KINDS_OF_TEXT[name]) for name in TEXTS[kind]])
 
 
 def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:

@@ -8,15 +8,23 @@ Memory: the steps of one shard, twice while its staircases are built, and a chun
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
-from typing import Final, Literal
+from itertools import groupby, pairwise
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from abeyance.engine.resolve import NEVER, Staircases
-from abeyance.pipeline.resolver.tables.packing import ALONE, COMBINED, EVENTS, KINDS, SCHEMAS
-from abeyance.pipeline.spark.chunks import chunks
+from abeyance.pipeline.resolver.tables.packing import (
+    ALONE,
+    COMBINED,
+    EVENTS,
+    KINDS,
+    TEXTS,
+    WatchNumbers,
+    unpacked_events,
+    unpacked_operations,
+)
 
 __all__ = ["REACHED", "first_reached"]
 
@@ -26,41 +34,84 @@ REACHED: Final = {
     COMBINED: f"{_REACHED}, any_of boolean, version array<string>, reached long",
 }
 
-_ASKED: Final = ("place", "identity", "required", "start_us", "deadline_us")
-_ONLY_ASKED: Final = _ASKED[:3]
+_CHUNK_BYTES: Final = 1 << 25
 
 
 def first_reached(
     batches: Iterable[pa.RecordBatch], kind: int, deadline: Literal["inclusive", "exclusive"]
 ) -> Iterator[pa.RecordBatch]:
     """PACKED, sorted by `order`, with operations of one kind -> `REACHED`: when each was, in its time, or null."""
-    for _, rows in groupby(_unpacked(batches), key=lambda row: row[0] // KINDS):
-        events = b""
-        for are_events, values in groupby(rows, key=lambda row: row[0] % KINDS == EVENTS):
+    for shard, runs in groupby(_runs(batches), key=lambda run: run.order // KINDS):
+        staircases = Staircases(b"")
+        for are_events, some in groupby(runs, key=lambda run: run.order % KINDS == EVENTS):
             if are_events:
-                events = b"".join(packed for _, packed in values)
+                staircases = Staircases(unpacked_events(b"".join(run.packed for run in some), shard))
                 continue
-            staircases = Staircases(events)
-            for operations in chunks(pa.ipc.read_record_batch(packed, SCHEMAS[kind]) for _, packed in values):
-                yield _answered(staircases, operations, deadline)
+            for values in _together(value for run in some for value in run.values()):
+                numbers, texts = unpacked_operations(values, kind, shard)
+                yield _answered(staircases, numbers, texts, deadline)
 
 
-def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Buffer]]:
+class _Run(NamedTuple):
+    """Values of one `order`, one after the other."""
+
+    order: int
+    packed: memoryview
+    ends: list[int]
+
+    def values(self) -> Iterator[memoryview]:
+        return (self.packed[begin:end] for begin, end in pairwise((0, *self.ends)))
+
+
+def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[_Run]:
     cuts: set[int] = set()
     for batch in batches:
         cuts.update(batch.column("cuts").unique().to_pylist())
         if len(cuts) > 1:
             raise RuntimeError("the sample of hot keys was read twice and differs: the input is not the same twice")
-        for order, packed in zip(batch.column("order").to_pylist(), batch.column("packed"), strict=True):
-            yield order, packed.as_buffer()
+        order, packed = batch.column("order").to_numpy(), batch.column("packed")
+        _, offsets, data = packed.buffers()
+        ends = np.frombuffer(offsets, np.int32, len(packed) + 1, 4 * packed.offset)
+        firsts = np.flatnonzero(np.diff(order, prepend=-1))
+        for first, end in zip(firsts.tolist(), (*firsts[1:].tolist(), len(order)), strict=True):
+            begin = int(ends[first])
+            values = memoryview(data)[begin : int(ends[end])] if data is not None else memoryview(b"")
+            yield _Run(int(order[first]), values, (ends[first + 1 : end + 1] - begin).tolist())
+
+
+def _together(values: Iterable[memoryview]) -> Iterator[list[memoryview]]:
+    """Yield values in chunks."""
+    waiting: list[memoryview] = []
+    size = 0
+    for value in values:
+        waiting.append(value)
+        size += len(value)
+        if size >= _CHUNK_BYTES:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting
 
 
 def _answered(
-    staircases: Staircases, operations: pa.RecordBatch, deadline: Literal["inclusive", "exclusive"]
+    staircases: Staircases, numbers: WatchNumbers, texts: pa.RecordBatch, deadline: Literal["inclusive", "exclusive"]
 ) -> pa.RecordBatch:
-    places, identities, required, starts, deadlines = (operations.column(name).to_numpy() for name in _ASKED)
-    reached = np.empty(operations.num_rows, np.int64)
-    staircases.first_reached(places, identities, required, starts, deadlines, reached.data, deadline=deadline)
-    kept = [name for name in operations.schema.names if name not in _ONLY_ASKED]
-    columns = [*(operations.column(name) for name in kept), pa.array(reached, mask=reached == NEVER)]
-    return pa.RecordBatch.from_arrays(columns, [*kept, "reached"])
+    place, identity, required, start_us, deadline_us = numbers
+    reached = np.empty(len(place), np.int64)
+    staircases.first_reached(
+        place.data,
+        identity.data,
+        required.data,
+        start_us.data,
+        deadline_us.data,
+        reached.data,
+        deadline=deadline,
+    )
+    columns = {
+        **{name: texts.column(name) for name in TEXTS[ALONE]},
+        "start_us": pa.array(start_us),
+        "deadline_us": pa.array(deadline_us),
+        **{name: texts.column(name) for name in texts.schema.names if name not in TEXTS[ALONE]},
+        "reached": pa.array(reached, mask=reached == NEVER),
+    }
+    return pa.record_batch(columns)

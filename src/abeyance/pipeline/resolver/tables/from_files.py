@@ -1,0 +1,291 @@
+"""Tables that are plain Parquet files: workers read the columns themselves, and Spark sees only what is packed.
+
+    row groups ── tasks ──┬── look ──── seen         as `first_look` packs it
+                          └── packed ── by shard     as `packing` packs it
+
+What Spark does over other tables, Python does here: it drops rows that cannot be resolved, hashes keys and ids, and
+draws the sample. The definitions of validity are those of `abeyance.tables`, and its hashes too: their seed is drawn
+with the plan, so all tasks have the same.
+
+Both tables have to be plain, because a key must have one hash in both. Memory: as for other tables, a chunk, and what
+Arrow holds of a row group while it reads it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from abeyance.errors import AbeyanceError
+from abeyance.pipeline.resolver.tables.first_look import GROUP_SHIFT, LOOKED, packed_look
+from abeyance.pipeline.resolver.tables.hot_keys import HotKeys, Integers
+from abeyance.pipeline.resolver.tables.packing import PACKED, EventPacker, WatchNumbers, packed_operations
+from abeyance.pipeline.schemas import EVENTS, OPERATIONS
+from abeyance.pipeline.spark.chunks import gathered
+from abeyance.pipeline.spark.parquet_files import RowGroup, row_groups
+from abeyance.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
+from abeyance.tables.dictionaries import in_dictionary
+from abeyance.tables.duplicates import id_hashes
+from abeyance.tables.keys import PairHash, draw_seed
+from abeyance.tables.validity import Operations, read_operations, valid_events
+
+__all__ = ["Files", "files_of"]
+
+_ROWS: Final = 1 << 18  # to a chunk
+_MANY_ROWS: Final = 1 << 20  # of operations: each chunk has a value a shard, which takes a time to pack and to unpack
+
+# A task reads so many bytes, a row group at least; of little data less, so that all cores have some.
+_LEAST_BYTES, _MOST_BYTES = 1 << 24, 1 << 27
+_TASKS: Final = 256
+_MOST_ROWS: Final = 1 << 22
+
+_TEXTS: Final = {"operations": ("instance", "kind", "condition"), "events": ("instance", "key")}
+
+
+class _Task(NamedTuple):
+    table: str
+    groups: Sequence[RowGroup]
+
+
+_Tasks = Sequence[_Task]
+
+
+def files_of(operations: DataFrame, events: DataFrame, plans: Sequence[str]) -> Files | None:
+    """Return both tables if they are plain files, else None. `plans` are what `estimates` prints of them."""
+    of_operations = row_groups(operations, plans[0], OPERATIONS)
+    of_events = row_groups(events, plans[1], EVENTS) if of_operations is not None else None
+    if of_operations is None or of_events is None:
+        return None
+    tasks = [*_tasks("operations", of_operations), *_tasks("events", of_events)]
+    # The longest first, so that no core waits long for another at the end. One at least, so that there is a table.
+    return Files(operations.sparkSession, sorted(tasks, key=_size, reverse=True) or [_Task("events", [])], draw_seed())
+
+
+class Files:
+    """Operations and events, both plain files."""
+
+    def __init__(self, spark: SparkSession, tasks: _Tasks, seed: bytes) -> None:
+        self._spark, self._tasks, self._seed = spark, tasks, seed
+
+    def looked(self, fraction: float, *, ids: bool) -> DataFrame:
+        """Return `first_look.LOOKED`: the ids, unless they need not be looked at, and a sample."""
+        return self._each_task().mapInArrow(
+            partial(_look, tasks=self._tasks, seed=self._seed, fraction=fraction, ids=ids), LOOKED
+        )
+
+    def packed(self, seen: Column, *, ids: bool) -> DataFrame:
+        """Return `packing.PACKED`, given what was seen."""
+        repeated = seen.getField("repeated") if ids else None
+        told = self._each_task().select("id", seen.getField("cuts").alias("cuts"))
+        told = told.withColumn("repeated", repeated) if repeated is not None else told
+        return told.mapInArrow(partial(_pack, tasks=self._tasks, seed=self._seed), PACKED)
+
+    def _each_task(self) -> DataFrame:
+        return self._spark.range(0, len(self._tasks), 1, len(self._tasks))
+
+
+def _size(task: _Task) -> int:
+    return sum(group.size for group in task.groups)
+
+
+def _tasks(table: str, groups: Sequence[RowGroup]) -> Iterator[_Task]:
+    most = min(max(sum(group.size for group in groups) // _TASKS, _LEAST_BYTES), _MOST_BYTES)
+    some: list[RowGroup] = []
+    for group in groups:
+        if some and (_size(_Task(table, [*some, group])) > most or sum(g.rows for g in some) + group.rows > _MOST_ROWS):
+            yield _Task(table, some)
+            some = []
+        some.append(group)
+    if some:
+        yield _Task(table, some)
+
+
+# -- in the workers ------------------------------------------------------------------------------------------------
+
+
+def _chunks(task: _Task, columns: Sequence[str], rows: int = _ROWS) -> Iterator[pa.Table]:
+    """Yield the rows of a task, about so many at a time, or 64 MB; no chunk is empty."""
+    return map(pa.Table.from_batches, gathered(_read(task, columns), rows))
+
+
+def _read(task: _Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task. Raises `AbeyanceError`, which names the file."""
+    import pyarrow.parquet as pq
+
+    for path, groups in groupby(task.groups, key=attrgetter("path")):
+        try:
+            read: Any = pq.read_metadata(path)
+            texts = in_dictionary(read, [text for text in _TEXTS[task.table] if text in columns])
+            file = pq.ParquetFile(path, metadata=read, read_dictionary=texts, coerce_int96_timestamp_unit="us")
+            for group in groups:
+                if group.number >= read.num_row_groups or read.row_group(group.number).num_rows != group.rows:
+                    raise AbeyanceError(f"{path} is another file than when the table was read: read it anew")
+                yield from file.iter_batches(_ROWS, [group.number], columns, use_threads=False)
+        except (OSError, pa.ArrowException) as error:
+            raise AbeyanceError(f"cannot read {path}: {' '.join(str(error).split())}") from None
+
+
+def _look(
+    batches: Iterable[pa.RecordBatch], tasks: _Tasks, seed: bytes, fraction: float, ids: bool
+) -> Iterator[pa.RecordBatch]:
+    """(the number of a task) -> LOOKED."""
+    pairs = PairHash(seed)
+    look: dict[str, Callable[[_Task, PairHash, _Draw], Iterator[pa.RecordBatch]]]
+    look = {"operations": partial(_look_at_operations, ids=ids), "events": _look_at_events}
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            yield from look[tasks[number].table](tasks[number], pairs, _draw(tasks[number], fraction))
+
+
+_Draw = Callable[[int], Mask]
+
+
+def _draw(task: _Task, fraction: float) -> _Draw:
+    """Return what draws a sample of so many rows; the same at every run."""
+    first = task.groups[0] if task.groups else RowGroup("", 0, 0, 0)
+    dice = np.random.default_rng([zlib.crc32(first.path.encode()), first.number])
+    return lambda rows: dice.random(rows) < fraction
+
+
+def _look_at_operations(task: _Task, pairs: PairHash, draw: _Draw, ids: bool) -> Iterator[pa.RecordBatch]:
+    several = False
+    for table in _chunks(task, ["instance", "op_id", "watches"] if ids else ["instance", "watches"]):
+        hashes = np.empty(0, np.int64)
+        if ids:
+            has_id = ~(missing(table["instance"]) | missing(table["op_id"]))
+            hashes = id_hashes(table, has_id, pairs)
+        watches = watches_of(table["watches"])
+        drawn = np.flatnonzero(draw(len(watches.key)))
+        of_them = pa.array(drawn)
+        sampled = pa.table(
+            {
+                "instance": table["instance"].take(pa.array(watches.operation()[drawn])),
+                "key": watches.key.take(of_them),
+                "value": watches.required.take(of_them),
+            }
+        )
+        now_several = not several and bool((watches.counts > 1).any())
+        several = several or now_several
+        yield from packed_look(hashes.view(np.uint64), _sampled(sampled, pairs), several=now_several)
+
+
+def _look_at_events(task: _Task, pairs: PairHash, draw: _Draw) -> Iterator[pa.RecordBatch]:
+    for table in _chunks(task, ["instance", "key", "progress"]):
+        some = table.take(pa.array(np.flatnonzero(draw(table.num_rows))))
+        sampled = _sampled(some.rename_columns(["instance", "key", "value"]), pairs)
+        yield from packed_look(np.empty(0, np.uint64), sampled, several=False)
+
+
+def _sampled(table: pa.Table, pairs: PairHash) -> Integers:
+    """(instance, key, value) -> rows of place, identity and value; those with a null are left out."""
+    lacking = missing(table["instance"]) | missing(table["key"]) | missing(table["value"])
+    table = table.filter(pa.array(~lacking))
+    return np.column_stack((*pairs(table["instance"], table["key"]), integers(table["value"], "value")))
+
+
+def _pack(batches: Iterable[pa.RecordBatch], tasks: _Tasks, seed: bytes) -> Iterator[pa.RecordBatch]:
+    """(the number of a task, `cuts`, and `repeated` unless ids are not looked at) -> PACKED."""
+    pairs = PairHash(seed)
+    for batch in batches:
+        for row in batch.to_pylist():
+            hot, task = HotKeys.read(np.array(row["cuts"], np.int64)), tasks[row["id"]]
+            if task.table == "events":
+                yield from _pack_events(task, pairs, hot)
+            else:
+                yield from _pack_operations(task, pairs, hot, _marks(row.get("repeated")))
+
+
+def _pack_events(task: _Task, pairs: PairHash, hot: HotKeys) -> Iterator[pa.RecordBatch]:
+    pack = EventPacker(hot)
+    for table in _chunks(task, EVENTS.fieldNames()):
+        valid = valid_events(table)
+        if valid.num_rows:
+            yield pack(
+                *pairs(valid["instance"], valid["key"]),
+                integers(valid["progress"], "events: progress"),
+                microseconds(valid["at"], "events: at"),
+            )
+
+
+def _marks(repeated: Sequence[bytes | None] | None) -> npt.NDArray[np.uint8] | None:
+    """Return a mark for each group of ids, 1 where one may be there twice; None where none is."""
+    if repeated is None:
+        return None
+    none = bytes(len(next(marks for marks in repeated if marks is not None)))
+    return np.frombuffer(b"".join(marks or none for marks in repeated), np.uint8)
+
+
+def _pack_operations(
+    task: _Task, pairs: PairHash, hot: HotKeys, repeated: npt.NDArray[np.uint8] | None
+) -> Iterator[pa.RecordBatch]:
+    for table in _chunks(task, OPERATIONS.fieldNames(), _MANY_ROWS):
+        operations = read_operations(table)
+        valid = operations.valid
+        if not valid.all():
+            operations = operations.select(valid)
+        if operations.table.num_rows:
+            yield _packed(operations, pairs, hot, _rivals(operations.table, pairs, repeated))
+
+
+def _rivals(table: pa.Table, pairs: PairHash, repeated: npt.NDArray[np.uint8] | None) -> Mask:
+    """Return which ids may be there twice."""
+    every = np.ones(table.num_rows, np.bool_)
+    if repeated is None:
+        return ~every
+    groups = id_hashes(table, every, pairs).view(np.uint64) >> np.uint64(GROUP_SHIFT)
+    return np.asarray(repeated[groups] == 1)
+
+
+def _packed(operations: Operations, pairs: PairHash, hot: HotKeys, rivals: Mask) -> pa.RecordBatch:
+    """Pack a row a watch."""
+    table, watches = operations.table, operations.watches
+    of = watches.operation()
+    texts = table.select(["instance", "op_id", "kind"])
+    if not watches.single:
+        texts = texts.take(pa.array(of))
+    place, identity = pairs(texts["instance"], watches.key)
+    required = integers(watches.required, "operations: required")
+    numbers = WatchNumbers(place, identity, required, operations.start[of], operations.deadline[of])
+    alone = (watches.counts == 1) & ~rivals
+    if not alone.all():
+        condition = table["condition"].cast(pa.string())
+        any_of = flags(pc.equal(condition, "any"))
+        texts = texts.append_column("any_of", pa.array(any_of[of]))
+        texts = texts.append_column("version", _versions(condition, watches, rivals).take(pa.array(of)))
+    return packed_operations(_one_batch(texts), numbers, alone[of], hot)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    """Return the rows of a table that has some, text that is no dictionary of few values as plain text."""
+    return table.unify_dictionaries().combine_chunks().to_batches()[0]
+
+
+def _versions(condition: pa.ChunkedArray, watches: Watches, rivals: Mask) -> pa.ListArray:
+    """Return `version` of each operation: see `packing`."""
+    counts = np.where(rivals, watches.counts, 0)
+    lengths = np.where(rivals, 1 + 2 * watches.counts, 0)
+    ends = np.cumsum(lengths)
+    told = pa.array(np.repeat(rivals, watches.counts))
+    key = watches.key.filter(told).cast(pa.string())
+    required = watches.required.filter(told).cast(pa.string())
+    texts = pa.chunked_array([*condition.filter(pa.array(rivals)).chunks, *key.chunks, *required.chunks], pa.string())
+    # Where each text goes: the condition of an operation first, then its keys, then what they require.
+    first = (ends - lengths)[rivals]
+    of = np.repeat(np.arange(len(first)), counts[rivals])
+    nth = np.arange(len(of)) - np.repeat(np.cumsum(counts[rivals]) - counts[rivals], counts[rivals])
+    to = np.concatenate((first, first[of] + 1 + nth, first[of] + 1 + counts[rivals][of] + nth))
+    source = np.empty(len(to), np.int64)
+    source[to] = np.arange(len(to))
+    offsets = pa.array(np.concatenate(([0], ends)).astype(np.int32))
+    values = texts.take(pa.array(source)).combine_chunks()
+    return pa.ListArray.from_arrays(offsets, values.chunk(0) if isinstance(values, pa.ChunkedArray) else values)

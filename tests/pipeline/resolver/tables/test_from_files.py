@@ -1,0 +1,414 @@
+"""Tables that are plain Parquet files, which the workers read themselves: what is plain, and the outcomes of it.
+
+The outcomes are those of brute force, and of the way of all other tables.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyance import pipeline
+from abeyance.pipeline.resolver.tables.from_files import _tasks
+from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKeys, Sample
+from abeyance.pipeline.resolver.tables.packing import (
+    COMBINED,
+    EVENTS,
+    KINDS,
+    EventPacker,
+    WatchNumbers,
+    packed_operations,
+    unpacked_events,
+    unpacked_operations,
+)
+from abeyance.pipeline.schemas import EVENTS as EVENT_COLUMNS
+from abeyance.pipeline.schemas import OPERATIONS
+from abeyance.pipeline.spark.errors import in_one_line
+from abeyance.pipeline.spark.estimates import printed_plan
+from abeyance.pipeline.spark.parquet_files import DIRECT, RowGroup, row_groups
+from pipeline.resolve_traces import Deadline, Event, Op, Trace, Watch, by_brute_force, some_traces
+from pipeline.small_cases import small_events, small_operations
+from pipeline.trace_tables import (
+    ARROW_EVENTS,
+    ARROW_OPERATIONS,
+    EPOCH_US,
+    event_row,
+    events_table,
+    operation_row,
+    tables,
+)
+
+ALL_HOT = Sample(fraction=1.0, piece=1)
+Rows = list[dict[str, Any]]
+_FAILED = (PySparkException, Py4JJavaError)  # a subquery's failure is the second
+
+
+def is_direct(outcomes: DataFrame) -> bool:
+    return not outcomes.inputFiles()
+
+
+@contextmanager
+def set_to(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, before)
+
+
+def rows_of(outcomes: DataFrame) -> list[tuple[Any, ...]]:
+    found = outcomes.withColumn("at", F.unix_micros("at")).collect()
+    return sorted((tuple(row) for row in found), key=repr)
+
+
+def read(spark: SparkSession, folder: Path) -> tuple[DataFrame, DataFrame]:
+    return spark.read.parquet(f"file://{folder}/operations"), spark.read.parquet(f"file://{folder}/events")
+
+
+@cache
+def traces() -> list[Trace]:
+    return some_traces(1000, seed=20261124)
+
+
+@pytest.fixture(scope="module")
+def trace_files(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Several files of several row groups, whose dictionaries differ."""
+    folder = tmp_path_factory.mktemp("traces")
+    for name, table in zip(("operations", "events"), tables(spark, traces()), strict=True):
+        table.write.option("parquet.block.size", 1 << 12).parquet(f"file://{folder}/{name}")
+    assert max(pq.read_metadata(path).num_row_groups for path in folder.glob("*/*.parquet")) > 1
+    return folder
+
+
+@pytest.mark.parametrize(("deadline", "sample"), [("inclusive", ALL_HOT), ("exclusive", DEFAULT_SAMPLE)])
+def test_o1_to_o4_files_equal_brute_force(
+    spark: SparkSession, trace_files: Path, deadline: Deadline, sample: Sample
+) -> None:
+    operations, events = read(spark, trace_files)
+    outcomes = pipeline.resolve(operations, events, deadline=deadline, sample=sample)
+    assert is_direct(outcomes)
+    expected = {
+        (f"t{number}", op_id): ends
+        for number, trace in enumerate(traces())
+        for op_id, ends in by_brute_force(trace, deadline).items()
+    }
+    assert {(row[0], row[1]): (row[3], row[4] - EPOCH_US) for row in rows_of(outcomes)} == expected
+
+
+# -- all that is small ---------------------------------------------------------------------------------------------
+
+
+def small_rows() -> tuple[Rows, Rows]:
+    wide = "x" * 300  # of more kinds than one byte tells apart, and texts of no common length
+    several = [
+        operation_row(
+            Op(f"{wide}{n}", n, 40, (Watch("a", n % 7), Watch(f"k{n % 3}", 1)), ["all", "any"][n % 2]), "wide"
+        )
+        | {"kind": f"kind-{n}" if n % 5 else None}
+        for n in range(700)
+    ]
+    happened = [event_row(Event("a", at, at % 9), "wide") for at in range(60)]
+    return small_operations() + several, small_events() + happened + [event_row(Event("k1", 30, 1), "wide")]
+
+
+Write = Callable[[pa.Table, str], None]
+
+
+def by_arrow(**how: Any) -> Write:
+    def write(table: pa.Table, path: str) -> None:
+        pq.write_table(table, f"{path}/0.parquet", row_group_size=300, **how)
+        pq.write_table(table.slice(0, 0), f"{path}/empty.parquet", **how)
+
+    return write
+
+
+def as_others_write(table: pa.Table, path: str) -> None:
+    """As pandas and Polars do: categories, large texts, milliseconds."""
+    for name in ("kind", "condition", "instance"):
+        if name in table.column_names:
+            at = table.column_names.index(name)
+            text = table.column(name)
+            kind = text.dictionary_encode() if name == "kind" else text.cast(pa.large_string())
+            table = table.set_column(at, name, kind)
+    pq.write_table(table, f"{path}/0.parquet", use_dictionary=False)
+
+
+WRITERS: dict[str, Write] = {
+    "arrow": by_arrow(),
+    "without dictionaries": by_arrow(use_dictionary=False, compression="none"),
+    "pages of version 2": by_arrow(data_page_version="2.0", compression="zstd"),
+    "others": as_others_write,
+}
+
+
+@pytest.fixture(scope="module")
+def expected(spark: SparkSession) -> list[tuple[Any, ...]]:
+    """By the way of small tables, which is held to brute force."""
+    operations, events = small_rows()
+    made = (
+        spark.createDataFrame(pa.Table.from_pylist(rows, schema))
+        for rows, schema in ((operations, ARROW_OPERATIONS), (events, ARROW_EVENTS))
+    )
+    return rows_of(pipeline.resolve(*made))
+
+
+def written(folder: Path, write: Write) -> Path:
+    for name, rows, schema in zip(
+        ("operations", "events"), small_rows(), (ARROW_OPERATIONS, ARROW_EVENTS), strict=True
+    ):
+        (folder / name).mkdir(parents=True)
+        write(pa.Table.from_pylist(rows, schema), str(folder / name))
+    return folder
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_files_of_any_writer_give_the_same(
+    spark: SparkSession, tmp_path: Path, expected: list[tuple[Any, ...]], writer: str
+) -> None:
+    operations, events = read(spark, written(tmp_path, WRITERS[writer]))
+    outcomes = pipeline.resolve(operations, events, sample=ALL_HOT)
+    assert is_direct(outcomes)
+    assert rows_of(outcomes) == expected
+
+
+@pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
+def test_files_of_spark_give_the_same_whatever_a_timestamp_is_in_them(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    written(tmp_path / "whole", WRITERS["arrow"])
+    with set_to(spark, "spark.sql.parquet.outputTimestampType", kind):
+        for name, table in zip(("operations", "events"), read(spark, tmp_path / "whole"), strict=True):
+            time = "start" if name == "operations" else "at"
+            whole = table.withColumn(time, F.date_trunc("second", F.col(time)))
+            whole.write.parquet(f"file://{tmp_path}/{name}")
+    operations, events = read(spark, tmp_path)
+    outcomes = pipeline.resolve(operations, events, sample=DEFAULT_SAMPLE)
+    assert is_direct(outcomes)
+    with set_to(spark, DIRECT, "false"):
+        other = pipeline.resolve(operations, events, sample=DEFAULT_SAMPLE)
+        assert not is_direct(other)
+        assert rows_of(other) == rows_of(outcomes)
+
+
+def test_unique_ids_need_no_look_at_them(spark: SparkSession, tmp_path: Path) -> None:
+    written(tmp_path, WRITERS["arrow"])
+    operations, events = read(spark, tmp_path)
+    wide = operations.columns
+    operations.where("instance = 'wide'").select(*wide).write.parquet(f"file://{tmp_path}/wide")
+    operations = spark.read.parquet(f"file://{tmp_path}/wide")
+    found = pipeline.resolve(operations, events, unique_ids=True, sample=ALL_HOT)
+    assert is_direct(found)
+    assert rows_of(found) == rows_of(pipeline.resolve(operations, events, sample=ALL_HOT))
+    assert found.count() == 700
+
+
+# -- what is plain -------------------------------------------------------------------------------------------------
+
+
+def groups(table: DataFrame) -> list[RowGroup] | None:
+    schema = OPERATIONS if "op_id" in table.columns else EVENT_COLUMNS
+    return row_groups(table, printed_plan(table), schema)
+
+
+def test_a_scan_is_plain_and_nothing_more_than_one(spark: SparkSession, trace_files: Path) -> None:
+    operations, events = read(spark, trace_files)
+    found = groups(operations)
+    assert found is not None
+    assert sum(group.rows for group in found) == operations.count()
+    assert all(0 < group.size < Path(group.path).stat().st_size for group in found)
+    assert groups(events.select("key", "at", "instance", "progress")) is not None
+    events.createOrReplaceTempView("plain_events")
+    assert groups(spark.sql("SELECT * FROM plain_events")) is not None
+    cached = spark.read.parquet(f"file://{trace_files}/events").persist()
+    for more in (
+        events.where("progress > 3"),
+        events.limit(5),
+        events.union(events),
+        events.sample(0.5),
+        events.repartition(2),
+        events.distinct(),
+        events.withColumn("progress", F.col("progress") + 1),
+        events.withColumnRenamed("key", "other").withColumn("key", F.col("instance")),
+        cached,
+        events.join(events.select("key"), "key"),
+        spark.createDataFrame([], EVENT_COLUMNS),
+    ):
+        assert groups(more) is None
+    cached.unpersist()
+
+
+def test_settings_that_pass_over_files_leave_all_to_spark(spark: SparkSession, trace_files: Path) -> None:
+    _, events = read(spark, trace_files)
+    for name, value in (
+        ("spark.sql.files.ignoreCorruptFiles", "true"),
+        ("spark.sql.files.ignoreMissingFiles", "true"),
+        (DIRECT, "false"),
+    ):
+        with set_to(spark, name, value):
+            assert groups(events) is None
+    assert groups(events) is not None
+
+
+def test_a_file_that_differs_leaves_all_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [event_row(Event("k", at, at)) for at in range(5)]
+    table = pa.Table.from_pylist(rows, ARROW_EVENTS)
+    old = pa.array([datetime.datetime(1890, 1, 1, tzinfo=datetime.UTC)] * 5, pa.timestamp("us", "UTC"))
+    others = {
+        "a column is missing": table.drop_columns(["progress"]),
+        "an int": table.set_column(3, "progress", table["progress"].cast(pa.int32())),
+        "its case": table.rename_columns(["instance", "Key", "at", "progress"]),
+        "before 1900": table.set_column(table.column_names.index("at"), "at", old),
+    }
+    for why, other in others.items():
+        folder = tmp_path / why.replace(" ", "-")
+        folder.mkdir()
+        pq.write_table(table, folder / "0.parquet")
+        events = spark.read.schema(EVENT_COLUMNS).parquet(f"file://{folder}")
+        assert groups(events) is not None
+        pq.write_table(other, folder / "1.parquet")
+        events = spark.read.schema(EVENT_COLUMNS).parquet(f"file://{folder}")
+        assert groups(events) is None, why
+    (tmp_path / "broken").mkdir()
+    pq.write_table(table, tmp_path / "broken" / "0.parquet")
+    (tmp_path / "broken" / "1.parquet").write_bytes(b"PAR1 and no more")
+    assert groups(spark.read.schema(EVENT_COLUMNS).parquet(f"file://{tmp_path}/broken")) is None
+
+
+def test_a_partition_s_column_is_in_no_file(spark: SparkSession, tmp_path: Path) -> None:
+    events = events_table(spark, [event_row(Event("k", at, at), f"t{at % 2}") for at in range(6)])
+    events.withColumn("day", F.lit("d")).write.partitionBy("day").parquet(f"file://{tmp_path}/by-day")
+    events.write.partitionBy("instance").parquet(f"file://{tmp_path}/by-instance")
+    by_day = spark.read.parquet(f"file://{tmp_path}/by-day")
+    assert [group.rows for group in groups(by_day) or []] != []
+    assert groups(spark.read.parquet(f"file://{tmp_path}/by-instance").select(*EVENT_COLUMNS.fieldNames())) is None
+
+
+def test_a_path_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "50% of é, + and #1 [x]"
+    written(folder, WRITERS["arrow"])
+    escaped = str(folder).replace("[", "\\[").replace("]", "\\]")
+    operations, events = (spark.read.parquet(f"{escaped}/{name}") for name in ("operations", "events"))
+    outcomes = pipeline.resolve(operations, events, sample=DEFAULT_SAMPLE)
+    assert is_direct(outcomes)
+    assert outcomes.count() > 700
+
+
+def test_a_file_that_was_replaced_or_has_gone_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    written(tmp_path, WRITERS["arrow"])
+    operations, events = read(spark, tmp_path)
+    first, second = (pipeline.resolve(operations, events, sample=DEFAULT_SAMPLE) for _ in range(2))
+    file = tmp_path / "events" / "0.parquet"
+    pq.write_table(pa.Table.from_pylist([event_row(Event("k", 1, 1))], ARROW_EVENTS), file)
+    with pytest.raises(_FAILED) as failed:
+        first.collect()
+    assert in_one_line(failed.value) == f"{file} is another file than when the table was read: read it anew"
+    file.unlink()
+    with pytest.raises(_FAILED) as failed:
+        second.collect()
+    assert in_one_line(failed.value).startswith(f"cannot read {file}: ")
+
+
+def test_tasks_are_of_one_size(spark: SparkSession) -> None:
+    def sizes(*of_groups: int) -> list[list[int]]:
+        given = [RowGroup("f", number, 1000, size << 20) for number, size in enumerate(of_groups)]
+        return [[group.size >> 20 for group in task.groups] for task in _tasks("events", given)]
+
+    assert sizes() == []
+    assert sizes(*[4] * 9) == [[4] * 4, [4] * 4, [4]]
+    assert sizes(900, 1, 1) == [[900], [1, 1]]
+    assert sizes(*[60] * 1000)[0] == [60, 60]  # of much data
+    many = [RowGroup("f", number, 3 << 20, 1) for number in range(3)]
+    assert [len(task.groups) for task in _tasks("events", many)] == [1, 1, 1]
+
+
+# -- what is packed ------------------------------------------------------------------------------------------------
+
+
+def no_keys() -> HotKeys:
+    return HotKeys.read(np.array([0]))
+
+
+def packed_rows(batches: list[pa.RecordBatch]) -> list[tuple[int, ...]]:
+    found = []
+    for batch in batches:
+        for order, packed in zip(batch["order"].to_pylist(), batch["packed"].to_pylist(), strict=True):
+            assert order % KINDS == EVENTS
+            values = unpacked_events(packed, order // KINDS).tolist()
+            found += [tuple(values[n : n + 4]) for n in range(0, len(values), 4)]
+    return sorted(found)
+
+
+def test_events_are_reduced_while_that_is_worth_it_and_dealt_out_otherwise() -> None:
+    dice = np.random.default_rng(1)
+    place, identity = dice.integers(-(2**63), 2**63 - 1, (2, 4000))
+    progress, at = dice.integers(-5, 10**6, 4000), dice.integers(0, 10**15, 4000)
+    pack = EventPacker(no_keys())
+    chunks = [pack(place, identity, progress, at) for _ in range(2)]
+    assert not pack._reduces
+    assert packed_rows(chunks[:1]) == packed_rows(chunks[1:])
+    assert packed_rows(chunks[:1]) == sorted(
+        zip(place.tolist(), (identity % 2**32).tolist(), progress, at, strict=True)
+    )
+    pack = EventPacker(no_keys())
+    same = np.full(4000, 7)
+    chunks = [pack(same, same, progress, at) for _ in range(2)]
+    assert pack._reduces
+    assert len(packed_rows(chunks[:1])) < 100
+
+
+def test_texts_come_back_however_many_there_are_of_a_kind() -> None:
+    def column(values: list[str | None], few: bool) -> pa.Array:
+        text = pa.array(values, pa.string())
+        return text.dictionary_encode() if few else text
+
+    for count, few in ((3, True), (3, False), (256, True), (257, True), (257, False)):
+        rows = 5000
+        kinds = [None if n % 7 == 0 else f"kind {n % count} é" for n in range(rows)]
+        texts = pa.record_batch(
+            {
+                "instance": column(["i"] * rows, few),
+                "op_id": pa.array([f"op-{n}" for n in range(rows)]),
+                "kind": column(kinds, few),
+                "any_of": pa.array([n % 2 == 0 for n in range(rows)]),
+                "version": pa.array([["all", "k", "1"] if n % 3 else [] for n in range(rows)], pa.list_(pa.string())),
+            }
+        )
+        place = (np.arange(rows) % 4 - 2) << 62
+        start = np.arange(rows) * 10**9
+        numbers = WatchNumbers(place.copy(), np.arange(rows), np.arange(rows) % 5 - 2, start, start + 2**40)
+        packed = packed_operations(texts, numbers, np.zeros(rows, np.bool_), no_keys())
+        found = []
+        for order, value in zip(packed["order"].to_pylist(), packed["packed"].to_pylist(), strict=True):
+            assert order % KINDS == COMBINED
+            back, told = unpacked_operations([memoryview(value)] * 2, COMBINED, order // KINDS)
+            assert told.num_rows % 2 == 0
+            assert told.slice(0, told.num_rows // 2) == told.slice(told.num_rows // 2)
+            half = told.num_rows // 2
+            found += list(zip(*(part[:half].tolist() for part in back), told.slice(0, half).to_pylist(), strict=True))
+        found.sort(key=lambda row: row[1])
+        assert [row[:5] for row in found] == list(
+            zip(place.tolist(), *(part.tolist() for part in numbers[1:]), strict=True)
+        )
+        plain = texts.cast(pa.schema([(name, _plain_type(name)) for name in texts.schema.names]))
+        assert [row[5] for row in found] == plain.to_pylist()
+
+
+def _plain_type(name: str) -> pa.DataType:
+    return {"any_of": pa.bool_(), "version": pa.list_(pa.string())}.get(name, pa.string())
