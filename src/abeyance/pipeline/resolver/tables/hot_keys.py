@@ -14,8 +14,9 @@ the pieces between, which hold nothing but what they are told; its events are a 
 Cutting changes no outcome, so a sample is good enough; a hot key that it missed would only make one task longer. All
 tasks must cut alike, though: what they pack says by which cuts, and `reaching` refuses to mix.
 
-A key is known by two 64-bit hashes with different seeds, *place* and *identity*. Two keys of one table with both the
-same would be mixed up; the chance of that is below 10**-19 for a billion keys.
+A key is known by two 64-bit hashes with different seeds, *place* and *identity*, and once it is packed by all of the
+first and half of the second. Two keys of one table with both the same would be mixed up; the chance of that is below
+10**-11 for a billion keys.
 """
 
 from __future__ import annotations
