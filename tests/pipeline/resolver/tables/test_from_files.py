@@ -325,13 +325,13 @@ def test_a_file_that_was_replaced_or_has_gone_is_named(spark: SparkSession, tmp_
     assert in_one_line(failed.value).startswith(f"cannot read {file}: ")
 
 
-def test_tasks_are_of_one_size(spark: SparkSession) -> None:
+def test_tasks_are_of_one_size() -> None:
     def sizes(*of_groups: int) -> list[list[int]]:
         given = [RowGroup("f", number, 1000, size << 20) for number, size in enumerate(of_groups)]
         return [[group.size >> 20 for group in task.groups] for task in _tasks("events", given)]
 
     assert sizes() == []
-    assert sizes(*[4] * 9) == [[4] * 4, [4] * 4, [4]]
+    assert sizes(*[1] * 9) == [[1] * 4, [1] * 4, [1]]
     assert sizes(900, 1, 1) == [[900], [1, 1]]
     assert sizes(*[60] * 1000)[0] == [60, 60]  # of much data
     many = [RowGroup("f", number, 3 << 20, 1) for number in range(3)]

@@ -45,7 +45,7 @@ _ROWS: Final = 1 << 18  # to a chunk
 _MANY_ROWS: Final = 1 << 20  # of operations: each chunk has a value a shard, which takes a time to pack and to unpack
 
 # A task reads so many bytes, a row group at least; of little data less, so that all cores have some.
-_LEAST_BYTES, _MOST_BYTES = 1 << 24, 1 << 27
+_LEAST_BYTES, _MOST_BYTES = 1 << 22, 1 << 27
 _TASKS: Final = 256
 _MOST_ROWS: Final = 1 << 22
 
@@ -101,11 +101,14 @@ def _size(task: _Task) -> int:
 def _tasks(table: str, groups: Sequence[RowGroup]) -> Iterator[_Task]:
     most = min(max(sum(group.size for group in groups) // _TASKS, _LEAST_BYTES), _MOST_BYTES)
     some: list[RowGroup] = []
+    size = rows = 0
     for group in groups:
-        if some and (_size(_Task(table, [*some, group])) > most or sum(g.rows for g in some) + group.rows > _MOST_ROWS):
+        if some and (size + group.size > most or rows + group.rows > _MOST_ROWS):
             yield _Task(table, some)
-            some = []
+            some, size, rows = [], 0, 0
         some.append(group)
+        size += group.size
+        rows += group.rows
     if some:
         yield _Task(table, some)
 
@@ -126,11 +129,11 @@ def _read(task: _Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
             read: Any = pq.read_metadata(path)
             texts = in_dictionary(read, [text for text in _TEXTS[task.table] if text in columns])
-            file = pq.ParquetFile(path, metadata=read, read_dictionary=texts, coerce_int96_timestamp_unit="us")
-            for group in groups:
-                if group.number >= read.num_row_groups or read.row_group(group.number).num_rows != group.rows:
-                    raise AbeyanceError(f"{path} is another file than when the table was read: read it anew")
-                yield from file.iter_batches(_ROWS, [group.number], columns, use_threads=False)
+            with pq.ParquetFile(path, metadata=read, read_dictionary=texts, coerce_int96_timestamp_unit="us") as file:
+                for group in groups:
+                    if group.number >= read.num_row_groups or read.row_group(group.number).num_rows != group.rows:
+                        raise AbeyanceError(f"{path} is another file than when the table was read: read it anew")
+                    yield from file.iter_batches(_ROWS, [group.number], columns, use_threads=False)
         except (OSError, pa.ArrowException) as error:
             raise AbeyanceError(f"cannot read {path}: {' '.join(str(error).split())}") from None
 
