@@ -89,8 +89,8 @@ def _speaks_arrow(source: Any, wanted: Mapping[str, str], name: str) -> Any:
 def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Dataset:
     text = [column for column, kind in wanted.items() if kind == "text"]
     try:
-        first = next(ds.dataset(path, format="parquet").get_fragments(), None)
-        form = ds.ParquetFileFormat(dictionary_columns=in_dictionary(first.metadata, text) if first else [])
+        files = (fragment.metadata for fragment in ds.dataset(path, format="parquet").get_fragments())
+        form = ds.ParquetFileFormat(dictionary_columns=in_dictionary(files, text))
         return ds.dataset(path, format=form)
     except (OSError, pa.ArrowInvalid) as error:
         raise AbeyanceError(f"{name}: cannot read {path} as Parquet: {' '.join(str(error).split())}") from None

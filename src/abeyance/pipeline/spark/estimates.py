@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from abeyance.pipeline.spark.printed import printed
 
-__all__ = ["Size", "estimated_size", "printed_plan"]
+__all__ = ["Size", "estimated_size"]
 
 _SIZE: Final = re.compile(r"Statistics\(sizeInBytes=([\d.E+]+) (B|[KMGTPE]iB)")
 _FILES: Final = re.compile(r"^[\s:+-]*(Relation|RelationV2) ?\[?", re.MULTILINE)
@@ -28,24 +28,19 @@ class Size(NamedTuple):
     """Whether it is nothing but rows that came from this process and stand in the plan itself."""
 
 
-def printed_plan(table: DataFrame) -> str:
-    """Return what Spark would do for a table, with the sizes that its optimizer assumes. No job is run.
-
-    Every kind of session can only print it. (An `EXPLAIN` in SQL tells it, but needs a view of the table. In a fresh
-    JVM that takes 1.5 s more.) Empty where Spark finds something wrong: the table's own query will say so better.
-    """
-    try:
-        return printed(partial(table.explain, mode="cost"))
-    except PySparkException:
-        return ""
-
-
-def estimated_size(plan: str) -> Size | None:
-    """Return the size that Spark's optimizer takes a table for, given its `printed_plan`; None where it does not say.
+def estimated_size(table: DataFrame) -> Size | None:
+    """Return the size that Spark's optimizer takes a table for; None where it does not say. No job is run.
 
     Of rows that came from this process it is what they take; 8 EiB where nothing is known, as of an RDD. Spark takes
     files for as large as they are on disk; here they count sixfold, since they may be compressed.
+
+    Every kind of session can only print it. (An `EXPLAIN` in SQL tells it, but needs a view of the table. In a fresh
+    JVM that takes 1.5 s more.)
     """
+    try:
+        plan = printed(partial(table.explain, mode="cost"))
+    except PySparkException:  # whatever is wrong with the table, its own query will say so better
+        return None
     found = _SIZE.search(plan)
     if found is None:
         return None

@@ -5,12 +5,12 @@ that Python then does. So where a table is plain files, workers read the columns
 
 Plain is what Arrow reads to the same values as Spark, without a doubt; else Spark reads:
 
-- The plan is a scan of Parquet files and no more: no filter, no expression, no table format of another project.
+- The plan is a scan of Parquet files and no more: no filter, no expression, no table of a catalog or of another format
+  that keeps rows in Parquet. The reader had no option that changes what is read, such as to pass over broken files.
 - Every file has every column, under the same name and with the same type; no file is encrypted.
 - Times are after 1900, or written by Spark since 3.1: Spark may shift others by some days.
 - Paths are of the scheme `file`, which driver and workers see alike, as Spark itself wants it. (The Python of a Spark
   Connect session may be on another machine.)
-- Spark is not told to pass over files that are broken or gone.
 
 `spark.abeyance.parquet.direct=false` leaves all reading to Spark.
 """
@@ -37,17 +37,21 @@ DIRECT: Final = "spark.abeyance.parquet.direct"
 _MOST_FILES: Final = 4096  # the driver reads the end of each: 0.3 ms or so
 _THREADS: Final = 8
 
-_NAME: Final = r"[^\s,()\[\]]+#\d+L?"
-_LOGICAL: Final = re.compile(
-    r"== Optimized Logical Plan ==\n"
-    rf"(?:Project \[{_NAME}(?:, {_NAME})*\], Statistics\([^\n]*\)\n\+- )?"
-    r"Relation [^\n]*\] parquet, Statistics\([^\n]*\)\n\n"
-)
-_SCAN: Final = re.compile(
-    r"FileScan parquet [^\n]*?\] Batched: \w+, DataFilters: \[\], Format: Parquet, "
-    r"Location: InMemoryFileIndex\([^\n]*, PartitionFilters: \[\], PushedFilters: \[\], "
-)
-"""Another project's format has an index of its own, such as Delta Lake's, though its files are Parquet."""
+_CATALYST: Final = "org.apache.spark.sql.catalyst"
+_SOURCES: Final = "org.apache.spark.sql.execution.datasources"
+_PROJECT: Final = f"{_CATALYST}.plans.logical.Project"
+_ATTRIBUTE: Final = f"{_CATALYST}.expressions.AttributeReference"
+_RELATION: Final = f"{_SOURCES}.LogicalRelation"
+_FILES: Final = f"{_SOURCES}.HadoopFsRelation"
+# Another project's format has classes of its own, such as Delta Lake's, though its files are Parquet.
+_FORMAT: Final = f"{_SOURCES}.parquet.ParquetFileFormat"
+_INDEX: Final = f"{_SOURCES}.InMemoryFileIndex"
+
+_OPTIONS: Final = {
+    *("path", "paths", "__paths__", "basepath", "mergeschema", "recursivefilelookup"),
+    *("pathglobfilter", "modifiedbefore", "modifiedafter"),
+}
+"""Of a reader: which files there are, and what schema. Any other might change what is read of them."""
 
 _FALSE: Final = (
     "spark.sql.files.ignoreCorruptFiles",
@@ -69,21 +73,51 @@ class RowGroup(NamedTuple):
     """Bytes in the file, of the columns wanted."""
 
 
-def row_groups(table: DataFrame, plan: str, wanted: StructType) -> list[RowGroup] | None:
-    """Return the row groups of a table that is plain Parquet files, else None. `plan` is what `estimates` prints of it.
+def row_groups(table: DataFrame, wanted: StructType) -> list[RowGroup] | None:
+    """Return the row groups of a table that is plain Parquet files, else None. Those without rows are left out.
 
-    No job is run; the driver reads the end of each file. Empty files have none.
+    No job is run; the driver reads the end of each file.
     """
     spark = table.sparkSession
-    if is_connect(spark) or not (_LOGICAL.match(plan) and _SCAN.search(plan) and _reads_as_is(spark)):
+    if is_connect(spark) or not _reads_as_is(spark):
         return None
-    files = [urlsplit(uri) for uri in table.inputFiles()]
+    files = [urlsplit(uri) for uri in _scanned(table, wanted)]
     if not 0 < len(files) <= _MOST_FILES or any(file.scheme != "file" or file.netloc for file in files):
         return None
     with ThreadPoolExecutor(_THREADS, "abeyance-footers") as pool:
         found = list(pool.map(partial(_groups_of, wanted=wanted), (unquote(file.path) for file in files)))
     groups = [some for some in found if some is not None]
     return [group for some in groups for group in some] if len(groups) == len(found) else None
+
+
+def _scanned(table: DataFrame, wanted: StructType) -> list[str]:
+    """Return the URIs of the files of which a table is a mere scan; none where it is something else.
+
+    What Spark prints of a plan lacks the reader's options and the partitions' columns, so this asks the plan itself.
+    """
+    classic: Any = table
+    plan = classic._jdf.queryExecution().optimizedPlan()
+    if _class_of(plan) == _PROJECT:
+        columns = plan.projectList()
+        if any(_class_of(columns.apply(number)) != _ATTRIBUTE for number in range(columns.size())):
+            return []
+        plan = plan.child()
+    if _class_of(plan) != _RELATION or plan.catalogTable().isDefined():
+        return []
+    relation = plan.relation()
+    if _class_of(relation) != _FILES or _class_of(relation.fileFormat()) != _FORMAT:
+        return []
+    if _class_of(relation.location()) != _INDEX:
+        return []
+    options = relation.options().keySet().mkString("\n").lower().split()
+    in_paths = {name.lower() for name in relation.partitionSchema().fieldNames()}
+    if not _OPTIONS.issuperset(options) or in_paths.intersection(map(str.lower, wanted.fieldNames())):
+        return []
+    return list(relation.location().inputFiles())
+
+
+def _class_of(what: Any) -> str:
+    return str(what.getClass().getName())
 
 
 def _reads_as_is(spark: SparkSession) -> bool:
@@ -98,6 +132,8 @@ def _groups_of(path: str, wanted: StructType) -> list[RowGroup] | None:
         file: Any = pq.read_metadata(path)
         leaves = list(_leaves(file, wanted.fieldNames()))
         groups = [(n, group) for n in range(file.num_row_groups) if (group := file.row_group(n)).num_rows]
+        if any("nanoseconds" in file.schema.column(leaf).logical_type.to_json() for leaf in leaves):
+            return None
         if not _has_all(file.schema.to_arrow_schema(), wanted) or not (
             _of_todays_spark(file) or all(_since_1900(file, [group for _, group in groups], leaf) for leaf in leaves)
         ):
@@ -118,28 +154,31 @@ def _leaves(file: Any, columns: list[str]) -> Iterator[int]:
 
 def _has_all(schema: pa.Schema, wanted: StructType) -> bool:
     return all(
-        len(places := schema.get_all_field_indices(field.name)) == 1
-        and _fits(schema.field(places[0]).type, field.dataType.simpleString())
+        [name for name in schema.names if name.lower() == field.name.lower()] == [field.name]
+        and _fits(schema.field(field.name).type, field.dataType.simpleString())
         for field in wanted.fields
     )
 
 
 def _fits(found: pa.DataType, wanted: str) -> bool:
     if wanted == "string":
-        if pa.types.is_dictionary(found):
-            found = found.value_type
-        return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+        return _is_text(found.value_type if pa.types.is_dictionary(found) else found)
     if wanted == "timestamp":  # nanoseconds without a zone are how Arrow sees Spark's 96 bits
         return bool(pa.types.is_timestamp(found)) and (found.unit != "ns") == (found.tz is not None)
     if wanted == "bigint":
         return bool(found == pa.int64())
-    fields = dict(field.split(":") for field in wanted.removeprefix("array<struct<").removesuffix(">>").split(","))
     if not (pa.types.is_list(found) and pa.types.is_struct(found.value_type)):
         return False
-    there = [found.value_type.field(number) for number in range(found.value_type.num_fields)]
-    return sorted(field.name for field in there) == sorted(fields) and all(
-        _fits(field.type, fields[field.name]) for field in there
+    fields = [found.value_type.field(number) for number in range(found.value_type.num_fields)]
+    return (
+        [field.name for field in fields] == ["key", "required"]
+        and _is_text(fields[0].type)
+        and fields[1].type == pa.int64()
     )
+
+
+def _is_text(found: pa.DataType) -> bool:
+    return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
 
 
 def _of_todays_spark(file: Any) -> bool:

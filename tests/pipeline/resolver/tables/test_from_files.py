@@ -37,7 +37,6 @@ from abeyance.pipeline.resolver.tables.packing import (
 from abeyance.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyance.pipeline.schemas import OPERATIONS
 from abeyance.pipeline.spark.errors import in_one_line
-from abeyance.pipeline.spark.estimates import printed_plan
 from abeyance.pipeline.spark.parquet_files import DIRECT, RowGroup, row_groups
 from pipeline.resolve_traces import Deadline, Event, Op, Trace, Watch, by_brute_force, some_traces
 from pipeline.small_cases import small_events, small_operations
@@ -150,7 +149,36 @@ def as_others_write(table: pa.Table, path: str) -> None:
     pq.write_table(table, f"{path}/0.parquet", use_dictionary=False)
 
 
+def each_otherwise(table: pa.Table, path: str) -> None:
+    """One table, whose files differ in all that may differ."""
+    part = -(-table.num_rows // 4)
+    large = pa.list_(pa.struct([("key", pa.large_string()), ("required", pa.int64())]))
+    for number in range(4):
+        rows = table.slice(number * part, part)
+        for place, column in enumerate(rows.columns):
+            name, kind = rows.column_names[place], column.type
+            if kind == pa.string() and number in (1, 2):
+                column = column.dictionary_encode() if number == 1 else column.cast(pa.large_string())
+            elif pa.types.is_list(kind) and number == 2:
+                column = column.cast(large)
+            elif pa.types.is_timestamp(kind) and number == 3:
+                column = column.cast(pa.timestamp("us", "Asia/Tokyo"))
+            rows = rows.set_column(place, pa.field(name, column.type, nullable=True), column)
+        pq.write_table(rows, f"{path}/{number}.parquet", use_dictionary=number != 3, row_group_size=200)
+
+
+def as_differences(table: pa.Table, path: str) -> None:
+    """Encodings that Arrow makes no dictionary of."""
+    encoding = {name: "DELTA_BYTE_ARRAY" for name in table.column_names if table.schema.field(name).type == pa.string()}
+    pq.write_table(table, f"{path}/0.parquet", use_dictionary=False, column_encoding=encoding)
+    if "kind" in encoding:
+        encoding = dict.fromkeys(encoding, "DELTA_LENGTH_BYTE_ARRAY")
+        pq.write_table(table.slice(0, 0), f"{path}/1.parquet", use_dictionary=False, column_encoding=encoding)
+
+
 WRITERS: dict[str, Write] = {
+    "each otherwise": each_otherwise,
+    "differences": as_differences,
     "arrow": by_arrow(),
     "without dictionaries": by_arrow(use_dictionary=False, compression="none"),
     "pages of version 2": by_arrow(data_page_version="2.0", compression="zstd"),
@@ -224,7 +252,7 @@ def test_unique_ids_need_no_look_at_them(spark: SparkSession, tmp_path: Path) ->
 
 def groups(table: DataFrame) -> list[RowGroup] | None:
     schema = OPERATIONS if "op_id" in table.columns else EVENT_COLUMNS
-    return row_groups(table, printed_plan(table), schema)
+    return row_groups(table, schema)
 
 
 def test_a_scan_is_plain_and_nothing_more_than_one(spark: SparkSession, trace_files: Path) -> None:
@@ -254,6 +282,18 @@ def test_a_scan_is_plain_and_nothing_more_than_one(spark: SparkSession, trace_fi
     cached.unpersist()
 
 
+def test_options_and_catalogs_leave_all_to_spark(spark: SparkSession, trace_files: Path) -> None:
+    reader = spark.read.option("ignoreMissingFiles", "true")
+    assert groups(reader.parquet(f"file://{trace_files}/events")) is None
+    reader = spark.read.option("mergeSchema", "true").option("pathGlobFilter", "*.parquet")
+    assert groups(reader.parquet(f"file://{trace_files}/events")) is not None
+    spark.sql(f"CREATE TABLE plain_table USING parquet LOCATION 'file://{trace_files}/events'")
+    try:
+        assert groups(spark.table("plain_table")) is None
+    finally:
+        spark.sql("DROP TABLE plain_table")
+
+
 def test_settings_that_pass_over_files_leave_all_to_spark(spark: SparkSession, trace_files: Path) -> None:
     _, events = read(spark, trace_files)
     for name, value in (
@@ -269,11 +309,14 @@ def test_settings_that_pass_over_files_leave_all_to_spark(spark: SparkSession, t
 def test_a_file_that_differs_leaves_all_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     rows = [event_row(Event("k", at, at)) for at in range(5)]
     table = pa.Table.from_pylist(rows, ARROW_EVENTS)
+    whole = pa.array([0] * 5, pa.timestamp("ns"))
     old = pa.array([datetime.datetime(1890, 1, 1, tzinfo=datetime.UTC)] * 5, pa.timestamp("us", "UTC"))
     others = {
         "a column is missing": table.drop_columns(["progress"]),
         "an int": table.set_column(3, "progress", table["progress"].cast(pa.int32())),
         "its case": table.rename_columns(["instance", "Key", "at", "progress"]),
+        "nanoseconds": table.set_column(table.column_names.index("at"), "at", whole),
+        "another case as well": table.append_column("Key", table["key"]),
         "before 1900": table.set_column(table.column_names.index("at"), "at", old),
     }
     for why, other in others.items():
@@ -295,6 +338,14 @@ def test_a_partition_s_column_is_in_no_file(spark: SparkSession, tmp_path: Path)
     events = events_table(spark, [event_row(Event("k", at, at), f"t{at % 2}") for at in range(6)])
     events.withColumn("day", F.lit("d")).write.partitionBy("day").parquet(f"file://{tmp_path}/by-day")
     events.write.partitionBy("instance").parquet(f"file://{tmp_path}/by-instance")
+    (tmp_path / "twice" / "instance=t9").mkdir(parents=True)
+    pq.write_table(
+        pa.Table.from_pylist([event_row(Event("k", 1, 1), "t1")], ARROW_EVENTS),
+        tmp_path / "twice/instance=t9/0.parquet",
+    )
+    in_the_path_too = spark.read.parquet(f"file://{tmp_path}/twice")
+    assert in_the_path_too.first()["instance"] == "t9"  # type: ignore[index]
+    assert groups(in_the_path_too) is None
     by_day = spark.read.parquet(f"file://{tmp_path}/by-day")
     assert [group.rows for group in groups(by_day) or []] != []
     assert groups(spark.read.parquet(f"file://{tmp_path}/by-instance").select(*EVENT_COLUMNS.fieldNames())) is None

@@ -31,7 +31,7 @@ from abeyance.pipeline.resolver.tables.reaching import first_reached
 from abeyance.pipeline.resolver.tables.small import few_partitions
 from abeyance.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
 from abeyance.pipeline.spark.chunks import chunks
-from abeyance.pipeline.spark.estimates import Size, estimated_size, printed_plan
+from abeyance.pipeline.spark.estimates import Size, estimated_size
 from pipeline.resolve_traces import (
     Deadline,
     Event,
@@ -407,7 +407,7 @@ def test_rows_that_are_in_the_plan_themselves_are_small_however_many(spark: Spar
     assert few_partitions(spark, [file, file]) is not None
     assert few_partitions(spark, [file, None]) is None
     table = spark.createDataFrame(pa.table({"n": [1, 2]}))
-    sizes = [estimated_size(printed_plan(some)) for some in (table, table.union(table), spark.range(2))]
+    sizes = [estimated_size(some) for some in (table, table.union(table), spark.range(2))]
     assert [size and size.in_plan for size in sizes] == [True, False, False]
 
 

@@ -41,7 +41,7 @@ from abeyance.pipeline.resolver.tables.spreading import spread
 from abeyance.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyance.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyance.pipeline.schemas import OPERATIONS, check_table, columns_of
-from abeyance.pipeline.spark.estimates import estimated_size, printed_plan
+from abeyance.pipeline.spark.estimates import estimated_size
 from abeyance.pipeline.spark.session import shuffle_partitions
 
 __all__ = ["resolve"]
@@ -122,13 +122,14 @@ def resolve(
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
     check_table(operations, OPERATIONS, "operations")
     check_table(events, EVENT_COLUMNS, "events")
-    plans = [printed_plan(columns_of(operations, OPERATIONS)), printed_plan(columns_of(events, EVENT_COLUMNS))]
-    few = None if sample is not None else few_partitions(operations.sparkSession, list(map(estimated_size, plans)))
+    ours = columns_of(operations, OPERATIONS), columns_of(events, EVENT_COLUMNS)
+    sizes = [] if sample is not None else [estimated_size(table) for table in ours]
+    few = few_partitions(operations.sparkSession, sizes) if sizes else None
     if few is not None:
         reached = reached_by_spark(valid_operations(operations), valid_events(events), deadline, few)
         return _combined(reached.repartition(*few, "instance", "op_id"))
     ids, sample = not unique_ids, sample or DEFAULT_SAMPLE
-    files = files_of(operations, events, plans)
+    files = files_of(*ours)
     if files is not None:
         seen = _seen(seen_in(files.looked(sample.fraction, ids=ids), sample))
         packed = files.packed(seen, ids=ids)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -31,6 +32,7 @@ from abeyance.pipeline.resolver.tables.first_look import GROUP_SHIFT, LOOKED, pa
 from abeyance.pipeline.resolver.tables.hot_keys import HotKeys, Integers
 from abeyance.pipeline.resolver.tables.packing import PACKED, EventPacker, WatchNumbers, packed_operations
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS
+from abeyance.pipeline.spark.arrow import arrow_schema
 from abeyance.pipeline.spark.chunks import gathered
 from abeyance.pipeline.spark.parquet_files import RowGroup, row_groups
 from abeyance.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
@@ -49,6 +51,12 @@ _LEAST_BYTES, _MOST_BYTES = 1 << 22, 1 << 27
 _TASKS: Final = 256
 _MOST_ROWS: Final = 1 << 22
 
+_WATCH: Final = pa.struct([("key", pa.string()), ("required", pa.int64())])  # of which anything may be null
+_TYPES: Final = {
+    **{field.name: field.type for table in (OPERATIONS, EVENTS) for field in arrow_schema(table)},
+    "watches": pa.list_(pa.field("element", _WATCH)),
+}
+_FEW: Final = pa.dictionary(pa.int32(), pa.string())
 _TEXTS: Final = {"operations": ("instance", "kind", "condition"), "events": ("instance", "key")}
 
 
@@ -60,10 +68,10 @@ class _Task(NamedTuple):
 _Tasks = Sequence[_Task]
 
 
-def files_of(operations: DataFrame, events: DataFrame, plans: Sequence[str]) -> Files | None:
-    """Return both tables if they are plain files, else None. `plans` are what `estimates` prints of them."""
-    of_operations = row_groups(operations, plans[0], OPERATIONS)
-    of_events = row_groups(events, plans[1], EVENTS) if of_operations is not None else None
+def files_of(operations: DataFrame, events: DataFrame) -> Files | None:
+    """Return both tables, of our columns alone, if they are plain files, else None."""
+    of_operations = row_groups(operations, OPERATIONS)
+    of_events = row_groups(events, EVENTS) if of_operations is not None else None
     if of_operations is None or of_events is None:
         return None
     tasks = [*_tasks("operations", of_operations), *_tasks("events", of_events)]
@@ -122,20 +130,48 @@ def _chunks(task: _Task, columns: Sequence[str], rows: int = _ROWS) -> Iterator[
 
 
 def _read(task: _Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task. Raises `AbeyanceError`, which names the file."""
+    """Yield the rows of a task, all with one schema. Raises `AbeyanceError`, which names the file."""
     import pyarrow.parquet as pq
 
-    for path, groups in groupby(task.groups, key=attrgetter("path")):
+    files = [(path, list(groups)) for path, groups in groupby(task.groups, key=attrgetter("path"))]
+    with ExitStack() as closing:
+        path = ""
         try:
-            read: Any = pq.read_metadata(path)
-            texts = in_dictionary(read, [text for text in _TEXTS[task.table] if text in columns])
-            with pq.ParquetFile(path, metadata=read, read_dictionary=texts, coerce_int96_timestamp_unit="us") as file:
+            about: list[Any] = []
+            for path, _ in files:
+                about.append(pq.read_metadata(path))
+            few = in_dictionary(about, [text for text in _TEXTS[task.table] if text in columns])
+            schema = pa.schema([(name, _FEW if name in few else _TYPES[name]) for name in columns])
+            for (path, groups), metadata in zip(files, about, strict=True):
+                file: Any = pq.ParquetFile(
+                    path, metadata=metadata, read_dictionary=few, coerce_int96_timestamp_unit="us"
+                )
+                closing.callback(file.close)
                 for group in groups:
-                    if group.number >= read.num_row_groups or read.row_group(group.number).num_rows != group.rows:
-                        raise AbeyanceError(f"{path} is another file than when the table was read: read it anew")
-                    yield from file.iter_batches(_ROWS, [group.number], columns, use_threads=False)
+                    _check(path, metadata, group)
+                    for batch in file.iter_batches(_ROWS, [group.number], columns, use_threads=False):
+                        yield _as(batch.select(columns), schema)
         except (OSError, pa.ArrowException) as error:
             raise AbeyanceError(f"cannot read {path}: {' '.join(str(error).split())}") from None
+
+
+def _check(path: str, about: Any, group: RowGroup) -> None:
+    if group.number >= about.num_row_groups or about.row_group(group.number).num_rows != group.rows:
+        raise AbeyanceError(f"{path} is another file than when the table was read: read it anew")
+
+
+def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows with these types: files differ in units of time, widths of text and what may be null."""
+    if batch.schema == schema:
+        return batch
+    columns = [_cast(column, kind) for column, kind in zip(batch.columns, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if column.type == kind:
+        return column
+    return column.cast(pa.string()).dictionary_encode() if kind == _FEW else column.cast(kind)
 
 
 def _look(

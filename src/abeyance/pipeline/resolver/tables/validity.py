@@ -11,7 +11,7 @@ from abeyance.pipeline.resolver.tables.first_look import is_repeated, look_at
 from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
 from abeyance.pipeline.resolver.tables.small import few_partitions
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS, check_table, columns_of
-from abeyance.pipeline.spark.estimates import estimated_size, printed_plan
+from abeyance.pipeline.spark.estimates import estimated_size
 from abeyance.tables.reasons import reason_column
 
 __all__ = ["distinct_operations", "invalid_events", "invalid_operations", "valid_events", "valid_operations"]
@@ -31,7 +31,7 @@ def invalid_operations(operations: Given) -> DataFrame:
     check_table(table, OPERATIONS, "operations")
     reason = reason_column(table.columns)
     judged = table.withColumn(reason, F.expr(OPERATION_REASON))
-    few = few_partitions(table.sparkSession, [estimated_size(printed_plan(table))])
+    few = few_partitions(table.sparkSession, [estimated_size(table)])
     if few is not None:  # so it is read once
         ranked = _ranked(judged.repartition(*few, "instance", "op_id"), reason)
         duplicate = F.expr(f"coalesce({reason}, if(_rank > 1, '{DUPLICATE}', NULL))")
@@ -57,7 +57,7 @@ def valid_operations(operations: DataFrame) -> DataFrame:
 
 def distinct_operations(operations: DataFrame) -> DataFrame:
     """Return the columns of `OPERATIONS` of each row that can be resolved, and of each id only the row that counts."""
-    few = few_partitions(operations.sparkSession, [estimated_size(printed_plan(operations))])
+    few = few_partitions(operations.sparkSession, [estimated_size(operations)])
     if few is not None:
         valid = valid_operations(operations).repartition(*few, "instance", "op_id")
         return _ranked(valid).where("_rank = 1").drop("_rank")
