@@ -235,6 +235,24 @@ def test_files_of_spark_give_the_same_whatever_a_timestamp_is_in_them(
         assert rows_of(other) == rows_of(outcomes)
 
 
+def test_times_of_96_bits_that_arrow_mistakes_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    written(tmp_path, WRITERS["arrow"])
+    operations, events = read(spark, tmp_path)
+    with set_to(spark, "spark.sql.parquet.outputTimestampType", "INT96"):
+        for name, year in (("ancient", "-5000"), ("old", "0002"), ("far", "+12000")):
+            at = F.expr(f"CAST('{year}-06-01 00:00:00' AS timestamp)")
+            events.where("instance = 'a'").withColumn("at", at).write.parquet(f"file://{tmp_path}/{name}")
+    for name, fine in (("ancient", False), ("old", True), ("far", False)):
+        outcomes = pipeline.resolve(operations, spark.read.parquet(f"file://{tmp_path}/{name}"), sample=DEFAULT_SAMPLE)
+        assert is_direct(outcomes)
+        if fine:
+            assert outcomes.where("instance = 'a' AND outcome = 'completed'").count() == 1
+            continue
+        with pytest.raises(_FAILED) as failed:
+            outcomes.collect()
+        assert "not within the years 1 to 9999, and only Spark reads such: set" in in_one_line(failed.value)
+
+
 def test_unique_ids_need_no_look_at_them(spark: SparkSession, tmp_path: Path) -> None:
     written(tmp_path, WRITERS["arrow"])
     operations, events = read(spark, tmp_path)

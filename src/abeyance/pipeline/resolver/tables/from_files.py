@@ -34,7 +34,7 @@ from abeyance.pipeline.resolver.tables.packing import PACKED, EventPacker, Watch
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS
 from abeyance.pipeline.spark.arrow import arrow_schema
 from abeyance.pipeline.spark.chunks import gathered
-from abeyance.pipeline.spark.parquet_files import RowGroup, row_groups
+from abeyance.pipeline.spark.parquet_files import DIRECT, RowGroup, row_groups
 from abeyance.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
 from abeyance.tables.dictionaries import in_dictionary
 from abeyance.tables.duplicates import id_hashes
@@ -56,6 +56,9 @@ _TYPES: Final = {
     **{field.name: field.type for table in (OPERATIONS, EVENTS) for field in arrow_schema(table)},
     "watches": pa.list_(pa.field("element", _WATCH)),
 }
+# Arrow takes 96 bits for days after 4713 BC, and before that is wrong by 68,000 years or more.
+_OF_96_BITS: Final = pa.timestamp("us")
+_YEARS: Final = -62_135_596_800_000_000, 253_402_300_799_999_999
 _FEW: Final = pa.dictionary(pa.int32(), pa.string())
 _TEXTS: Final = {"operations": ("instance", "kind", "condition"), "events": ("instance", "key")}
 
@@ -171,6 +174,13 @@ def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if column.type == kind:
         return column
+    if column.type == _OF_96_BITS:
+        least, greatest = pc.min_max(column.cast(pa.int64())).values()
+        if least.is_valid and not _YEARS[0] <= least.as_py() <= greatest.as_py() <= _YEARS[1]:
+            raise pa.ArrowInvalid(
+                "a time of 96 bits is not within the years 1 to 9999, and only Spark reads such: "
+                f"set {DIRECT}=false, or write the file with spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"
+            )
     return column.cast(pa.string()).dictionary_encode() if kind == _FEW else column.cast(kind)
 
 
