@@ -18,16 +18,17 @@ def in_dictionary(files: Iterable[Any], columns: Iterable[str]) -> list[str]:
     """
     left = list(columns)
     for file in files:
-        groups = [file.row_group(number) for number in range(file.num_row_groups)]
-        for number, group in enumerate(groups):
-            chunks = (group.column(place) for place in range(group.num_columns))
-            about = {chunk.path_in_schema: chunk for chunk in chunks}
+        paths = [file.schema.column(number).path for number in range(file.num_columns)]
+        places = {column: paths.index(column) for column in left if column in paths}
+        for number in range(file.num_row_groups):
+            group = file.row_group(number)  # of which no other column is looked at: it may be encrypted
             plain = group.num_rows * _PLAIN_BYTES
-            left = [
-                column
-                for column in left
-                if column in about
-                and (number or about[column].total_uncompressed_size < plain)
-                and not any(encoding.startswith(_DIFFERENCES) for encoding in about[column].encodings)
-            ]
+            about = {column: group.column(place) for column, place in places.items()}
+            places = {
+                column: places[column]
+                for column, chunk in about.items()
+                if (number or chunk.total_uncompressed_size < plain)
+                and not any(encoding.startswith(_DIFFERENCES) for encoding in chunk.encodings)
+            }
+        left = list(places)
     return left

@@ -17,10 +17,12 @@ Plain is what Arrow reads to the same values as Spark, without a doubt; else Spa
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -58,6 +60,7 @@ _FALSE: Final = (
     "spark.sql.files.ignoreMissingFiles",
     "spark.sql.parquet.fieldId.read.enabled",
 )
+_END: Final = b"\0\0\0\0PAR1"  # of a file: the length of its metadata, and the magic
 _VERSION: Final = b"org.apache.spark.version"
 _LEGACY: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _YEAR_1900: Final = -2_208_988_800  # seconds since 1970
@@ -130,6 +133,8 @@ def _groups_of(path: str, wanted: StructType) -> list[RowGroup] | None:
 
     try:
         file: Any = pq.read_metadata(path)
+        if file.serialized_size != _footer_size(path):
+            return None
         leaves = list(_leaves(file, wanted.fieldNames()))
         groups = [(n, group) for n in range(file.num_row_groups) if (group := file.row_group(n)).num_rows]
         if any("nanoseconds" in file.schema.column(leaf).logical_type.to_json() for leaf in leaves):
@@ -144,6 +149,16 @@ def _groups_of(path: str, wanted: StructType) -> list[RowGroup] | None:
         ]
     except (OSError, ValueError, OverflowError, pa.ArrowException):  # Spark will say what is wrong, as users know it
         return None
+
+
+def _footer_size(path: str) -> int:
+    """Return how long a file says that its metadata is: more than that where some columns are encrypted.
+
+    Then a signature follows. Arrow ends the process when it is asked for such a column.
+    """
+    with Path(path).open("rb") as file:
+        file.seek(-len(_END), os.SEEK_END)
+        return int.from_bytes(file.read(4), "little")
 
 
 def _leaves(file: Any, columns: list[str]) -> Iterator[int]:

@@ -5,6 +5,7 @@ The outcomes are those of brute force, and of the way of all other tables.
 
 from __future__ import annotations
 
+import base64
 import datetime
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,11 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyarrow.parquet import encryption
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance import pipeline
+from abeyance.pipeline.resolver.tables import from_files
 from abeyance.pipeline.resolver.tables.from_files import _tasks
 from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKeys, Sample
 from abeyance.pipeline.resolver.tables.packing import (
@@ -30,6 +33,7 @@ from abeyance.pipeline.resolver.tables.packing import (
     KINDS,
     EventPacker,
     WatchNumbers,
+    binary,
     packed_operations,
     unpacked_events,
     unpacked_operations,
@@ -37,7 +41,8 @@ from abeyance.pipeline.resolver.tables.packing import (
 from abeyance.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyance.pipeline.schemas import OPERATIONS
 from abeyance.pipeline.spark.errors import in_one_line
-from abeyance.pipeline.spark.parquet_files import DIRECT, RowGroup, row_groups
+from abeyance.pipeline.spark.parquet_files import DIRECT, RowGroup, _groups_of, row_groups
+from abeyance.tables.keys import PairHash
 from pipeline.resolve_traces import Deadline, Event, Op, Trace, Watch, by_brute_force, some_traces
 from pipeline.small_cases import small_events, small_operations
 from pipeline.trace_tables import (
@@ -294,10 +299,15 @@ def test_a_scan_is_plain_and_nothing_more_than_one(spark: SparkSession, trace_fi
         events.withColumnRenamed("key", "other").withColumn("key", F.col("instance")),
         cached,
         events.join(events.select("key"), "key"),
+        events.join(operations.groupBy("instance").count(), "instance"),
         spark.createDataFrame([], EVENT_COLUMNS),
     ):
         assert groups(more) is None
     cached.unpersist()
+    # The optimizer drops this join: then the files of one side are scanned, and of no other.
+    other = spark.read.parquet(f"file://{trace_files}/operations").groupBy("instance").count()
+    found = groups(events.join(other, "instance", "left").select(*EVENT_COLUMNS.fieldNames()))
+    assert found == groups(events)
 
 
 def test_options_and_catalogs_leave_all_to_spark(spark: SparkSession, trace_files: Path) -> None:
@@ -350,6 +360,27 @@ def test_a_file_that_differs_leaves_all_to_spark(spark: SparkSession, tmp_path: 
     pq.write_table(table, tmp_path / "broken" / "0.parquet")
     (tmp_path / "broken" / "1.parquet").write_bytes(b"PAR1 and no more")
     assert groups(spark.read.schema(EVENT_COLUMNS).parquet(f"file://{tmp_path}/broken")) is None
+
+
+class Keys(encryption.KmsClient):  # type: ignore[misc]  # it has no types
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64encode(key_bytes)
+
+    def unwrap_key(self, wrapped_key: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64decode(wrapped_key)
+
+
+@pytest.mark.parametrize("column", ["progress", "another"])
+def test_a_file_with_an_encrypted_column_leaves_all_to_spark(spark: SparkSession, tmp_path: Path, column: str) -> None:
+    """Its footer can be read, but Arrow ends the process when it is asked about that column."""
+    table = pa.Table.from_pylist([event_row(Event("k", at, at)) for at in range(5)], ARROW_EVENTS)
+    factory = encryption.CryptoFactory(lambda _: Keys())
+    how = encryption.EncryptionConfiguration(footer_key="f", column_keys={"c": [column]}, plaintext_footer=True)
+    properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), how)
+    file = tmp_path / "0.parquet"
+    pq.write_table(table.append_column("another", table["progress"]), file, encryption_properties=properties)
+    assert pq.read_metadata(file).num_rows == 5
+    assert groups(spark.read.schema(EVENT_COLUMNS).parquet(f"file://{file}")) is None
 
 
 def test_a_partition_s_column_is_in_no_file(spark: SparkSession, tmp_path: Path) -> None:
@@ -405,6 +436,34 @@ def test_tasks_are_of_one_size() -> None:
     assert sizes(*[60] * 1000)[0] == [60, 60]  # of much data
     many = [RowGroup("f", number, 3 << 20, 1) for number in range(3)]
     assert [len(task.groups) for task in _tasks("events", many)] == [1, 1, 1]
+
+
+def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little a file with few distinct texts takes on the disk, and each row a watch has its operation's."""
+    monkeypatch.setattr(from_files, "_CHUNK_BYTES", 1 << 20)
+    rows = [
+        operation_row(Op(f"{n:05000d}", n, 9, tuple(Watch(f"k{m}", m) for m in range(60)), "all")) for n in range(300)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, ARROW_OPERATIONS), tmp_path / "0.parquet")
+    file = pq.ParquetFile(tmp_path / "0.parquet")
+    (group,) = _groups_of(str(tmp_path / "0.parquet"), OPERATIONS) or []
+    task = from_files._Task("operations", [group])
+    first = next(from_files._read(task, OPERATIONS.fieldNames()))
+    assert first.num_rows < 200 < file.metadata.num_rows
+    found = list(from_files._pack_operations(task, PairHash(), no_keys(), None))
+    assert len(found) > 60
+    assert max(batch.nbytes for batch in found) < 4 << 20
+    told = [
+        unpacked_operations([memoryview(value)], COMBINED, order // KINDS)[1].num_rows
+        for batch in found
+        for order, value in zip(batch["order"].to_pylist(), batch["packed"].to_pylist(), strict=True)
+    ]
+    assert sum(told) == 300 * 60
+
+
+def test_a_value_beyond_what_arrow_counts_is_refused() -> None:
+    with pytest.raises(OverflowError, match="rows of 3,000,000,000 bytes are too much for one chunk"):
+        binary([1_500_000_000] * 2, b"")
 
 
 # -- what is packed ------------------------------------------------------------------------------------------------

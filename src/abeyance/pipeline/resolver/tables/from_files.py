@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -44,6 +44,8 @@ from abeyance.tables.validity import Operations, read_operations, valid_events
 __all__ = ["Files", "files_of"]
 
 _ROWS: Final = 1 << 18  # to a chunk
+_CHUNK_BYTES: Final = 1 << 26
+_PROBED: Final = 1 << 10
 _MANY_ROWS: Final = 1 << 20  # of operations: each chunk has a value a shard, which takes a time to pack and to unpack
 
 # A task reads so many bytes, a row group at least; of little data less, so that all cores have some.
@@ -152,7 +154,8 @@ def _read(task: _Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
                 closing.callback(file.close)
                 for group in groups:
                     _check(path, metadata, group)
-                    for batch in file.iter_batches(_ROWS, [group.number], columns, use_threads=False):
+                    rows = _rows_of_a_batch(file, group, columns)
+                    for batch in file.iter_batches(rows, [group.number], columns, use_threads=False):
                         yield _as(batch.select(columns), schema)
         except (OSError, pa.ArrowException) as error:
             raise AbeyanceError(f"cannot read {path}: {' '.join(str(error).split())}") from None
@@ -161,6 +164,12 @@ def _read(task: _Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
 def _check(path: str, about: Any, group: RowGroup) -> None:
     if group.number >= about.num_row_groups or about.row_group(group.number).num_rows != group.rows:
         raise AbeyanceError(f"{path} is another file than when the table was read: read it anew")
+
+
+def _rows_of_a_batch(file: Any, group: RowGroup, columns: Sequence[str]) -> int:
+    """Return how many rows of a row group to read at once, by its first: the file only tells what they take in it."""
+    first = next(file.iter_batches(_PROBED, [group.number], columns, use_threads=False))
+    return max(1, min(_ROWS, _CHUNK_BYTES * int(first.num_rows) // max(int(first.nbytes), 1)))
 
 
 def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -283,7 +292,7 @@ def _pack_operations(
         if not valid.all():
             operations = operations.select(valid)
         if operations.table.num_rows:
-            yield _packed(operations, pairs, hot, _rivals(operations.table, pairs, repeated))
+            yield from _packed(operations, pairs, hot, _rivals(operations.table, pairs, repeated))
 
 
 def _rivals(table: pa.Table, pairs: PairHash, repeated: npt.NDArray[np.uint8] | None) -> Mask:
@@ -295,28 +304,51 @@ def _rivals(table: pa.Table, pairs: PairHash, repeated: npt.NDArray[np.uint8] | 
     return np.asarray(repeated[groups] == 1)
 
 
-def _packed(operations: Operations, pairs: PairHash, hot: HotKeys, rivals: Mask) -> pa.RecordBatch:
-    """Pack a row a watch."""
+def _packed(operations: Operations, pairs: PairHash, hot: HotKeys, rivals: Mask) -> Iterator[pa.RecordBatch]:
+    """Pack a row a watch, in chunks: each has all texts of its operation."""
     table, watches = operations.table, operations.watches
-    of = watches.operation()
-    texts = table.select(["instance", "op_id", "kind"])
-    if not watches.single:
-        texts = texts.take(pa.array(of))
-    place, identity = pairs(texts["instance"], watches.key)
-    required = integers(watches.required, "operations: required")
-    numbers = WatchNumbers(place, identity, required, operations.start[of], operations.deadline[of])
     alone = (watches.counts == 1) & ~rivals
+    texts = table.select(["instance", "op_id", "kind"])
     if not alone.all():
         condition = table["condition"].cast(pa.string())
-        any_of = flags(pc.equal(condition, "any"))
-        texts = texts.append_column("any_of", pa.array(any_of[of]))
-        texts = texts.append_column("version", _versions(condition, watches, rivals).take(pa.array(of)))
-    return packed_operations(_one_batch(texts), numbers, alone[of], hot)
+        texts = texts.append_column("any_of", pa.array(flags(pc.equal(condition, "any"))))
+        texts = texts.append_column("version", _versions(condition, watches, rivals))
+    of = watches.operation()
+    for begin, end in _in_chunks(texts, of) if not watches.single else [(0, len(of))]:
+        rows = of[begin:end]
+        some = texts if watches.single else texts.take(pa.array(rows))
+        key, required = (column.slice(begin, end - begin) for column in (watches.key, watches.required))
+        place, identity = pairs(some["instance"], key)
+        numbers = WatchNumbers(
+            place,
+            identity,
+            integers(required, "operations: required"),
+            operations.start[rows],
+            operations.deadline[rows],
+        )
+        yield packed_operations(_one_batch(some), numbers, alone[rows], hot)
+
+
+def _in_chunks(texts: pa.Table, of: Integers) -> list[tuple[int, int]]:
+    """Cut rows a watch, given the operation of each, so that their texts are 64 MB at most, or those of one row."""
+    sizes = np.zeros(texts.num_rows, np.int64)
+    for name in texts.column_names:
+        if name == "version":
+            lists = texts[name].combine_chunks()
+            lengths = pc.binary_length(lists.flatten()).fill_null(0).to_numpy()
+            sizes += np.bincount(pc.list_parent_indices(lists).to_numpy(), lengths, len(lists)).astype(np.int64)
+            sizes += 4 * pc.list_value_length(lists).to_numpy()
+        elif name != "any_of":
+            sizes += pc.binary_length(texts[name].cast(pa.string())).fill_null(0).to_numpy()
+    chunk = np.cumsum(sizes[of]) // _CHUNK_BYTES
+    firsts = np.flatnonzero(np.diff(chunk, prepend=-1))
+    return list(pairwise([*firsts.tolist(), len(of)]))
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    """Return the rows of a table that has some, text that is no dictionary of few values as plain text."""
-    return table.unify_dictionaries().combine_chunks().to_batches()[0]
+    """Return the rows of a table that has some, and is far from 2 GB."""
+    (batch,) = table.unify_dictionaries().combine_chunks().to_batches()
+    return batch
 
 
 def _versions(condition: pa.ChunkedArray, watches: Watches, rivals: Mask) -> pa.ListArray:

@@ -296,8 +296,14 @@ def _text_schema(kind: int, few: tuple[str, ...]) -> pa.Schema:
 
 
 def binary(lengths: npt.ArrayLike, values: Any) -> pa.Array:
-    """Return the values, which stand one after the other in a buffer, so many bytes long, as an array."""
-    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    """Return the values, which stand one after the other in a buffer, so many bytes long, as an array.
+
+    Raises OverflowError for 2 GB or more.
+    """
+    ends = np.concatenate(([0], np.cumsum(lengths)))
+    if ends[-1] > np.iinfo(np.int32).max:
+        raise OverflowError(f"rows of {ends[-1]:,} bytes are too much for one chunk; the most is 2 GB")
+    offsets = ends.astype(np.int32)
     return pa.BinaryArray.from_buffers(
         pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(values)]
     )
