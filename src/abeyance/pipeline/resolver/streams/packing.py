@@ -23,6 +23,7 @@ from abeyance.pipeline.resolver.streams.layout import (
     rows_to,
 )
 from abeyance.pipeline.spark.chunks import chunks
+from abeyance.pipeline.spark.workers import freeze_imports
 
 __all__ = ["pack", "pack_marks"]
 
@@ -39,6 +40,7 @@ def pack(
     Rows with a `reason` go aside, through any shard. Every shard gets a mark, even of nothing: it has to hear of each
     batch. Memory: a chunk of rows, twice.
     """
+    freeze_imports()
     what, schema, time = _TABLES[table]
     least, greatest, rows = [], [], 0
     for chunk in chunks(batches, _CHUNK):

@@ -28,6 +28,7 @@ from abeyance.pipeline.resolver.streams.layout import (
 from abeyance.pipeline.resolver.streams.options import Options
 from abeyance.pipeline.resolver.streams.shard import Arrived, live_through
 from abeyance.pipeline.resolver.streams.state import ShardState, decode_shard, encode_shard
+from abeyance.pipeline.spark.workers import freeze_imports
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
@@ -42,6 +43,7 @@ def shards_turn(
     key: tuple[Any, ...], packed: Iterable[pd.DataFrame], state: GroupState, options: Options
 ) -> Iterator[pd.DataFrame]:
     """`layout.PACKED` of a shard in a batch, and its state -> `layout.PACKED`: what ended, and how the shard stands."""
+    freeze_imports()
     shard = int(key[0])
     before = decode_shard(state.get[0], state.get[1], options) if state.exists else ShardState.first()
     payloads = _payloads((batch["what"], batch["payload"]) for batch in packed)
@@ -68,6 +70,7 @@ def shards_turn(
 
 def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """`layout.PACKED` of some shards in a batch, with all the reports of each operation among them -> `ANSWERED`."""
+    freeze_imports()
     reports = []
     for batch in batches:
         payloads = _payloads([(batch.column("what").to_pylist(), batch.column("payload").to_pylist())])

@@ -33,6 +33,7 @@ from pyspark.sql import DataFrame
 from abeyance.pipeline.resolver.tables.hot_keys import IDENTITY, PLACE, Integers, Sample, cuts_of_keys
 from abeyance.pipeline.resolver.tables.packing import binary
 from abeyance.pipeline.spark.chunks import gathered
+from abeyance.pipeline.spark.workers import freeze_imports
 
 __all__ = ["GROUP_SHIFT", "LOOKED", "is_repeated", "look_at", "packed_look", "seen_in"]
 
@@ -123,6 +124,7 @@ def _least_hashes(fraction: float) -> int:
 
 def _look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """(a list of _ROW) -> (part, packed)."""
+    freeze_imports()
     several = False
     for some in gathered(batches):
         rows = np.concatenate([batch.column(0).flatten().to_numpy() for batch in some]).reshape(-1, len(_ROW))
@@ -158,6 +160,7 @@ def _parts(firsts: npt.NDArray[np.intp], rows: npt.NDArray[np.generic], base: in
 
 def _seen(batches: Iterable[pa.RecordBatch], piece: int) -> Iterator[pa.RecordBatch]:
     """(part, packed), sorted by part -> a row a part of what is seen in it, if anything."""
+    freeze_imports()
     columns = ((batch.column("part").to_pylist(), batch.column("packed")) for batch in batches)
     rows = (row for parts, packed in columns for row in zip(parts, packed, strict=True))
     for part, values in groupby(rows, key=lambda row: row[0]):

@@ -35,6 +35,7 @@ from abeyance.pipeline.schemas import EVENTS, OPERATIONS
 from abeyance.pipeline.spark.arrow import arrow_schema
 from abeyance.pipeline.spark.chunks import gathered
 from abeyance.pipeline.spark.parquet_files import DIRECT, RowGroup, row_groups
+from abeyance.pipeline.spark.workers import freeze_imports
 from abeyance.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
 from abeyance.tables.dictionaries import in_dictionary
 from abeyance.tables.duplicates import id_hashes
@@ -43,7 +44,7 @@ from abeyance.tables.validity import Operations, read_operations, valid_events
 
 __all__ = ["Files", "files_of"]
 
-_ROWS: Final = 1 << 18  # to a chunk
+_ROWS: Final = 1 << 16  # to a batch, and to a chunk of events: both stay in the cache, and so do Spark's batches
 _CHUNK_BYTES: Final = 1 << 26
 _PROBED: Final = 1 << 10
 _MANY_ROWS: Final = 1 << 20  # of operations: each chunk has a value a shard, which takes a time to pack and to unpack
@@ -129,7 +130,7 @@ def _tasks(table: str, groups: Sequence[RowGroup]) -> Iterator[_Task]:
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
-def _chunks(task: _Task, columns: Sequence[str], rows: int = _ROWS) -> Iterator[pa.Table]:
+def _chunks(task: _Task, columns: Sequence[str], rows: int = _MANY_ROWS) -> Iterator[pa.Table]:
     """Yield the rows of a task, about so many at a time, or 64 MB; no chunk is empty."""
     return map(pa.Table.from_batches, gathered(_read(task, columns), rows))
 
@@ -197,6 +198,7 @@ def _look(
     batches: Iterable[pa.RecordBatch], tasks: _Tasks, seed: bytes, fraction: float, ids: bool
 ) -> Iterator[pa.RecordBatch]:
     """(the number of a task) -> LOOKED."""
+    freeze_imports()
     pairs = PairHash(seed)
     look: dict[str, Callable[[_Task, PairHash, _Draw], Iterator[pa.RecordBatch]]]
     look = {"operations": partial(_look_at_operations, ids=ids), "events": _look_at_events}
@@ -253,6 +255,7 @@ def _sampled(table: pa.Table, pairs: PairHash) -> Integers:
 
 def _pack(batches: Iterable[pa.RecordBatch], tasks: _Tasks, seed: bytes) -> Iterator[pa.RecordBatch]:
     """(the number of a task, `cuts`, and `repeated` unless ids are not looked at) -> PACKED."""
+    freeze_imports()
     pairs = PairHash(seed)
     for batch in batches:
         for row in batch.to_pylist():
@@ -265,7 +268,7 @@ def _pack(batches: Iterable[pa.RecordBatch], tasks: _Tasks, seed: bytes) -> Iter
 
 def _pack_events(task: _Task, pairs: PairHash, hot: HotKeys) -> Iterator[pa.RecordBatch]:
     pack = EventPacker(hot)
-    for table in _chunks(task, EVENTS.fieldNames()):
+    for table in _chunks(task, EVENTS.fieldNames(), _ROWS):
         valid = valid_events(table)
         if valid.num_rows:
             yield pack(
@@ -286,7 +289,7 @@ def _marks(repeated: Sequence[bytes | None] | None) -> npt.NDArray[np.uint8] | N
 def _pack_operations(
     task: _Task, pairs: PairHash, hot: HotKeys, repeated: npt.NDArray[np.uint8] | None
 ) -> Iterator[pa.RecordBatch]:
-    for table in _chunks(task, OPERATIONS.fieldNames(), _MANY_ROWS):
+    for table in _chunks(task, OPERATIONS.fieldNames()):
         operations = read_operations(table)
         valid = operations.valid
         if not valid.all():

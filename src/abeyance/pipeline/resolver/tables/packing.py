@@ -29,6 +29,7 @@ from abeyance.engine.narrow import head_size, narrow, widen
 from abeyance.engine.resolve import Staircases
 from abeyance.pipeline.resolver.tables.hot_keys import HotKeys, Integers
 from abeyance.pipeline.spark.chunks import gathered
+from abeyance.pipeline.spark.workers import freeze_imports
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -104,6 +105,7 @@ _WORTH: Final = 0.75  # of the rows of a chunk: if more are steps, it was not wo
 
 def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """(`numbers`) -> PACKED."""
+    freeze_imports()
     hot: HotKeys | None = None
     pack: EventPacker | None = None
     for some in gathered(batches):
@@ -142,6 +144,7 @@ class EventPacker:
 
 def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """(`numbers`, and `instance`, `op_id`, `kind`, `version`) -> PACKED."""
+    freeze_imports()
     hot: HotKeys | None = None
     for some in gathered(batches):
         rows, hot = _rows(some, OPERATION_NUMBERS, hot)

@@ -25,6 +25,7 @@ from abeyance.pipeline.resolver.tables.packing import (
     unpacked_events,
     unpacked_operations,
 )
+from abeyance.pipeline.spark.workers import freeze_imports
 
 __all__ = ["REACHED", "first_reached"]
 
@@ -41,6 +42,7 @@ def first_reached(
     batches: Iterable[pa.RecordBatch], kind: int, deadline: Literal["inclusive", "exclusive"]
 ) -> Iterator[pa.RecordBatch]:
     """PACKED, sorted by `order`, with operations of one kind -> `REACHED`: when each was, in its time, or null."""
+    freeze_imports()
     for shard, runs in groupby(_runs(batches), key=lambda run: run.order // KINDS):
         staircases = Staircases(b"")
         for are_events, some in groupby(runs, key=lambda run: run.order % KINDS == EVENTS):
