@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -459,6 +460,39 @@ def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeyp
         for order, value in zip(batch["order"].to_pylist(), batch["packed"].to_pylist(), strict=True)
     ]
     assert sum(told) == 300 * 60
+
+
+def test_a_long_text_that_all_rows_share_is_not_held_for_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(from_files, "_CHUNK_BYTES", 1 << 20)
+    rows = [operation_row(Op(f"{n}", n, 9, (Watch("k", n),), "all")) | {"kind": "x" * 5000} for n in range(3000)]
+    pq.write_table(pa.Table.from_pylist(rows, ARROW_OPERATIONS), tmp_path / "0.parquet")
+    task = from_files._Task("operations", _groups_of(str(tmp_path / "0.parquet"), OPERATIONS) or [])
+    assert next(from_files._read(task, OPERATIONS.fieldNames())).nbytes < 1 << 20  # as a dictionary
+    found = list(from_files._pack_operations(task, PairHash(), no_keys(), None))
+    assert max(batch.nbytes for batch in found) < 2 << 20
+    kinds = [
+        kind
+        for batch in found
+        for order, value in zip(batch["order"].to_pylist(), batch["packed"].to_pylist(), strict=True)
+        for kind in unpacked_operations([memoryview(value)], order % KINDS, order // KINDS)[1]["kind"].to_pylist()
+    ]
+    assert kinds == ["x" * 5000] * 3000
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only /proc tells which files are open")
+def test_many_small_files_are_not_open_at_once(tmp_path: Path) -> None:
+    table = pa.Table.from_pylist([event_row(Event("k", 1, 1))], ARROW_EVENTS)
+    groups_of_all = []
+    for number in range(60):
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+        groups_of_all += _groups_of(str(tmp_path / f"{number}.parquet"), EVENT_COLUMNS) or []
+    before = len(os.listdir("/proc/self/fd"))
+    most = 0
+    for _ in from_files._read(from_files._Task("events", groups_of_all), EVENT_COLUMNS.fieldNames()):
+        most = max(most, len(os.listdir("/proc/self/fd")))
+    assert most - before < 10
 
 
 def test_a_value_beyond_what_arrow_counts_is_refused() -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from functools import partial
 from itertools import groupby, pairwise
 from operator import attrgetter
@@ -140,26 +139,23 @@ def _read(task: _Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
     files = [(path, list(groups)) for path, groups in groupby(task.groups, key=attrgetter("path"))]
-    with ExitStack() as closing:
-        path = ""
-        try:
-            about: list[Any] = []
-            for path, _ in files:
-                about.append(pq.read_metadata(path))
-            few = in_dictionary(about, [text for text in _TEXTS[task.table] if text in columns])
-            schema = pa.schema([(name, _FEW if name in few else _TYPES[name]) for name in columns])
-            for (path, groups), metadata in zip(files, about, strict=True):
-                file: Any = pq.ParquetFile(
-                    path, metadata=metadata, read_dictionary=few, coerce_int96_timestamp_unit="us"
-                )
-                closing.callback(file.close)
+    path = ""
+    try:
+        about: list[Any] = []
+        for path, _ in files:
+            about.append(pq.read_metadata(path))
+        few = in_dictionary(about, [text for text in _TEXTS[task.table] if text in columns])
+        schema = pa.schema([(name, _FEW if name in few else _TYPES[name]) for name in columns])
+        for (path, groups), metadata in zip(files, about, strict=True):
+            how: Any = {"metadata": metadata, "read_dictionary": few, "coerce_int96_timestamp_unit": "us"}
+            with pq.ParquetFile(path, **how) as file:
                 for group in groups:
                     _check(path, metadata, group)
                     rows = _rows_of_a_batch(file, group, columns)
                     for batch in file.iter_batches(rows, [group.number], columns, use_threads=False):
                         yield _as(batch.select(columns), schema)
-        except (OSError, pa.ArrowException) as error:
-            raise AbeyanceError(f"cannot read {path}: {' '.join(str(error).split())}") from None
+    except (OSError, pa.ArrowException) as error:
+        raise AbeyanceError(f"cannot read {path}: {' '.join(str(error).split())}") from None
 
 
 def _check(path: str, about: Any, group: RowGroup) -> None:
@@ -317,9 +313,9 @@ def _packed(operations: Operations, pairs: PairHash, hot: HotKeys, rivals: Mask)
         texts = texts.append_column("any_of", pa.array(flags(pc.equal(condition, "any"))))
         texts = texts.append_column("version", _versions(condition, watches, rivals))
     of = watches.operation()
-    for begin, end in _in_chunks(texts, of) if not watches.single else [(0, len(of))]:
+    for begin, end in _in_chunks(texts, of):
         rows = of[begin:end]
-        some = texts if watches.single else texts.take(pa.array(rows))
+        some = texts.slice(begin, end - begin) if watches.single else texts.take(pa.array(rows))
         key, required = (column.slice(begin, end - begin) for column in (watches.key, watches.required))
         place, identity = pairs(some["instance"], key)
         numbers = WatchNumbers(
@@ -342,10 +338,19 @@ def _in_chunks(texts: pa.Table, of: Integers) -> list[tuple[int, int]]:
             sizes += np.bincount(pc.list_parent_indices(lists).to_numpy(), lengths, len(lists)).astype(np.int64)
             sizes += 4 * pc.list_value_length(lists).to_numpy()
         elif name != "any_of":
-            sizes += pc.binary_length(texts[name].cast(pa.string())).fill_null(0).to_numpy()
+            sizes += np.concatenate([_lengths(chunk) for chunk in texts[name].chunks])
     chunk = np.cumsum(sizes[of]) // _CHUNK_BYTES
     firsts = np.flatnonzero(np.diff(chunk, prepend=-1))
     return list(pairwise([*firsts.tolist(), len(of)]))
+
+
+def _lengths(texts: pa.Array) -> Integers:
+    """Return how many bytes each text has, 0 for a null."""
+    if pa.types.is_dictionary(texts.type):
+        lengths = pc.binary_length(texts.dictionary).take(texts.indices)
+    else:
+        lengths = pc.binary_length(texts)
+    return np.asarray(lengths.fill_null(0).to_numpy())
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

@@ -88,6 +88,7 @@ _KINDS_OF_TEXT: Final = {
 }
 _OFTEN_FEW: Final = ("instance", "kind")
 _FEW: Final = 256  # distinct values that one byte tells apart
+_SHORT: Final = 64  # bytes of such a one, so that a chunk of them that is read is not much larger than it was packed
 
 _SIZES: Final = struct.Struct("<qq")  # bytes of the numbers of a value, and of the few texts
 
@@ -265,7 +266,8 @@ def _few(texts: pa.RecordBatch, blocks: int) -> tuple[pa.RecordBatch, bytes]:
         column = texts.column(name)
         told = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         values = told.dictionary.cast(pa.string())
-        if len(values) <= _FEW and values.nbytes * blocks <= len(column):
+        longest = pc.max(pc.binary_length(values)).as_py() or 0
+        if len(values) <= _FEW and longest <= _SHORT and values.nbytes * blocks <= len(column):
             order = pc.sort_indices(values)  # so that most chunks have the same
             rank = np.empty(len(order), np.uint8)
             rank[order.to_numpy()] = np.arange(len(order))
