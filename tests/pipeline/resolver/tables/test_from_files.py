@@ -25,8 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyance import pipeline
-from abeyance.pipeline.resolver.tables import from_files
-from abeyance.pipeline.resolver.tables.from_files import _tasks
+from abeyance.pipeline.resolver.tables import file_tasks, from_files
+from abeyance.pipeline.resolver.tables.file_tasks import Task, _read, tasks_of
 from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKeys, Sample
 from abeyance.pipeline.resolver.tables.packing import (
     COMBINED,
@@ -429,27 +429,28 @@ def test_a_file_that_was_replaced_or_has_gone_is_named(spark: SparkSession, tmp_
 def test_tasks_are_of_one_size() -> None:
     def sizes(*of_groups: int) -> list[list[int]]:
         given = [RowGroup("f", number, 1000, size << 20) for number, size in enumerate(of_groups)]
-        return [[group.size >> 20 for group in task.groups] for task in _tasks("events", given)]
+        return [[group.size >> 20 for group in task.groups] for task in tasks_of("events", given)]
 
     assert sizes() == []
     assert sizes(*[1] * 9) == [[1] * 4, [1] * 4, [1]]
     assert sizes(900, 1, 1) == [[900], [1, 1]]
     assert sizes(*[60] * 1000)[0] == [60, 60]  # of much data
     many = [RowGroup("f", number, 3 << 20, 1) for number in range(3)]
-    assert [len(task.groups) for task in _tasks("events", many)] == [1, 1, 1]
+    assert [len(task.groups) for task in tasks_of("events", many)] == [1, 1, 1]
 
 
 def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However little a file with few distinct texts takes on the disk, and each row a watch has its operation's."""
-    monkeypatch.setattr(from_files, "_CHUNK_BYTES", 1 << 20)
+    for module in (file_tasks, from_files):
+        monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 20)
     rows = [
         operation_row(Op(f"{n:05000d}", n, 9, tuple(Watch(f"k{m}", m) for m in range(60)), "all")) for n in range(300)
     ]
     pq.write_table(pa.Table.from_pylist(rows, ARROW_OPERATIONS), tmp_path / "0.parquet")
     file = pq.ParquetFile(tmp_path / "0.parquet")
     (group,) = _groups_of(str(tmp_path / "0.parquet"), OPERATIONS) or []
-    task = from_files._Task("operations", [group])
-    first = next(from_files._read(task, OPERATIONS.fieldNames()))
+    task = Task("operations", [group])
+    first = next(_read(task, OPERATIONS.fieldNames()))
     assert first.num_rows < 200 < file.metadata.num_rows
     found = list(from_files._pack_operations(task, PairHash(), no_keys(), None))
     assert len(found) > 60
@@ -465,11 +466,12 @@ def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeyp
 def test_a_long_text_that_all_rows_share_is_not_held_for_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(from_files, "_CHUNK_BYTES", 1 << 20)
+    for module in (file_tasks, from_files):
+        monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 20)
     rows = [operation_row(Op(f"{n}", n, 9, (Watch("k", n),), "all")) | {"kind": "x" * 5000} for n in range(3000)]
     pq.write_table(pa.Table.from_pylist(rows, ARROW_OPERATIONS), tmp_path / "0.parquet")
-    task = from_files._Task("operations", _groups_of(str(tmp_path / "0.parquet"), OPERATIONS) or [])
-    assert next(from_files._read(task, OPERATIONS.fieldNames())).nbytes < 1 << 20  # as a dictionary
+    task = Task("operations", _groups_of(str(tmp_path / "0.parquet"), OPERATIONS) or [])
+    assert next(_read(task, OPERATIONS.fieldNames())).nbytes < 1 << 20  # as a dictionary
     found = list(from_files._pack_operations(task, PairHash(), no_keys(), None))
     assert max(batch.nbytes for batch in found) < 2 << 20
     kinds = [
@@ -490,7 +492,7 @@ def test_many_small_files_are_not_open_at_once(tmp_path: Path) -> None:
         groups_of_all += _groups_of(str(tmp_path / f"{number}.parquet"), EVENT_COLUMNS) or []
     before = len(os.listdir("/proc/self/fd"))
     most = 0
-    for _ in from_files._read(from_files._Task("events", groups_of_all), EVENT_COLUMNS.fieldNames()):
+    for _ in _read(Task("events", groups_of_all), EVENT_COLUMNS.fieldNames()):
         most = max(most, len(os.listdir("/proc/self/fd")))
     assert most - before < 10
 

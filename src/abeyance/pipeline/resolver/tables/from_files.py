@@ -16,9 +16,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,51 +25,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from abeyance.errors import AbeyanceError
+from abeyance.pipeline.resolver.tables.file_tasks import BATCH_ROWS, CHUNK_BYTES, Task, chunks_of, tasks_of
 from abeyance.pipeline.resolver.tables.first_look import GROUP_SHIFT, LOOKED, packed_look
 from abeyance.pipeline.resolver.tables.hot_keys import HotKeys, Integers
 from abeyance.pipeline.resolver.tables.packing import PACKED, EventPacker, WatchNumbers, packed_operations
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS
-from abeyance.pipeline.spark.arrow import arrow_schema
-from abeyance.pipeline.spark.chunks import gathered
-from abeyance.pipeline.spark.parquet_files import DIRECT, RowGroup, row_groups
+from abeyance.pipeline.spark.parquet_files import RowGroup, row_groups
 from abeyance.pipeline.spark.workers import freeze_imports
 from abeyance.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
-from abeyance.tables.dictionaries import in_dictionary
 from abeyance.tables.duplicates import id_hashes
 from abeyance.tables.keys import PairHash, draw_seed
 from abeyance.tables.validity import Operations, read_operations, valid_events
 
 __all__ = ["Files", "files_of"]
-
-_ROWS: Final = 1 << 16  # to a batch, and to a chunk of events: both stay in the cache, and so do Spark's batches
-_CHUNK_BYTES: Final = 1 << 26
-_PROBED: Final = 1 << 10
-_MANY_ROWS: Final = 1 << 20  # of operations: each chunk has a value a shard, which takes a time to pack and to unpack
-
-# A task reads so many bytes, a row group at least; of little data less, so that all cores have some.
-_LEAST_BYTES, _MOST_BYTES = 1 << 22, 1 << 27
-_TASKS: Final = 256
-_MOST_ROWS: Final = 1 << 22
-
-_WATCH: Final = pa.struct([("key", pa.string()), ("required", pa.int64())])  # of which anything may be null
-_TYPES: Final = {
-    **{field.name: field.type for table in (OPERATIONS, EVENTS) for field in arrow_schema(table)},
-    "watches": pa.list_(pa.field("element", _WATCH)),
-}
-# Arrow takes 96 bits for days after 4713 BC, and before that is wrong by 68,000 years or more.
-_OF_96_BITS: Final = pa.timestamp("us")
-_YEARS: Final = -62_135_596_800_000_000, 253_402_300_799_999_999
-_FEW: Final = pa.dictionary(pa.int32(), pa.string())
-_TEXTS: Final = {"operations": ("instance", "kind", "condition"), "events": ("instance", "key")}
-
-
-class _Task(NamedTuple):
-    table: str
-    groups: Sequence[RowGroup]
-
-
-_Tasks = Sequence[_Task]
 
 
 def files_of(operations: DataFrame, events: DataFrame) -> Files | None:
@@ -79,15 +46,19 @@ def files_of(operations: DataFrame, events: DataFrame) -> Files | None:
     of_events = row_groups(events, EVENTS) if of_operations is not None else None
     if of_operations is None or of_events is None:
         return None
-    tasks = [*_tasks("operations", of_operations), *_tasks("events", of_events)]
+    tasks = [*tasks_of("operations", of_operations), *tasks_of("events", of_events)]
     # The longest first, so that no core waits long for another at the end. One at least, so that there is a table.
-    return Files(operations.sparkSession, sorted(tasks, key=_size, reverse=True) or [_Task("events", [])], draw_seed())
+    return Files(
+        operations.sparkSession,
+        sorted(tasks, key=attrgetter("size"), reverse=True) or [Task("events", [])],
+        draw_seed(),
+    )
 
 
 class Files:
     """Operations and events, both plain files."""
 
-    def __init__(self, spark: SparkSession, tasks: _Tasks, seed: bytes) -> None:
+    def __init__(self, spark: SparkSession, tasks: Sequence[Task], seed: bytes) -> None:
         self._spark, self._tasks, self._seed = spark, tasks, seed
 
     def looked(self, fraction: float, *, ids: bool) -> DataFrame:
@@ -107,96 +78,16 @@ class Files:
         return self._spark.range(0, len(self._tasks), 1, len(self._tasks))
 
 
-def _size(task: _Task) -> int:
-    return sum(group.size for group in task.groups)
-
-
-def _tasks(table: str, groups: Sequence[RowGroup]) -> Iterator[_Task]:
-    most = min(max(sum(group.size for group in groups) // _TASKS, _LEAST_BYTES), _MOST_BYTES)
-    some: list[RowGroup] = []
-    size = rows = 0
-    for group in groups:
-        if some and (size + group.size > most or rows + group.rows > _MOST_ROWS):
-            yield _Task(table, some)
-            some, size, rows = [], 0, 0
-        some.append(group)
-        size += group.size
-        rows += group.rows
-    if some:
-        yield _Task(table, some)
-
-
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
-def _chunks(task: _Task, columns: Sequence[str], rows: int = _MANY_ROWS) -> Iterator[pa.Table]:
-    """Yield the rows of a task, about so many at a time, or 64 MB; no chunk is empty."""
-    return map(pa.Table.from_batches, gathered(_read(task, columns), rows))
-
-
-def _read(task: _Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task, all with one schema. Raises `AbeyanceError`, which names the file."""
-    import pyarrow.parquet as pq
-
-    files = [(path, list(groups)) for path, groups in groupby(task.groups, key=attrgetter("path"))]
-    path = ""
-    try:
-        about: list[Any] = []
-        for path, _ in files:
-            about.append(pq.read_metadata(path))
-        few = in_dictionary(about, [text for text in _TEXTS[task.table] if text in columns])
-        schema = pa.schema([(name, _FEW if name in few else _TYPES[name]) for name in columns])
-        for (path, groups), metadata in zip(files, about, strict=True):
-            how: Any = {"metadata": metadata, "read_dictionary": few, "coerce_int96_timestamp_unit": "us"}
-            with pq.ParquetFile(path, **how) as file:
-                for group in groups:
-                    _check(path, metadata, group)
-                    rows = _rows_of_a_batch(file, group, columns)
-                    for batch in file.iter_batches(rows, [group.number], columns, use_threads=False):
-                        yield _as(batch.select(columns), schema)
-    except (OSError, pa.ArrowException) as error:
-        raise AbeyanceError(f"cannot read {path}: {' '.join(str(error).split())}") from None
-
-
-def _check(path: str, about: Any, group: RowGroup) -> None:
-    if group.number >= about.num_row_groups or about.row_group(group.number).num_rows != group.rows:
-        raise AbeyanceError(f"{path} is another file than when the table was read: read it anew")
-
-
-def _rows_of_a_batch(file: Any, group: RowGroup, columns: Sequence[str]) -> int:
-    """Return how many rows of a row group to read at once, by its first: the file only tells what they take in it."""
-    first = next(file.iter_batches(_PROBED, [group.number], columns, use_threads=False))
-    return max(1, min(_ROWS, _CHUNK_BYTES * int(first.num_rows) // max(int(first.nbytes), 1)))
-
-
-def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows with these types: files differ in units of time, widths of text and what may be null."""
-    if batch.schema == schema:
-        return batch
-    columns = [_cast(column, kind) for column, kind in zip(batch.columns, schema.types, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if column.type == kind:
-        return column
-    if column.type == _OF_96_BITS:
-        least, greatest = pc.min_max(column.cast(pa.int64())).values()
-        if least.is_valid and not _YEARS[0] <= least.as_py() <= greatest.as_py() <= _YEARS[1]:
-            raise pa.ArrowInvalid(
-                "a time of 96 bits is not within the years 1 to 9999, and only Spark reads such: "
-                f"set {DIRECT}=false, or write the file with spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"
-            )
-    return column.cast(pa.string()).dictionary_encode() if kind == _FEW else column.cast(kind)
-
-
 def _look(
-    batches: Iterable[pa.RecordBatch], tasks: _Tasks, seed: bytes, fraction: float, ids: bool
+    batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], seed: bytes, fraction: float, ids: bool
 ) -> Iterator[pa.RecordBatch]:
     """(the number of a task) -> LOOKED."""
     freeze_imports()
     pairs = PairHash(seed)
-    look: dict[str, Callable[[_Task, PairHash, _Draw], Iterator[pa.RecordBatch]]]
+    look: dict[str, Callable[[Task, PairHash, _Draw], Iterator[pa.RecordBatch]]]
     look = {"operations": partial(_look_at_operations, ids=ids), "events": _look_at_events}
     for batch in batches:
         for number in batch.column("id").to_pylist():
@@ -206,16 +97,16 @@ def _look(
 _Draw = Callable[[int], Mask]
 
 
-def _draw(task: _Task, fraction: float) -> _Draw:
+def _draw(task: Task, fraction: float) -> _Draw:
     """Return what draws a sample of so many rows; the same at every run."""
     first = task.groups[0] if task.groups else RowGroup("", 0, 0, 0)
     dice = np.random.default_rng([zlib.crc32(first.path.encode()), first.number])
     return lambda rows: dice.random(rows) < fraction
 
 
-def _look_at_operations(task: _Task, pairs: PairHash, draw: _Draw, ids: bool) -> Iterator[pa.RecordBatch]:
+def _look_at_operations(task: Task, pairs: PairHash, draw: _Draw, ids: bool) -> Iterator[pa.RecordBatch]:
     several = False
-    for table in _chunks(task, ["instance", "op_id", "watches"] if ids else ["instance", "watches"]):
+    for table in chunks_of(task, ["instance", "op_id", "watches"] if ids else ["instance", "watches"]):
         hashes = np.empty(0, np.int64)
         if ids:
             has_id = ~(missing(table["instance"]) | missing(table["op_id"]))
@@ -235,8 +126,8 @@ def _look_at_operations(task: _Task, pairs: PairHash, draw: _Draw, ids: bool) ->
         yield from packed_look(hashes.view(np.uint64), _sampled(sampled, pairs), several=now_several)
 
 
-def _look_at_events(task: _Task, pairs: PairHash, draw: _Draw) -> Iterator[pa.RecordBatch]:
-    for table in _chunks(task, ["instance", "key", "progress"]):
+def _look_at_events(task: Task, pairs: PairHash, draw: _Draw) -> Iterator[pa.RecordBatch]:
+    for table in chunks_of(task, ["instance", "key", "progress"]):
         some = table.take(pa.array(np.flatnonzero(draw(table.num_rows))))
         sampled = _sampled(some.rename_columns(["instance", "key", "value"]), pairs)
         yield from packed_look(np.empty(0, np.uint64), sampled, several=False)
@@ -249,7 +140,7 @@ def _sampled(table: pa.Table, pairs: PairHash) -> Integers:
     return np.column_stack((*pairs(table["instance"], table["key"]), integers(table["value"], "value")))
 
 
-def _pack(batches: Iterable[pa.RecordBatch], tasks: _Tasks, seed: bytes) -> Iterator[pa.RecordBatch]:
+def _pack(batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], seed: bytes) -> Iterator[pa.RecordBatch]:
     """(the number of a task, `cuts`, and `repeated` unless ids are not looked at) -> PACKED."""
     freeze_imports()
     pairs = PairHash(seed)
@@ -262,9 +153,9 @@ def _pack(batches: Iterable[pa.RecordBatch], tasks: _Tasks, seed: bytes) -> Iter
                 yield from _pack_operations(task, pairs, hot, _marks(row.get("repeated")))
 
 
-def _pack_events(task: _Task, pairs: PairHash, hot: HotKeys) -> Iterator[pa.RecordBatch]:
+def _pack_events(task: Task, pairs: PairHash, hot: HotKeys) -> Iterator[pa.RecordBatch]:
     pack = EventPacker(hot)
-    for table in _chunks(task, EVENTS.fieldNames(), _ROWS):
+    for table in chunks_of(task, EVENTS.fieldNames(), BATCH_ROWS):
         valid = valid_events(table)
         if valid.num_rows:
             yield pack(
@@ -283,9 +174,9 @@ def _marks(repeated: Sequence[bytes | None] | None) -> npt.NDArray[np.uint8] | N
 
 
 def _pack_operations(
-    task: _Task, pairs: PairHash, hot: HotKeys, repeated: npt.NDArray[np.uint8] | None
+    task: Task, pairs: PairHash, hot: HotKeys, repeated: npt.NDArray[np.uint8] | None
 ) -> Iterator[pa.RecordBatch]:
-    for table in _chunks(task, OPERATIONS.fieldNames()):
+    for table in chunks_of(task, OPERATIONS.fieldNames()):
         operations = read_operations(table)
         valid = operations.valid
         if not valid.all():
@@ -339,7 +230,7 @@ def _in_chunks(texts: pa.Table, of: Integers) -> list[tuple[int, int]]:
             sizes += 4 * pc.list_value_length(lists).to_numpy()
         elif name != "any_of":
             sizes += np.concatenate([_lengths(chunk) for chunk in texts[name].chunks])
-    chunk = np.cumsum(sizes[of]) // _CHUNK_BYTES
+    chunk = np.cumsum(sizes[of]) // CHUNK_BYTES
     firsts = np.flatnonzero(np.diff(chunk, prepend=-1))
     return list(pairwise([*firsts.tolist(), len(of)]))
 
