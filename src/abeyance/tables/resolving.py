@@ -19,7 +19,7 @@ from abeyance.tables.keys import Integers, PairHash
 from abeyance.tables.piles import Asked, Piles
 from abeyance.tables.reading import batches_of, chunks
 from abeyance.tables.schemas import EVENTS, OPERATIONS, OUTCOMES
-from abeyance.tables.validity import Operations, read_operations, valid_events
+from abeyance.tables.validity import Operations, read_operations, valid_events, valid_operations
 
 __all__ = ["resolve", "resolve_batches"]
 
@@ -64,7 +64,7 @@ def resolve(
         read = batches_of(operations, OPERATIONS, "operations")
         work.learn(batches_of(events, EVENTS, "events"))
         if unique_ids:
-            kept = list(work.each(_read_valid, chunks(read)))
+            kept = list(work.each(valid_operations, chunks(read)))
         else:
             kept = _without_duplicates(list(work.each(work.read_with_ids, chunks(read))))
         return pa.Table.from_batches(_batches(work.outcomes_together(kept)), OUTCOMES)
@@ -141,7 +141,7 @@ class _Work:
         """Return those of the valid operations of tables that need not be there together."""
 
         def found(table: pa.Table) -> pa.Table:
-            operations = _read_valid(table)
+            operations = valid_operations(table)
             asked = self._ask(operations)
             self._piles.reach([asked], lambda function, piles: deque(map(function, piles), 0))
             return self._outcomes_of(operations, asked)
@@ -193,11 +193,6 @@ class _Work:
         any_of = flags(pc.equal(operations.table["condition"].cast(pa.string()), "any"))
         # NEVER is the greatest number: all are reached with the last, any with the first.
         return np.where(any_of, np.minimum.reduceat(reached, first), np.maximum.reduceat(reached, first))
-
-
-def _read_valid(table: pa.Table) -> Operations:
-    operations = read_operations(table)
-    return operations if operations.valid.all() else operations.select(operations.valid)
 
 
 def _without_duplicates(found: list[tuple[Operations, Integers]]) -> list[Operations]:

@@ -14,7 +14,7 @@ from abeyance.tables.columns import Mask, Watches, flags, integers, microseconds
 from abeyance.tables.keys import Integers
 from abeyance.tables.schemas import EVENTS
 
-__all__ = ["VALID", "Operations", "first_that_holds", "read_operations", "valid_events"]
+__all__ = ["VALID", "Operations", "first_that_holds", "read_operations", "valid_events", "valid_operations"]
 
 VALID: Final = -1
 _MOST: Final = 2**63 - 1
@@ -74,6 +74,12 @@ def read_operations(table: pa.Table) -> Operations:
         ~flags(known),
     )
     return Operations(table, start, timeout_ms, watches, first_that_holds(holds, table.num_rows))
+
+
+def valid_operations(table: pa.Table) -> Operations:
+    """Return the operations that can be resolved, as far as one row tells. Raises as `read_operations`."""
+    operations = read_operations(table)
+    return operations if operations.valid.all() else operations.select(operations.valid)
 
 
 def valid_events(table: pa.Table) -> pa.Table:

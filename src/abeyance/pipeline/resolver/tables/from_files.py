@@ -35,7 +35,7 @@ from abeyance.pipeline.spark.workers import freeze_imports
 from abeyance.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
 from abeyance.tables.duplicates import id_hashes
 from abeyance.tables.keys import PairHash, draw_seed
-from abeyance.tables.validity import Operations, read_operations, valid_events
+from abeyance.tables.validity import Operations, valid_events, valid_operations
 
 __all__ = ["Files", "files_of"]
 
@@ -177,10 +177,7 @@ def _pack_operations(
     task: Task, pairs: PairHash, hot: HotKeys, repeated: npt.NDArray[np.uint8] | None
 ) -> Iterator[pa.RecordBatch]:
     for table in chunks_of(task, OPERATIONS.fieldNames()):
-        operations = read_operations(table)
-        valid = operations.valid
-        if not valid.all():
-            operations = operations.select(valid)
+        operations = valid_operations(table)
         if operations.table.num_rows:
             yield from _packed(operations, pairs, hot, _rivals(operations.table, pairs, repeated))
 
