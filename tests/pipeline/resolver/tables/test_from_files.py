@@ -523,14 +523,14 @@ def test_events_are_reduced_while_that_is_worth_it_and_dealt_out_otherwise() -> 
     dice = np.random.default_rng(1)
     place, identity = dice.integers(-(2**63), 2**63 - 1, (2, 4000))
     progress, at = dice.integers(-5, 10**6, 4000), dice.integers(0, 10**15, 4000)
-    pack = EventPacker(no_keys())
+    pack = EventPacker(no_keys(), several=True)
     chunks = [pack(place, identity, progress, at) for _ in range(2)]
     assert not pack._reduces
     assert packed_rows(chunks[:1]) == packed_rows(chunks[1:])
     assert packed_rows(chunks[:1]) == sorted(
         zip(place.tolist(), (identity % 2**32).tolist(), progress, at, strict=True)
     )
-    pack = EventPacker(no_keys())
+    pack = EventPacker(no_keys(), several=True)
     same = np.full(4000, 7)
     chunks = [pack(same, same, progress, at) for _ in range(2)]
     assert pack._reduces

@@ -6,7 +6,6 @@ import json
 import random
 import struct
 import tempfile
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
@@ -23,11 +22,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyance import pipeline
 from abeyance import tables as in_process
 from abeyance.engine.resolve import Staircases
-from abeyance.pipeline.resolver.tables.batch import _watches
 from abeyance.pipeline.resolver.tables.first_look import _look, is_repeated, look_at
 from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample
-from abeyance.pipeline.resolver.tables.packing import ALONE, KINDS, SHARDS, pack_events, unpacked_events
-from abeyance.pipeline.resolver.tables.reaching import first_reached
 from abeyance.pipeline.resolver.tables.small import few_partitions
 from abeyance.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
 from abeyance.pipeline.spark.chunks import chunks
@@ -306,20 +302,10 @@ def executed_plan(outcomes: DataFrame) -> str:
 def test_both_steps_read_one_shuffle_and_one_sample(spark: SparkSession) -> None:
     """Operations with several watches take a second step; the rows are packed, sorted and shuffled once for both."""
     plan = executed_plan(pipeline.resolve(*tables(spark, traces()[:50]), sample=DEFAULT_SAMPLE))
-    assert plan.count("MapInArrow pack_events") == 1
+    assert plan.count("MapInArrow _pack") == 1
     assert plan.count("ReusedExchange [order") == 1
     assert plan.count("MapInArrow partial") == 2 + 1  # and the look
     assert plan.count("MapInArrow _look") == 1, "the sample is read more than once"
-
-
-def test_no_list_that_goes_to_python_is_null(spark: SparkSession) -> None:
-    """With Spark's defaults, handing a null list over takes a time that grows with the rows of its batch."""
-    operations = operations_table(spark, [operation_row(Op("op", 0, 10, (Watch("k", 1),), "any"))])
-    for rivals, version in ((False, []), (True, ["any", "k", "1"])):
-        row = _watches(
-            operations.selectExpr("*", "true AS alone", f"{rivals} AS rivals", "array(0L) AS cuts")
-        ).collect()[0]
-        assert row.version == version
 
 
 @pytest.fixture
@@ -388,6 +374,19 @@ def test_a_session_with_spark_s_200_partitions_runs_few_tasks_for_little_data(
     # The inputs' own three partitions each, what is by shard, and what is by id.
     assert len(jobs) <= 5
     assert sum(tasks) <= 12
+
+
+def test_each_table_of_files_is_at_most_four_times_in_the_plan(spark: SparkSession, tmp_path: Path) -> None:
+    """Each time, the driver plans it anew: for both readers of the shuffle once, and once for what was seen."""
+    both = tables(spark, traces()[:50])
+    for table, name in zip(both, ("operations", "events"), strict=True):
+        table.write.parquet(str(tmp_path / name))
+    read = [spark.read.parquet(str(tmp_path / name)).where("instance <> ''") for name in ("operations", "events")]
+    outcomes = pipeline.resolve(read[0], read[1], sample=DEFAULT_SAMPLE)
+    plan = str(outcomes._jdf.queryExecution().optimizedPlan())
+    scans = [line for line in plan.splitlines() if "Relation [" in line]
+    assert [sum(column in line for line in scans) for column in ("op_id#", "progress#")] == [4, 4]
+    assert by_spark(outcomes) == by_spark(pipeline.resolve(*both))
 
 
 def test_rows_that_are_in_the_plan_themselves_are_there_once(spark: SparkSession) -> None:
@@ -474,46 +473,11 @@ def test_names_of_columns_follow_the_session(spark: SparkSession) -> None:
 # -- what runs in the workers, without Spark -----------------------------------------------------------------------
 
 
-def keyed_events(count: int, parts: int) -> tuple[list[tuple[int, int, int, int]], list[pa.RecordBatch]]:
-    """Some rows of `pack_events`' input, and in so many batches."""
-    dice = random.Random(1)
-    keys = [(dice.randrange(-(1 << 63), 1 << 63), n) for n in range(40)]
-    rows = [(*dice.choice(keys), dice.randrange(-9, 9), dice.randrange(9)) for _ in range(count)]
-    table = pa.table([[(*rows[0], 0), *rows[1:]]], ["numbers"])
-    return rows, table.to_batches(max_chunksize=count // parts)
-
-
-def test_packed_events_are_the_steps_of_their_shards() -> None:
-    """The map side: what comes out is the staircases of what goes in, by shard, whatever the batches were."""
-    rows, batches = keyed_events(5000, 7)
-    steps = array("q")
-    for batch in pack_events([batches[0][:0], *batches]):
-        for order, packed in zip(batch["order"].to_pylist(), batch["packed"].to_pylist(), strict=True):
-            steps += unpacked_events(packed, order // KINDS)
-            shards = {(place >> 54) + SHARDS // 2 for place in unpacked_events(packed, order // KINDS)[::4]}
-            assert (shards, order % KINDS) == ({order // KINDS}, 0)
-    whole = Staircases(array("q", [value for row in rows for value in row]))
-    assert list(steps) == list(whole.steps)
-
-
 def test_a_chunk_is_bounded_in_rows_and_in_bytes() -> None:
-    _, batches = keyed_events(10_000, 10)
-    assert [chunk.num_rows for chunk in chunks(batches * 60)] == [1000 * 263, 1000 * 263, 1000 * 74]
+    narrow = [pa.record_batch({"number": list(range(1000))})] * 600
+    assert [chunk.num_rows for chunk in chunks(narrow)] == [1000 * 263, 1000 * 263, 1000 * 74]
     wide = [pa.record_batch({"text": ["x" * (1 << 20)] * 40})] * 3
     assert [chunk.num_rows for chunk in chunks(wide)] == [80, 40]
-
-
-def test_a_task_without_the_cuts_or_with_others_is_refused() -> None:
-    """Rows that were placed by different cuts would not find each other: better no outcome than a wrong one."""
-    _, batches = keyed_events(100, 2)
-    with pytest.raises(RuntimeError, match="the first row of a partition has no cuts"):
-        list(pack_events(batches[1:]))
-    with pytest.raises(RuntimeError, match="another row than the first of a partition has cuts"):
-        list(pack_events([batches[0], *batches]))
-    first, *others = batches[1]["numbers"].to_pylist()
-    cut_otherwise = list(pack_events([pa.record_batch([[[*first, 0, 1, 2, 1, 1], *others]], ["numbers"])]))
-    with pytest.raises(RuntimeError, match="the sample of hot keys was read twice and differs"):
-        list(first_reached([*pack_events(batches[:1]), *cut_otherwise], ALONE, "inclusive"))
 
 
 @pytest.mark.parametrize("repeated", [0, 1, 300])

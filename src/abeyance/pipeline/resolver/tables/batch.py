@@ -8,7 +8,8 @@ Each watch of an operation is told when it was reached. That is the outcome of a
 row can have its id. All others are *combined* in a second step, by id: of several rows with one id the first counts,
 and of its watches all or any have to be reached. Both steps read the same shuffle.
 
-What takes which way is told by a look at the tables beforehand (`first_look`). Tables that Spark's own statistics hold
+What takes which way is told by a look at the tables beforehand (`first_look`). Rows are packed where Spark has read
+them (`from_spark`), or by workers that read files themselves (`from_files`). Tables that Spark's own statistics hold
 for small are not worth it: Spark alone resolves them (`small`), and all of their operations are combined.
 """
 
@@ -20,21 +21,12 @@ from typing import Final, Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance.pipeline.resolver.reasons import DEADLINE_US
-from abeyance.pipeline.resolver.tables.first_look import is_repeated, look_at, seen_in
+from abeyance.pipeline.resolver.tables.first_look import look_at, seen_in
 from abeyance.pipeline.resolver.tables.from_files import files_of
-from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, FIRST_OF_PARTITION, IDENTITY, PLACE, Sample
+from abeyance.pipeline.resolver.tables.from_spark import packed_by_spark
+from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
 from abeyance.pipeline.resolver.tables.one_shuffle import part_of
-from abeyance.pipeline.resolver.tables.packing import (
-    ALONE,
-    COMBINED,
-    EVENTS,
-    KINDS,
-    PACKED,
-    SHARDS,
-    pack_events,
-    pack_operations,
-)
+from abeyance.pipeline.resolver.tables.packing import ALONE, COMBINED, KINDS, READ, SHARDS
 from abeyance.pipeline.resolver.tables.reaching import REACHED, first_reached
 from abeyance.pipeline.resolver.tables.small import few_partitions, reached_by_spark
 from abeyance.pipeline.resolver.tables.spreading import spread
@@ -48,32 +40,13 @@ __all__ = ["resolve"]
 
 Deadline = Literal["inclusive", "exclusive"]
 
-# In the order of `packing`.
-_EVENT: Final = f"array({PLACE}, {IDENTITY}, progress, unix_micros(at))"
-_NUMBERS: Final = f"array(start_us, deadline_us, required, {IDENTITY}, {PLACE}, bigint(alone), bigint(any_of))"
-# No list that goes to Python is null: where Spark measures its batches, it fills in all nulls of one anew at each row.
-_NO_CUTS: Final = "CAST(array() AS array<bigint>)"
-_NO_TEXTS: Final = "CAST(array() AS array<string>)"
-# What else tells rows of one id apart, as one list, and that again: Spark takes a time for each struct and its fields.
-_AS_TEXTS: Final = "concat(array(condition), watches.key, CAST(watches.required AS array<string>))"
 _PART: Final = "slice(version, {}, size(version) div 2)"
 _WATCHES: Final = f"arrays_zip({_PART.format(2)}, {_PART.format('2 + size(version) div 2')})"
 _FROM_TEXTS: Final = (
     "if(size(version) > 0, struct(version[0] AS condition, "
     f"CAST({_WATCHES} AS array<struct<key: string, required: bigint>>) AS watches), NULL) AS version"
 )
-_SPAN: Final = (
-    *("instance", "op_id", "kind", "alone", "watches"),
-    "unix_micros(start) AS start_us",
-    f"{DEADLINE_US} AS deadline_us",
-    "coalesce(condition = 'any', false) AS any_of",
-    f"if(rivals, {_AS_TEXTS}, {_NO_TEXTS}) AS version",
-)
-_WATCH: Final = (
-    *("instance", "op_id", "kind", "version"),
-    f"if({FIRST_OF_PARTITION}, concat({_NUMBERS}, cuts), {_NUMBERS}) AS numbers",
-)
-_READ: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "any_of", "reached", _FROM_TEXTS)
+_REACHED: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "any_of", "reached", _FROM_TEXTS)
 _ROW: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "version")
 _ROW_REACHED: Final = (
     "CASE WHEN first(any_of) THEN min(reached) WHEN count(reached) = count(*) THEN max(reached) END AS reached"
@@ -135,12 +108,10 @@ def resolve(
         packed = files.packed(seen, ids=ids)
     else:
         seen = _seen(look_at(operations, events, sample=sample, ids=ids))
-        packed = _packed_by_spark(operations, events, seen, ids=ids)
+        packed = packed_by_spark(operations, events, seen, ids=ids)
     by_shard = _by_shard(packed)
-    # Where nothing has to be combined, Spark finds one side of this join empty, and does nothing for the other.
-    several = operations.sparkSession.range(0, 1, 1, 1).where(seen.getField("several")).select()
-    reached = _reached(by_shard.crossJoin(F.broadcast(several)), COMBINED, deadline)
-    combined = _combined(reached.selectExpr(*_READ).repartition("instance", "op_id"))
+    reached = _reached(_if_several(by_shard, seen) if files is not None else by_shard, COMBINED, deadline)
+    combined = _combined(reached.selectExpr(*_REACHED).repartition("instance", "op_id"))
     return _reached(by_shard, ALONE, deadline).selectExpr(*_OUTCOME).union(combined)
 
 
@@ -149,41 +120,24 @@ def _seen(look: DataFrame) -> Column:
     return look.select(F.struct("*")).scalar()
 
 
-def _packed_by_spark(operations: DataFrame, events: DataFrame, seen: Column, *, ids: bool) -> DataFrame:
-    """Pack the rows of tables of any kind."""
-    event = F.expr(_EVENT)
-    first_too = F.when(F.expr(FIRST_OF_PARTITION), F.concat(event, seen.getField("cuts"))).otherwise(event)
-    rivals = is_repeated("seen") if ids else "false"
-    # A column of its own, since each time that it is named it stands in the plan, with all that it is made from.
-    marked = (
-        valid_operations(operations)
-        .withColumn("seen", seen)
-        .selectExpr("*", f"{rivals} AS rivals", f"{FIRST_OF_PARTITION} AS first")
-    )
-    marked = marked.selectExpr(
-        "*", "size(watches) = 1 AND NOT rivals AS alone", f"if(first, seen.cuts, {_NO_CUTS}) AS cuts"
-    )
-    return _packed(_watches(marked), valid_events(events).select(first_too.alias("numbers")))
-
-
-def _watches(operations: DataFrame) -> DataFrame:
-    """Return a row a watch."""
-    return operations.selectExpr(*_SPAN, "cuts").selectExpr("*", "inline(watches)").selectExpr(*_WATCH)
-
-
-def _packed(watches: DataFrame, events: DataFrame) -> DataFrame:
-    """Pack rows by shard."""
-    return events.mapInArrow(pack_events, PACKED).union(watches.mapInArrow(pack_operations, PACKED))
-
-
 def _by_shard(packed: DataFrame) -> DataFrame:
     """Shuffle packed rows."""
     return packed.repartition(F.expr(spread(f"`order` div {KINDS}", SHARDS, shuffle_partitions(packed.sparkSession))))
 
 
+def _if_several(by_shard: DataFrame, seen: Column) -> DataFrame:
+    """Return all rows or none: where nothing has to be combined, Spark finds that beforehand, and reads none.
+
+    Not for tables that are named by `seen`, since it stands in the plan for that once more. Without it, Spark reads the
+    shuffle a second time, and hands nothing on: 2 to 3 % of the time.
+    """
+    several = by_shard.sparkSession.range(0, 1, 1, 1).where(seen.getField("several")).select()
+    return by_shard.crossJoin(F.broadcast(several))
+
+
 def _reached(by_shard: DataFrame, kind: int, deadline: Deadline) -> DataFrame:
     """Tell of the operations of one kind when each watch was reached."""
-    rows = part_of(by_shard, f"`order` % {KINDS} IN ({EVENTS}, {kind})").select("order", "cuts", "packed")
+    rows = part_of(by_shard, f"`order` % {KINDS} IN {READ[kind]}").select("order", "cuts", "packed")
     reach = partial(first_reached, kind=kind, deadline=deadline)
     return rows.sortWithinPartitions("order").mapInArrow(reach, REACHED[kind])
 

@@ -4,7 +4,7 @@
                                              ├── by part ── seen ── one row: `cuts`, `repeated`, `several`
     events ────── a sample ──────────────────┘
 
-- `cuts`: the hot keys of the sample, and where they are cut: see hot_keys.
+- `cuts`: `several` as a number, and the hot keys of the sample and where they are cut: see hot_keys.
 - `repeated`: the groups of ids that may be there twice.
 - `several`: whether any operation needs the second step: one of several watches, or of an id that is repeated.
 
@@ -37,7 +37,7 @@ from abeyance.pipeline.spark.workers import freeze_imports
 
 __all__ = ["GROUP_SHIFT", "LOOKED", "is_repeated", "look_at", "packed_look", "seen_in"]
 
-_ID_HASH: Final = "xxhash64(instance, op_id)"
+_ID: Final = "instance, op_id"
 GROUP_SHIFT: Final = 44
 _PART_BITS: Final = 8
 _PARTS: Final = 1 << _PART_BITS
@@ -70,22 +70,22 @@ def seen_in(looked: DataFrame, sample: Sample) -> DataFrame:
     """Return the one row, given what was looked at, packed."""
     packed = looked.repartition("part")
     seen = packed.sortWithinPartitions("part").mapInArrow(partial(_seen, piece=sample.piece), _SEEN)
+    several = "coalesce(bool_or(several), false)"
     row = seen.selectExpr(
-        "concat(array(0L), flatten(collect_list(cuts))) AS cuts",
+        f"concat(array(bigint({several})), flatten(collect_list(cuts))) AS cuts",
         "map_from_entries(collect_list(struct(part, groups)) FILTER (WHERE groups IS NOT NULL)) AS by_part",
-        "coalesce(bool_or(several), false) AS several",
+        f"{several} AS several",
     )
     of_parts = f"transform(sequence(0, {_PARTS - 1}), n -> by_part[n])"
     return row.selectExpr("cuts", f"if(cardinality(by_part) > 0, {of_parts}, NULL) AS repeated", "several")
 
 
-def is_repeated(seen: str) -> str:
-    """Return the condition that an operation's id may be there twice; the column `seen` is the one row, as a struct."""
-    group = f"shiftrightunsigned({_ID_HASH}, {GROUP_SHIFT})"
+def is_repeated(seen: str, id_: str = _ID) -> str:
+    """Return the condition that an id, two columns, may be there twice; `seen` is the one row, as a struct."""
+    group = f"shiftrightunsigned(xxhash64({id_}), {GROUP_SHIFT})"
     groups = f"get({seen}.repeated, int({group} div {_GROUPS}))"
-    return (
-        f"{seen}.repeated IS NOT NULL AND coalesce(substring({groups}, int({group} % {_GROUPS}) + 1, 1) = X'01', false)"
-    )
+    is_there = f"coalesce(substring({groups}, int({group} % {_GROUPS}) + 1, 1) = X'01', false)"
+    return f"if({seen}.repeated IS NULL, false, {is_there})"
 
 
 def _of_operations(operations: DataFrame, fraction: float, *, ids: bool) -> DataFrame:
@@ -100,7 +100,7 @@ def _of_operations(operations: DataFrame, fraction: float, *, ids: bool) -> Data
     watch = f"if({is_drawn}, get(watches, int(pmod(draw, size(watches)))), NULL)"
     seen = drawn.selectExpr(
         "instance",
-        f"if(has_id, {_ID_HASH}, 0L) AS hash",
+        f"if(has_id, xxhash64({_ID}), 0L) AS hash",
         f"if(has_id, {_HAS_ID}L, 0L) + if(size(watches) > 1, {_SEVERAL_WATCHES}L, 0L) AS about",
         f"({watch}).key AS key",
         f"({watch}).required AS value",

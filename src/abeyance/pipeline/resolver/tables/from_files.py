@@ -148,13 +148,12 @@ def _pack(batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], seed: bytes)
         for row in batch.to_pylist():
             hot, task = HotKeys.read(np.array(row["cuts"], np.int64)), tasks[row["id"]]
             if task.table == "events":
-                yield from _pack_events(task, pairs, hot)
+                yield from _pack_events(task, pairs, EventPacker(hot, several=bool(row["cuts"][0])))
             else:
                 yield from _pack_operations(task, pairs, hot, _marks(row.get("repeated")))
 
 
-def _pack_events(task: Task, pairs: PairHash, hot: HotKeys) -> Iterator[pa.RecordBatch]:
-    pack = EventPacker(hot)
+def _pack_events(task: Task, pairs: PairHash, pack: EventPacker) -> Iterator[pa.RecordBatch]:
     for table in chunks_of(task, EVENTS.fieldNames(), BATCH_ROWS):
         valid = valid_events(table)
         if valid.num_rows:

@@ -31,7 +31,6 @@ import numpy.typing as npt
 
 __all__ = [
     "DEFAULT_SAMPLE",
-    "FIRST_OF_PARTITION",
     "IDENTITY",
     "PLACE",
     "HotKey",
@@ -66,21 +65,13 @@ class Sample:
 DEFAULT_SAMPLE: Final = Sample(1 / 1024, 128)
 
 
-FIRST_OF_PARTITION: Final = "(monotonically_increasing_id() & ((1L << 33) - 1)) = 0"
-"""Which rows get all hot keys and their cuts: the others of their partition know them from there.
-
-They are integers: a zero, so that there are some where no key is hot, and of each hot key its place, its identity, the
-number of its cuts, and these.
-"""
-
-
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
 def cuts_of_keys(sampled: Integers, piece: int) -> list[int]:
     """Return the cuts of the hot keys in a sample, of rows (place, identity, value), as `HotKeys.read` takes them.
 
-    But for the zero before all; empty where no key has more than `piece` rows. O(n log n).
+    But for the first of all; empty where no key has more than `piece` rows. O(n log n).
     """
     rows = sampled[np.lexsort((sampled[:, 2], sampled[:, 1], sampled[:, 0]))]
     firsts = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=rows[:1, :2] - 1), axis=1))
@@ -112,9 +103,11 @@ class HotKeys:
 
     @classmethod
     def read(cls, told: Integers) -> HotKeys:
-        """Read them from what the first row of a partition tells: see FIRST_OF_PARTITION."""
-        if not len(told):
-            raise RuntimeError("the first row of a partition has no cuts: its rows were filtered or moved by the plan")
+        """Read them from `cuts` of `first_look`.
+
+        They are integers: the first is not theirs, and then of each hot key its place, its identity, the number of its
+        cuts, and these.
+        """
         keys = []
         begin = 1
         while begin < len(told):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -28,8 +28,6 @@ from abeyance.engine.dealing import deal
 from abeyance.engine.narrow import head_size, narrow, widen
 from abeyance.engine.resolve import Staircases
 from abeyance.pipeline.resolver.tables.hot_keys import HotKeys, Integers
-from abeyance.pipeline.spark.chunks import gathered
-from abeyance.pipeline.spark.workers import freeze_imports
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -38,17 +36,15 @@ __all__ = [
     "ALONE",
     "COMBINED",
     "EVENTS",
-    "EVENT_NUMBERS",
+    "EVENTS_FOR_ALONE",
     "KINDS",
-    "OPERATION_NUMBERS",
     "PACKED",
+    "READ",
     "SHARDS",
     "TEXTS",
     "EventPacker",
     "WatchNumbers",
     "binary",
-    "pack_events",
-    "pack_operations",
     "packed_operations",
     "unpacked_events",
     "unpacked_operations",
@@ -58,16 +54,14 @@ SHARDS: Final = 1024
 """Shards are many, so that the events of one are few."""
 
 PACKED: Final = "order long, cuts long, packed binary"
-"""`order`: `KINDS` times the shard, and one of the three below. `cuts`: the fingerprint of the cuts that were used."""
-KINDS: Final = 3
-EVENTS, ALONE, COMBINED = range(KINDS)
-"""Of the operations: rows that are an answer alone, and rows to be combined with others of the same id."""
-
-EVENT_NUMBERS: Final = ("place", "identity", "progress", "at_us")
-OPERATION_NUMBERS: Final = ("start_us", "deadline_us", "required", "identity", "place", "alone", "any_of")
-"""What is a number goes to Python in one list of a row, `numbers`: Spark takes a time for each column of each row, with
-its defaults twice. In the first row of a partition the hot keys follow, as `HotKeys.read` takes them.
+"""`order`: `KINDS` times the shard, and one of the four below. `cuts`: the fingerprint of the cuts that were used."""
+KINDS: Final = 4
+EVENTS_FOR_ALONE, EVENTS, ALONE, COMBINED = range(KINDS)
+"""Of the operations: rows that are an answer alone, and rows to be combined with others of the same id. Events are for
+both, or, where no operation has to be combined, for the former alone: so Spark hands none on to the other reader.
 """
+READ: Final = {ALONE: (EVENTS_FOR_ALONE, EVENTS, ALONE), COMBINED: (EVENTS, COMBINED)}
+"""What is read for the operations of one kind."""
 
 TEXTS: Final = {
     ALONE: ("instance", "op_id", "kind"),
@@ -101,26 +95,17 @@ _DEALT_SHARDS: Final = np.arange(SHARDS) ^ (SHARDS // 2)  # without the sign the
 # billion keys apart but for a chance of 10**-11.
 _PLACE_BYTES: Final = 7
 _KEY_BYTES: Final = (_PLACE_BYTES, 4)
+_EVENT_NUMBERS: Final = 4
 _WORTH: Final = 0.75  # of the rows of a chunk: if more are steps, it was not worth while to look for them
-
-
-def pack_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(`numbers`) -> PACKED."""
-    freeze_imports()
-    hot: HotKeys | None = None
-    pack: EventPacker | None = None
-    for some in gathered(batches):
-        rows, hot = _rows(some, EVENT_NUMBERS, hot)
-        pack = pack or EventPacker(hot)
-        place, identity, progress, at_us = np.ascontiguousarray(rows.T)
-        yield pack(place, identity, progress, at_us)
 
 
 class EventPacker:
     """Packs the events of a task, chunk after chunk."""
 
-    def __init__(self, hot: HotKeys) -> None:
+    def __init__(self, hot: HotKeys, *, several: bool) -> None:
+        """`several`: whether any operation has to be combined."""
         self._hot = hot
+        self._kind = EVENTS if several else EVENTS_FOR_ALONE
         self._reduces = True
 
     def __call__(self, place: Integers, identity: Integers, progress: Integers, at_us: Integers) -> pa.RecordBatch:
@@ -140,19 +125,7 @@ class EventPacker:
 
     def _packed(self, shards: Integers, rows: Integers, ends: Integers, others: Sequence[Integers]) -> pa.RecordBatch:
         there, packed = _narrowed(rows, ends, others)
-        return _packed(shards[there] * KINDS + EVENTS, packed, self._hot)
-
-
-def pack_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """(`numbers`, and `instance`, `op_id`, `kind`, `version`) -> PACKED."""
-    freeze_imports()
-    hot: HotKeys | None = None
-    for some in gathered(batches):
-        rows, hot = _rows(some, OPERATION_NUMBERS, hot)
-        texts = pa.concat_batches([batch.drop_columns(["numbers"]) for batch in some])
-        start_us, deadline_us, required, identity, place, alone, any_of = np.ascontiguousarray(rows.T)
-        texts = texts.append_column("any_of", pa.array(any_of == 1))
-        yield packed_operations(texts, WatchNumbers(place, identity, required, start_us, deadline_us), alone == 1, hot)
+        return _packed(shards[there] * KINDS + self._kind, packed, self._hot)
 
 
 class WatchNumbers(NamedTuple):
@@ -219,22 +192,8 @@ def _parts(value: memoryview) -> tuple[memoryview, bytes, pa.Buffer]:
 
 
 def unpacked_events(packed: ReadableBuffer, shard: int) -> array[int]:
-    """Return rows of EVENT_NUMBERS, given values of `EventPacker` that stand one after the other."""
-    return widen(packed, len(EVENT_NUMBERS), _uppermost_byte(shard))
-
-
-def _rows(some: Sequence[pa.RecordBatch], names: Sequence[str], hot: HotKeys | None) -> tuple[Integers, HotKeys]:
-    """Return the `numbers` of some batches, a row each, and the hot keys: read from their first row, unless known."""
-    values = [batch.column("numbers").flatten().to_numpy() for batch in some]
-    width = len(names)
-    if hot is None:
-        first = len(some[0].column("numbers")[0])
-        hot = HotKeys.read(values[0][width:first])
-        values[:1] = values[0][:width], values[0][first:]
-    rows = np.concatenate(values)
-    if len(rows) != width * sum(batch.num_rows for batch in some):
-        raise RuntimeError("another row than the first of a partition has cuts: its rows were moved by the plan")
-    return rows.reshape(-1, width), hot
+    """Return rows of place, identity, progress and time, given values of `EventPacker`, one after the other."""
+    return widen(packed, _EVENT_NUMBERS, _uppermost_byte(shard))
 
 
 def _narrowed(rows: Integers, ends: Integers, others: Sequence[Integers]) -> tuple[npt.NDArray[np.intp], pa.Array]:

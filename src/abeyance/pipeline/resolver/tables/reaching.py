@@ -18,7 +18,6 @@ from abeyance.engine.resolve import NEVER, Staircases
 from abeyance.pipeline.resolver.tables.packing import (
     ALONE,
     COMBINED,
-    EVENTS,
     KINDS,
     TEXTS,
     WatchNumbers,
@@ -45,7 +44,7 @@ def first_reached(
     freeze_imports()
     for shard, runs in groupby(_runs(batches), key=lambda run: run.order // KINDS):
         staircases = Staircases(b"")
-        for are_events, some in groupby(runs, key=lambda run: run.order % KINDS == EVENTS):
+        for are_events, some in groupby(runs, key=lambda run: run.order % KINDS != kind):
             if are_events:
                 staircases = Staircases(unpacked_events(b"".join(run.packed for run in some), shard))
                 continue
