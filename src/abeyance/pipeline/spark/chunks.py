@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["chunks", "gathered"]
+__all__ = ["CHUNK_BYTES", "chunks", "cut", "gathered"]
 
+CHUNK_BYTES: Final = 1 << 26
 _LEAST_ROWS: Final = 1 << 18
-
-_BYTES: Final = 1 << 26
 
 
 def chunks(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -> Iterator[pa.RecordBatch]:
@@ -29,8 +31,15 @@ def gathered(batches: Iterable[pa.RecordBatch], least_rows: int = _LEAST_ROWS) -
         waiting.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
-        if rows >= least_rows or size >= _BYTES:
+        if rows >= least_rows or size >= CHUNK_BYTES:
             yield waiting
             waiting, rows, size = [], 0, 0
     if rows:
         yield waiting
+
+
+def cut(sizes: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Cut rows of so many bytes each in runs of 64 MB, or a row that is longer: where each begins and ends."""
+    run = np.cumsum(sizes) // CHUNK_BYTES
+    firsts = np.flatnonzero(np.diff(run, prepend=-1))
+    return list(pairwise([*firsts.tolist(), len(sizes)]))

@@ -41,6 +41,7 @@ from abeyance.pipeline.resolver.tables.packing import (
 )
 from abeyance.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyance.pipeline.schemas import OPERATIONS
+from abeyance.pipeline.spark import chunks
 from abeyance.pipeline.spark.errors import in_one_line
 from abeyance.pipeline.spark.parquet_files import DIRECT, RowGroup, _groups_of, row_groups
 from abeyance.tables.keys import PairHash
@@ -441,7 +442,7 @@ def test_tasks_are_of_one_size() -> None:
 
 def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However little a file with few distinct texts takes on the disk, and each row a watch has its operation's."""
-    for module in (file_tasks, from_files):
+    for module in (file_tasks, chunks):
         monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 20)
     rows = [
         operation_row(Op(f"{n:05000d}", n, 9, tuple(Watch(f"k{m}", m) for m in range(60)), "all")) for n in range(300)
@@ -466,7 +467,7 @@ def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeyp
 def test_a_long_text_that_all_rows_share_is_not_held_for_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (file_tasks, from_files):
+    for module in (file_tasks, chunks):
         monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 20)
     rows = [operation_row(Op(f"{n}", n, 9, (Watch("k", n),), "all")) | {"kind": "x" * 5000} for n in range(3000)]
     pq.write_table(pa.Table.from_pylist(rows, ARROW_OPERATIONS), tmp_path / "0.parquet")
@@ -524,17 +525,17 @@ def test_events_are_reduced_while_that_is_worth_it_and_dealt_out_otherwise() -> 
     place, identity = dice.integers(-(2**63), 2**63 - 1, (2, 4000))
     progress, at = dice.integers(-5, 10**6, 4000), dice.integers(0, 10**15, 4000)
     pack = EventPacker(no_keys(), several=True)
-    chunks = [pack(place, identity, progress, at) for _ in range(2)]
+    packed = [pack(place, identity, progress, at) for _ in range(2)]
     assert not pack._reduces
-    assert packed_rows(chunks[:1]) == packed_rows(chunks[1:])
-    assert packed_rows(chunks[:1]) == sorted(
+    assert packed_rows(packed[:1]) == packed_rows(packed[1:])
+    assert packed_rows(packed[:1]) == sorted(
         zip(place.tolist(), (identity % 2**32).tolist(), progress, at, strict=True)
     )
     pack = EventPacker(no_keys(), several=True)
     same = np.full(4000, 7)
-    chunks = [pack(same, same, progress, at) for _ in range(2)]
+    packed = [pack(same, same, progress, at) for _ in range(2)]
     assert pack._reduces
-    assert len(packed_rows(chunks[:1])) < 100
+    assert len(packed_rows(packed[:1])) < 100
 
 
 def test_texts_come_back_however_many_there_are_of_a_kind() -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyance import pipeline
 from abeyance.engine.resolve import Staircases
 from abeyance.pipeline.resolver.tables import from_spark
-from abeyance.pipeline.resolver.tables.from_spark import _pack
+from abeyance.pipeline.resolver.tables.from_spark import _IS_FIRST, _IS_ONE, _pack
 from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
 from abeyance.pipeline.resolver.tables.packing import (
     ALONE,
@@ -27,6 +27,7 @@ from abeyance.pipeline.resolver.tables.packing import (
     unpacked_operations,
 )
 from abeyance.pipeline.resolver.tables.reaching import first_reached
+from abeyance.pipeline.spark import chunks
 from pipeline.resolve_traces import Event, Op, Watch
 from pipeline.trace_tables import event_row, events_table, operation_row, operations_table
 
@@ -48,8 +49,8 @@ def keyed_events(count: int, parts: int, *, several: bool = True) -> tuple[list[
     return rows, [rows_of(told[n : n + count // parts]) for n in range(0, count, count // parts)]
 
 
-def watch(place: int, op_id: str, *version: str, is_one: bool = True) -> Row:
-    return [5, 9, 1, place, place, int(is_one), 0], ["here", op_id, None, *version]
+def watch(place: int, op_id: str, *version: str, about: int = _IS_ONE + _IS_FIRST) -> Row:
+    return [5, 9, 1, place, place, about], ["here", op_id, None, *version]
 
 
 def steps_of(packed: Sequence[pa.RecordBatch]) -> array[int]:
@@ -106,7 +107,12 @@ def op_ids(packed: Sequence[pa.RecordBatch], kind: int) -> list[str]:
 
 
 def test_texts_beyond_those_of_each_row_are_its_version() -> None:
-    rows = [watch(7, "one"), watch(7, "twice", "any", "k", "1"), watch(7, "two", is_one=False), watch(7, "last", "all")]
+    rows = [
+        watch(7, "one"),
+        watch(7, "twice", "any", "k", "1"),
+        watch(7, "two", about=_IS_FIRST),
+        watch(7, "last", "all"),
+    ]
     rows[0][0].append(0)
     (packed,) = _pack([rows_of(rows)])
     assert op_ids([packed], ALONE) == ["one"]
@@ -122,6 +128,32 @@ def test_texts_beyond_those_of_each_row_are_its_version() -> None:
         "last": ["all"],
     }
     assert texts["kind"].null_count == 3
+
+
+@pytest.mark.parametrize("most", [1, 40, 1 << 26])
+@pytest.mark.parametrize("rows_of_a_batch", [1, 3, 4, 100])
+def test_each_watch_of_an_operation_has_the_version_of_the_first(
+    most: int, rows_of_a_batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever batches and chunks part them: Spark tells it once, or it would be as long as the watches' square."""
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", most)
+    versions: dict[str, list[str]] = {"a": ["all", "k", "l", "m", "1", "2", "3"], "b": [], "c": ["any", "k", "1"]}
+    watches = {"a": 3, "b": 4, "c": 1}
+    rows = [
+        watch(7, op_id, *(versions[op_id] if nth == 0 else []), about=_IS_FIRST if nth == 0 else 0)
+        for op_id, count in watches.items()
+        for nth in range(count)
+    ]
+    rows[0][0].append(0)
+    batches = [rows_of(rows[n : n + rows_of_a_batch]) for n in range(0, len(rows), rows_of_a_batch)]
+    found = [
+        (op_id, version)
+        for batch in _pack(batches)
+        for order, value in zip(batch["order"].to_pylist(), batch["packed"].to_pylist(), strict=True)
+        for texts in [unpacked_operations([memoryview(value)], COMBINED, order // KINDS)[1]]
+        for op_id, version in zip(texts["op_id"].to_pylist(), texts["version"].to_pylist(), strict=True)
+    ]
+    assert sorted(found) == sorted((op_id, versions[op_id]) for op_id, count in watches.items() for _ in range(count))
 
 
 def test_a_task_without_the_cuts_or_with_others_is_refused() -> None:
@@ -160,3 +192,14 @@ def test_tables_of_one_partition_each(spark: SparkSession) -> None:
     assert {int(row.op_id): row.outcome for row in outcomes.collect()} == {
         n: "expired" if n % 2 else "completed" for n in range(50)
     }
+
+
+def test_rows_without_a_version_take_nothing_for_those_of_others() -> None:
+    long = ["all", *(f"key {n}" for n in range(5000))]
+    rows = [watch(n << 54, str(n), about=_IS_FIRST) for n in range(512)]
+    rows[0][1].extend(long)
+    rows[0][0].append(0)
+    (packed,) = _pack([rows_of(rows)])
+    sizes = sorted(len(value) for value in packed["packed"].to_pylist())
+    assert sizes[-2] < 2000 < 20_000 < sizes[-1]
+    assert op_ids([packed], COMBINED) == sorted(str(n) for n in range(512))

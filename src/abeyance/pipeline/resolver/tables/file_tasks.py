@@ -13,18 +13,17 @@ import pyarrow.compute as pc
 from abeyance.errors import AbeyanceError
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS
 from abeyance.pipeline.spark.arrow import arrow_schema
-from abeyance.pipeline.spark.chunks import gathered
+from abeyance.pipeline.spark.chunks import CHUNK_BYTES, gathered
 from abeyance.pipeline.spark.parquet_files import DIRECT, RowGroup
 from abeyance.tables.dictionaries import in_dictionary
 
-__all__ = ["BATCH_ROWS", "CHUNK_BYTES", "CHUNK_ROWS", "Task", "chunks_of", "tasks_of"]
+__all__ = ["BATCH_ROWS", "CHUNK_ROWS", "Task", "chunks_of", "tasks_of"]
 
 BATCH_ROWS: Final = 1 << 16
 """Rows that are read at once, and a chunk of events: they stay in the cache, and so do Spark's batches of them."""
 
 CHUNK_ROWS: Final = 1 << 20
-CHUNK_BYTES: Final = 1 << 26
-"""Of any other chunk, whichever comes first: the larger, the fewer values there are to pack and to unpack."""
+"""Of any other chunk, unless its bytes are too many: the larger, the fewer values there are to pack and to unpack."""
 
 _PROBED: Final = 1 << 10
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from operator import attrgetter
 
 import numpy as np
@@ -25,11 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from abeyance.pipeline.resolver.tables.file_tasks import BATCH_ROWS, CHUNK_BYTES, Task, chunks_of, tasks_of
+from abeyance.pipeline.resolver.tables.file_tasks import BATCH_ROWS, Task, chunks_of, tasks_of
 from abeyance.pipeline.resolver.tables.first_look import GROUP_SHIFT, LOOKED, packed_look
 from abeyance.pipeline.resolver.tables.hot_keys import HotKeys, Integers
 from abeyance.pipeline.resolver.tables.packing import PACKED, EventPacker, WatchNumbers, packed_operations
 from abeyance.pipeline.schemas import EVENTS, OPERATIONS
+from abeyance.pipeline.spark.chunks import cut
 from abeyance.pipeline.spark.parquet_files import RowGroup, row_groups
 from abeyance.pipeline.spark.workers import freeze_imports
 from abeyance.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
@@ -200,7 +200,7 @@ def _packed(operations: Operations, pairs: PairHash, hot: HotKeys, rivals: Mask)
         texts = texts.append_column("any_of", pa.array(flags(pc.equal(condition, "any"))))
         texts = texts.append_column("version", _versions(condition, watches, rivals))
     of = watches.operation()
-    for begin, end in _in_chunks(texts, of):
+    for begin, end in cut(_sizes(texts)[of]):
         rows = of[begin:end]
         some = texts.slice(begin, end - begin) if watches.single else texts.take(pa.array(rows))
         key, required = (column.slice(begin, end - begin) for column in (watches.key, watches.required))
@@ -215,8 +215,8 @@ def _packed(operations: Operations, pairs: PairHash, hot: HotKeys, rivals: Mask)
         yield packed_operations(_one_batch(some), numbers, alone[rows], hot)
 
 
-def _in_chunks(texts: pa.Table, of: Integers) -> list[tuple[int, int]]:
-    """Cut rows a watch, given the operation of each, so that their texts are 64 MB at most, or those of one row."""
+def _sizes(texts: pa.Table) -> Integers:
+    """Return how many bytes the texts of each row have."""
     sizes = np.zeros(texts.num_rows, np.int64)
     for name in texts.column_names:
         if name == "version":
@@ -226,9 +226,7 @@ def _in_chunks(texts: pa.Table, of: Integers) -> list[tuple[int, int]]:
             sizes += 4 * pc.list_value_length(lists).to_numpy()
         elif name != "any_of":
             sizes += np.concatenate([_lengths(chunk) for chunk in texts[name].chunks])
-    chunk = np.cumsum(sizes[of]) // CHUNK_BYTES
-    firsts = np.flatnonzero(np.diff(chunk, prepend=-1))
-    return list(pairwise([*firsts.tolist(), len(of)]))
+    return sizes
 
 
 def _lengths(texts: pa.Array) -> Integers:

@@ -27,18 +27,20 @@ from abeyance.pipeline.resolver.tables.hot_keys import IDENTITY, PLACE, HotKeys,
 from abeyance.pipeline.resolver.tables.packing import PACKED, EventPacker, WatchNumbers, packed_operations
 from abeyance.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyance.pipeline.schemas import OPERATIONS
-from abeyance.pipeline.spark.chunks import gathered
+from abeyance.pipeline.spark.chunks import cut, gathered
 from abeyance.pipeline.spark.workers import freeze_imports
+from abeyance.tables.columns import Mask
 
 __all__ = ["packed_by_spark"]
 
 # A row goes to Python as two lists, `numbers` and `texts`: Spark takes a time for each column of each row, with its
 # defaults twice. Neither is null: where Spark measures its batches, it fills in all nulls of a list anew at each row.
 _EVENT_NUMBERS: Final = (PLACE, IDENTITY, "progress", "unix_micros(at)")
-_WATCH_NUMBERS: Final = (
-    *("unix_micros(start)", DEADLINE_US, "required", IDENTITY, PLACE),
-    *("bigint(size(watches) = 1)", "bigint(coalesce(condition = 'any', false))"),
+_IS_ONE, _ANY_OF, _IS_FIRST = 1, 2, 4  # the operation has no other watch; any will do; the row is its first watch
+_ABOUT: Final = (
+    f"if(size(watches) = 1, {_IS_ONE}L, 0L) + if(condition = 'any', {_ANY_OF}L, 0L) + if(nth = 0, {_IS_FIRST}L, 0L)"
 )
+_WATCH_NUMBERS: Final = ("unix_micros(start)", DEADLINE_US, "required", IDENTITY, PLACE, _ABOUT)
 _TEXTS: Final = ("instance", "op_id", "kind")
 _NO_TEXTS: Final = "CAST(array() AS array<string>)"
 _EVENT: Final = (
@@ -46,12 +48,13 @@ _EVENT: Final = (
     f"{_NO_TEXTS} AS texts",
     *(f"CAST(NULL AS {OPERATIONS[name].dataType.simpleString()}) AS {name}" for name in ("condition", "watches")),
 )
+# All watches of an operation go on with the first only: with each, they would be as many as its square.
 _WATCH: Final = (
     f"array({', '.join(_WATCH_NUMBERS)}) AS numbers",
     f"array({', '.join(_TEXTS)}) AS texts",
-    *("condition", "watches"),
+    *("condition", "if(nth = 0, watches, NULL) AS watches"),
 )
-# `version` of `packing.TEXTS`. In the row, it follows the other texts.
+# `version` of `packing.TEXTS`. In the row of the first watch, it follows the other texts.
 _VERSION: Final = "concat(array(condition), watches.key, CAST(watches.required AS array<string>))"
 
 _FIRST: Final = "(monotonically_increasing_id() & ((1L << 33) - 1)) = 0"
@@ -60,7 +63,8 @@ _FIRST: Final = "(monotonically_increasing_id() & ((1L << 33) - 1)) = 0"
 
 def packed_by_spark(operations: DataFrame, events: DataFrame, seen: Column, *, ids: bool) -> DataFrame:
     """Return `packing.PACKED`, given what was seen (see first_look); ids are not looked at unless `ids`."""
-    watches = valid_operations(operations).selectExpr("*", "inline(watches)").selectExpr(*_WATCH)
+    each = valid_operations(operations).selectExpr("*", "posexplode(watches) AS (nth, watch)")
+    watches = each.selectExpr("*", "watch.key AS key", "watch.required AS required").selectExpr(*_WATCH)
     rows = valid_events(events).selectExpr(*_EVENT).union(watches)
     # Beside a column that it takes for random, Spark leaves the other one where it is: above the union.
     told = rows.select("*", seen.alias("seen"), F.expr(_FIRST).alias("first"))
@@ -81,6 +85,7 @@ def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     cuts: Integers | None = None
     hot: HotKeys | None = None
     pack: EventPacker | None = None
+    watches = _WatchTexts()
     for are_events, parts in groupby(_parted(batches), key=lambda part: part[0]):
         for some in gathered(part for _, part in parts):
             columns, cuts = _columns(some, len(_EVENT_NUMBERS if are_events else _WATCH_NUMBERS), cuts)
@@ -89,11 +94,12 @@ def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 pack = pack or EventPacker(hot, several=bool(cuts[0]))
                 yield pack(*columns)
             else:
-                start_us, deadline_us, required, identity, place, is_one, any_of = columns
-                texts, rivals = _texts(some)
-                texts = texts.append_column("any_of", pa.array(any_of == 1))
-                numbers = WatchNumbers(place, identity, required, start_us, deadline_us)
-                yield packed_operations(texts, numbers, (is_one == 1) & ~rivals, hot)
+                start_us, deadline_us, required, identity, place, about = columns
+                for rows, texts, rivals in watches(some, about & _IS_FIRST > 0):
+                    alone = (about[rows] & _IS_ONE > 0) & ~rivals
+                    texts = texts.append_column("any_of", pa.array(about[rows] & _ANY_OF > 0))
+                    numbers = (column[rows] for column in (place, identity, required, start_us, deadline_us))
+                    yield packed_operations(texts, WatchNumbers(*numbers), alone, hot)
 
 
 def _parted(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bool, pa.RecordBatch]]:
@@ -123,14 +129,33 @@ def _columns(some: Sequence[pa.RecordBatch], width: int, cuts: Integers | None) 
     return np.ascontiguousarray(rows.reshape(-1, width).T), cuts
 
 
-def _texts(some: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, npt.NDArray[np.bool_]]:
-    """Return the `texts` of some batches of watches, a column each, and which rows have a version."""
-    lists = pa.concat_arrays([batch.column("texts") for batch in some])
-    firsts, values = lists.offsets.to_numpy()[:-1], lists.values
-    columns = {name: values.take(pa.array(firsts + n)) for n, name in enumerate(_TEXTS)}
-    lengths = lists.value_lengths().to_numpy() - len(_TEXTS)
+class _WatchTexts:
+    """The texts of a task's watches, a column each. `version` stands in the row of an operation's first watch."""
+
+    def __init__(self) -> None:
+        self._last: pa.ListArray | None = None  # such a row: its operation may have watches in the next batches
+
+    def __call__(self, some: Sequence[pa.RecordBatch], is_first: Mask) -> Iterator[tuple[slice, pa.RecordBatch, Mask]]:
+        """Yield the texts of some rows, and which of them have a version, until these rows are all."""
+        lists = [batch.column("texts") for batch in some]
+        before = pa.array([[None] * len(_TEXTS)], lists[0].type) if self._last is None else self._last
+        lists = pa.concat_arrays([before, *lists])
+        first = np.maximum.accumulate(np.where(is_first, np.arange(1, len(lists)), 0))
+        self._last = lists.take(pa.array(first[-1:]))
+        begins, values = lists.offsets.to_numpy()[:-1], lists.values
+        lengths = lists.value_lengths().to_numpy() - len(_TEXTS)
+        versions = begins + len(_TEXTS)
+        before_value = np.append(0, np.cumsum(pc.binary_length(values).fill_null(0).to_numpy(), dtype=np.int64))
+        sizes = before_value[versions + lengths] - before_value[versions] + 4 * lengths
+        for begin, end in cut(sizes[first]):
+            own, of = begins[1:][begin:end], first[begin:end]
+            columns = {name: values.take(pa.array(own + n)) for n, name in enumerate(_TEXTS)}
+            columns["version"] = _slices(values, versions[of], lengths[of])
+            yield slice(begin, end), pa.record_batch(columns), lengths[of] > 0
+
+
+def _slices(values: pa.Array, begins: npt.NDArray[np.int32], lengths: npt.NDArray[np.int32]) -> pa.ListArray:
+    """Return lists of values, given where in these each begins, and how long it is."""
     ends = np.cumsum(lengths, dtype=np.int32)
-    of_versions = np.repeat(firsts + len(_TEXTS) - (ends - lengths), lengths) + np.arange(lengths.sum())
-    offsets = pa.array(np.concatenate(([0], ends)).astype(np.int32))
-    columns["version"] = pa.ListArray.from_arrays(offsets, values.take(pa.array(of_versions)))
-    return pa.record_batch(columns), lengths > 0
+    picked = np.repeat(begins - (ends - lengths), lengths) + np.arange(lengths.sum())
+    return pa.ListArray.from_arrays(pa.array(np.append(np.int32(0), ends)), values.take(pa.array(picked)))

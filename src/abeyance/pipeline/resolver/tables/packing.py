@@ -158,10 +158,19 @@ def packed_operations(
     parts: list[ReadableBuffer] = []
     sizes = []
     for order_, first, end, block in zip(orders.tolist(), firsts.tolist(), ends.tolist(), blocks, strict=True):
-        own = block.as_buffer(), few, of_kind[order_ % KINDS].slice(first, end - first).serialize()
+        own = block.as_buffer(), few, _written(of_kind[order_ % KINDS].slice(first, end - first))
         parts += [_SIZES.pack(*(len(part) for part in own[:2])), *own]
         sizes.append(_SIZES.size + sum(len(part) for part in own))
     return _packed(orders, binary(sizes, b"".join(parts)), hot)
+
+
+def _written(texts: pa.RecordBatch) -> pa.Buffer:
+    number = texts.schema.get_field_index("version")
+    if number >= 0 and not len(texts.column(number).flatten()):
+        # Of a slice without any, Arrow writes where each version of all other rows begins.
+        none = pa.ListArray.from_arrays(pa.array(np.zeros(len(texts) + 1, np.int32)), pa.array([], pa.string()))
+        texts = texts.set_column(number, texts.schema.field(number), none)
+    return texts.serialize()
 
 
 def unpacked_operations(values: Sequence[memoryview], kind: int, shard: int) -> tuple[WatchNumbers, pa.RecordBatch]:

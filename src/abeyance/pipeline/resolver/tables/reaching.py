@@ -46,7 +46,8 @@ def first_reached(
         staircases = Staircases(b"")
         for are_events, some in groupby(runs, key=lambda run: run.order % KINDS != kind):
             if are_events:
-                staircases = Staircases(unpacked_events(b"".join(run.packed for run in some), shard))
+                packed = [run.packed for run in some]
+                staircases = Staircases(unpacked_events(packed[0] if len(packed) == 1 else b"".join(packed), shard))
                 continue
             for values in _together(value for run in some for value in run.values()):
                 numbers, texts = unpacked_operations(values, kind, shard)
