@@ -25,6 +25,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from abeyance.pipeline.results.claims import ALIVE_SECONDS
+from abeyance.pipeline.results.manifests import CLAIMS
 from object_store.buckets import Bucket, conf
 from object_store.stores import STORES
 from pipeline.resolve_traces import Trace, by_brute_force, some_traces
@@ -122,6 +124,12 @@ def kill_when(process: subprocess.Popen[str], seen: Callable[[], bool], seconds:
     return ran
 
 
+def wait_for_torn_claims(bucket: Bucket, result: str) -> None:
+    """Where a file is seen while it is written, a kill may leave a claim that tells of nobody. It counts for a time."""
+    if any(not bucket.read(f"{result}/{CLAIMS}/{name}") for name in bucket.files(f"{result}/{CLAIMS}")):
+        time.sleep(ALIVE_SECONDS)
+
+
 def kill_streams(bucket: Bucket, folder: Path, traces: Sequence[Trace], kills: int, seed: int) -> dict[str, int]:
     """Let a stream run and kill it, so often; then let it end."""
     dice = random.Random(seed)
@@ -141,6 +149,7 @@ def kill_streams(bucket: Bucket, folder: Path, traces: Sequence[Trace], kills: i
         return len(half_batches(bucket, result) - left) >= count
 
     for life in range(kills + 1):
+        wait_for_torn_claims(bucket, result)
         process = subprocess.Popen(
             [sys.executable, "-m", "object_store.job", str(folder), f"{bucket.uri}/stream"],
             stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment(),

@@ -81,6 +81,9 @@ def test_what_is_not_ours_is_left_alone_and_one_run_writes_at_a_time(spark: Spar
     (out / "claims" / "run-other.json").write_text(json.dumps(LIVE))
     with pytest.raises(AbeyanceError, match="is being written by process 7 on elsewhere, since 2026-01-01"):
         make(spark, out, 1, overwrite=True)
+    (out / "claims" / "run-other.json").write_text("")
+    with pytest.raises(AbeyanceError, match=r"a run whose claim is not whole, .*; if that is dead, it gives way \d+ s"):
+        make(spark, out, 1, overwrite=True)
     assert (out / "run-other" / "outcomes").exists()
 
     def taken_over() -> None:

@@ -18,5 +18,7 @@ def about_us() -> dict[str, Any]:
 
 
 def named(told: Mapping[str, Any]) -> str:
-    """Name the process of which a claim tells."""
+    """Name the process of which a claim tells; where it tells of none, it was cut short."""
+    if not told:
+        return "a run whose claim is not whole, as one that was killed while it renewed it"
     return f"process {told.get('process')} on {told.get('host')}, since {told.get('since')}"

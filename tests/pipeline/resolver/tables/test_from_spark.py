@@ -113,7 +113,7 @@ def test_texts_beyond_those_of_each_row_are_its_version() -> None:
         watch(7, "two", about=_IS_FIRST),
         watch(7, "last", "all"),
     ]
-    rows[0][0].append(0)
+    rows[0][0].append(1)
     (packed,) = _pack([rows_of(rows)])
     assert op_ids([packed], ALONE) == ["one"]
     ((order, value),) = (
@@ -144,7 +144,7 @@ def test_each_watch_of_an_operation_has_the_version_of_the_first(
         for op_id, count in watches.items()
         for nth in range(count)
     ]
-    rows[0][0].append(0)
+    rows[0][0].append(1)
     batches = [rows_of(rows[n : n + rows_of_a_batch]) for n in range(0, len(rows), rows_of_a_batch)]
     found = [
         (op_id, version)
@@ -169,6 +169,15 @@ def test_a_task_without_the_cuts_or_with_others_is_refused() -> None:
         list(first_reached([*_pack(batches[:1]), *cut_otherwise], ALONE, "inclusive"))
 
 
+def test_operations_that_differ_from_those_that_were_looked_at_are_refused() -> None:
+    """Their events are not where they look for them."""
+    rows = [watch(7, "one"), watch(7, "two", about=_IS_FIRST)]
+    rows[0][0].append(0)
+    assert next(_pack([rows_of(rows[:1])])).num_rows == 1
+    with pytest.raises(RuntimeError, match="operations were read twice and differ: persist them first"):
+        list(_pack([rows_of(rows)]))
+
+
 def test_no_list_that_goes_to_python_is_null(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """With Spark's defaults, handing a null list over takes a time that grows with the rows of its batch."""
     monkeypatch.setattr(from_spark, "_pack", lambda batches: batches)
@@ -184,12 +193,17 @@ def test_no_list_that_goes_to_python_is_null(spark: SparkSession, monkeypatch: p
         assert [] in rows["texts"].to_pylist()
 
 
-def test_tables_of_one_partition_each(spark: SparkSession) -> None:
+@pytest.mark.parametrize("large", ["false", "true"])
+def test_tables_of_one_partition_each(spark: SparkSession, large: str) -> None:
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", large)
     operations = [Op(str(n), 0, 10, (Watch(f"k{n}", 1),), "all") for n in range(50)]
     table = operations_table(spark, list(map(operation_row, operations)))
     events = events_table(spark, [event_row(Event(f"k{n}", 3, 1)) for n in range(0, 50, 2)])
-    outcomes = pipeline.resolve(table.coalesce(1), events.coalesce(1), sample=DEFAULT_SAMPLE)
-    assert {int(row.op_id): row.outcome for row in outcomes.collect()} == {
+    try:
+        outcomes = pipeline.resolve(table.coalesce(1), events.coalesce(1), sample=DEFAULT_SAMPLE).collect()
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+    assert {int(row.op_id): row.outcome for row in outcomes} == {
         n: "expired" if n % 2 else "completed" for n in range(50)
     }
 
@@ -198,7 +212,7 @@ def test_rows_without_a_version_take_nothing_for_those_of_others() -> None:
     long = ["all", *(f"key {n}" for n in range(5000))]
     rows = [watch(n << 54, str(n), about=_IS_FIRST) for n in range(512)]
     rows[0][1].extend(long)
-    rows[0][0].append(0)
+    rows[0][0].append(1)
     (packed,) = _pack([rows_of(rows)])
     sizes = sorted(len(value) for value in packed["packed"].to_pylist())
     assert sizes[-2] < 2000 < 20_000 < sizes[-1]

@@ -42,7 +42,7 @@ _ABOUT: Final = (
 )
 _WATCH_NUMBERS: Final = ("unix_micros(start)", DEADLINE_US, "required", IDENTITY, PLACE, _ABOUT)
 _TEXTS: Final = ("instance", "op_id", "kind")
-_NO_TEXTS: Final = "CAST(array() AS array<string>)"
+_NO_TEXTS: Final = "CAST(array() AS array<string>)"  # by this an event is known
 _EVENT: Final = (
     f"array({', '.join(_EVENT_NUMBERS)}) AS numbers",
     f"{_NO_TEXTS} AS texts",
@@ -66,7 +66,8 @@ def packed_by_spark(operations: DataFrame, events: DataFrame, seen: Column, *, i
     each = valid_operations(operations).selectExpr("*", "posexplode(watches) AS (nth, watch)")
     watches = each.selectExpr("*", "watch.key AS key", "watch.required AS required").selectExpr(*_WATCH)
     rows = valid_events(events).selectExpr(*_EVENT).union(watches)
-    # Beside a column that it takes for random, Spark leaves the other one where it is: above the union.
+    # Beside a column that it takes for random, Spark leaves the other one where it is: above the union. So it leaves
+    # what is made of the two, and the union hands on whatever that needs.
     told = rows.select("*", seen.alias("seen"), F.expr(_FIRST).alias("first"))
     # A branch, since Spark works out what stands twice in a condition beforehand, for every row.
     rivals = f"if(watches IS NULL, false, {is_repeated('seen', 'get(texts, 0), get(texts, 1)')})" if ids else "false"
@@ -89,14 +90,16 @@ def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for are_events, parts in groupby(_parted(batches), key=lambda part: part[0]):
         for some in gathered(part for _, part in parts):
             columns, cuts = _columns(some, len(_EVENT_NUMBERS if are_events else _WATCH_NUMBERS), cuts)
-            hot = HotKeys.read(cuts) if hot is None else hot
+            several, hot = bool(cuts[0]), HotKeys.read(cuts) if hot is None else hot
             if are_events:
-                pack = pack or EventPacker(hot, several=bool(cuts[0]))
+                pack = pack or EventPacker(hot, several=several)
                 yield pack(*columns)
             else:
                 start_us, deadline_us, required, identity, place, about = columns
                 for rows, texts, rivals in watches(some, about & _IS_FIRST > 0):
                     alone = (about[rows] & _IS_ONE > 0) & ~rivals
+                    if not several and not alone.all():
+                        raise RuntimeError("operations were read twice and differ: persist them first")
                     texts = texts.append_column("any_of", pa.array(about[rows] & _ANY_OF > 0))
                     numbers = (column[rows] for column in (place, identity, required, start_us, deadline_us))
                     yield packed_operations(texts, WatchNumbers(*numbers), alone, hot)
@@ -119,7 +122,7 @@ def _columns(some: Sequence[pa.RecordBatch], width: int, cuts: Integers | None) 
     values = [batch.column("numbers").flatten().to_numpy() for batch in some]
     if cuts is None:
         first = len(some[0].column("numbers")[0])
-        cuts = values[0][width:first]
+        cuts = values[0][width:first].copy()  # or all of its batch stays
         if not len(cuts):
             raise RuntimeError("the first row of a partition has no cuts: its rows were filtered or moved by the plan")
         values[:1] = values[0][:width], values[0][first:]
@@ -157,5 +160,6 @@ class _WatchTexts:
 def _slices(values: pa.Array, begins: npt.NDArray[np.int32], lengths: npt.NDArray[np.int32]) -> pa.ListArray:
     """Return lists of values, given where in these each begins, and how long it is."""
     ends = np.cumsum(lengths, dtype=np.int32)
+    # A list's n-th value is there at its own begin + n, and here at the sum of all lengths before + n.
     picked = np.repeat(begins - (ends - lengths), lengths) + np.arange(lengths.sum())
     return pa.ListArray.from_arrays(pa.array(np.append(np.int32(0), ends)), values.take(pa.array(picked)))

@@ -73,7 +73,9 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[_Run]:
             raise RuntimeError("the sample of hot keys was read twice and differs: the input is not the same twice")
         order, packed = batch.column("order").to_numpy(), batch.column("packed")
         _, offsets, data = packed.buffers()
-        ends = np.frombuffer(offsets, np.int32, len(packed) + 1, 4 * packed.offset)
+        # Twice as wide by Spark's setting `spark.sql.execution.arrow.useLargeVarTypes`.
+        width = np.dtype(np.int64 if pa.types.is_large_binary(packed.type) else np.int32)
+        ends = np.frombuffer(offsets, width, len(packed) + 1, width.itemsize * packed.offset)
         firsts = np.flatnonzero(np.diff(order, prepend=-1))
         for first, end in zip(firsts.tolist(), (*firsts[1:].tolist(), len(order)), strict=True):
             begin = int(ends[first])
