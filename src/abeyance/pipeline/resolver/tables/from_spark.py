@@ -58,7 +58,7 @@ _WATCH: Final = (
 _VERSION: Final = "concat(array(condition), watches.key, CAST(watches.required AS array<string>))"
 
 _FIRST: Final = "(monotonically_increasing_id() & ((1L << 33) - 1)) = 0"
-"""Whether a row is the first of its partition. Its numbers go on with `cuts`, and the others' tasks know them so."""
+"""Whether a row is the first of its partition. Then its numbers go on with `cuts`, for all rows of the partition."""
 
 
 def packed_by_spark(operations: DataFrame, events: DataFrame, seen: Column, *, ids: bool) -> DataFrame:
@@ -66,8 +66,8 @@ def packed_by_spark(operations: DataFrame, events: DataFrame, seen: Column, *, i
     each = valid_operations(operations).selectExpr("*", "posexplode(watches) AS (nth, watch)")
     watches = each.selectExpr("*", "watch.key AS key", "watch.required AS required").selectExpr(*_WATCH)
     rows = valid_events(events).selectExpr(*_EVENT).union(watches)
-    # Beside a column that it takes for random, Spark leaves the other one where it is: above the union. So it leaves
-    # what is made of the two, and the union hands on whatever that needs.
+    # Spark leaves a column that it takes for random above the union, and `seen` with it; else it would put both below,
+    # for each table anew. What is made of the two stays there as well, so the union hands on whatever that needs.
     told = rows.select("*", seen.alias("seen"), F.expr(_FIRST).alias("first"))
     # A branch, since Spark works out what stands twice in a condition beforehand, for every row.
     rivals = f"if(watches IS NULL, false, {is_repeated('seen', 'get(texts, 0), get(texts, 1)')})" if ids else "false"
@@ -139,7 +139,7 @@ class _WatchTexts:
         self._last: pa.ListArray | None = None  # such a row: its operation may have watches in the next batches
 
     def __call__(self, some: Sequence[pa.RecordBatch], is_first: Mask) -> Iterator[tuple[slice, pa.RecordBatch, Mask]]:
-        """Yield the texts of some rows, and which of them have a version, until these rows are all."""
+        """Yield the texts of all these rows, some at a time: which rows, their texts, and which have a version."""
         lists = [batch.column("texts") for batch in some]
         before = pa.array([[None] * len(_TEXTS)], lists[0].type) if self._last is None else self._last
         lists = pa.concat_arrays([before, *lists])

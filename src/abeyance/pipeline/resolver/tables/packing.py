@@ -36,7 +36,6 @@ __all__ = [
     "ALONE",
     "COMBINED",
     "EVENTS",
-    "EVENTS_FOR_ALONE",
     "KINDS",
     "PACKED",
     "READ",
