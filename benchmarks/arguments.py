@@ -16,7 +16,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=(
-            "Measure Abeyance's timers and purgatory beside their peers. A full run writes "
+            "Measure Abeyant's timers and purgatory beside their peers. A full run writes "
             "build/bench/results.json and docs/benchmarks.md; one with --quick, --rows, --rivals or --sizes "
             "writes into build/bench only, unless --update puts its figures in place of the last full run's."
         ),

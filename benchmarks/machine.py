@@ -9,8 +9,8 @@ import re
 from importlib import metadata
 from pathlib import Path
 
-import abeyance
-from abeyance.engine import is_compiled
+import abeyant
+from abeyant.engine import is_compiled
 
 
 def machine() -> dict[str, str]:
@@ -27,7 +27,7 @@ def versions() -> dict[str, str]:
     """What was measured, the JVM's apart."""
     found = {
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
-        "abeyance": f"{abeyance.__version__}, {'compiled' if is_compiled() else 'interpreted'}",
+        "abeyant": f"{abeyant.__version__}, {'compiled' if is_compiled() else 'interpreted'}",
     }
     with contextlib.suppress(metadata.PackageNotFoundError):
         found["uvloop"] = metadata.version("uvloop")

@@ -105,7 +105,7 @@ def _method(results: Results) -> Iterator[str]:
             "Handles are kept, as by a caller who may cancel, unless a row says otherwise.",
             "- asyncio and uvloop are measured inside the running loop. The loop gets an iteration every 1,000 "
             "operations: its cost is included, that of an empty one is deducted. `loop.call_later` is not "
-            "thread-safe; Abeyance's and Kafka's timers are.",
+            "thread-safe; Abeyant's and Kafka's timers are.",
             "- The heap delay queue is a list-based heap with marks for cancelled entries. It is rebuilt when more "
             "than half are marked. `sched` and `threading.Timer` are measured at small sizes only.",
             "- Kafka's `SystemTimer` and `DelayedOperationPurgatory` are the published jars "

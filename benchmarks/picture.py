@@ -16,8 +16,8 @@ from pathlib import Path
 DOCS = Path(__file__).parents[1] / "docs"
 SECTION, COLUMN = "Longest stall: expiries", "1 M"
 BARS = {  # a line of the table, and what the picture calls it; ours first
-    "abeyance aio.EventLoop": "Abeyance, event loop",
-    "abeyance SystemTimer": "Abeyance, SystemTimer",
+    "abeyant aio.EventLoop": "Abeyant, event loop",
+    "abeyant SystemTimer": "Abeyant, SystemTimer",
     "Apache Kafka (JVM)": "Apache Kafka's timer, JVM",
     "uvloop": "uvloop",
     "asyncio": "asyncio",
@@ -71,7 +71,7 @@ def svg(found: dict[str, str]) -> str:
         "Two cores, the garbage collector on.</text>",
     ]
     for place, (name, figure) in enumerate(found.items()):
-        ours = " ours" if name.startswith("abeyance ") else ""
+        ours = " ours" if name.startswith("abeyant ") else ""
         top, long = TOP + STEP * place, max(length[name] * scale, 2)
         middle = top + BAR / 2 + 5
         lines += [

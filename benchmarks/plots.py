@@ -27,7 +27,7 @@ COLOURS = OURS | {
 }  # fmt: skip
 STRONG, QUIET = 2.2, 1.0  # widths of lines
 STYLE: Any = {
-    "svg.hashsalt": "abeyance", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 8,
+    "svg.hashsalt": "abeyant", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 8,
     "text.color": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "axes.edgecolor": GREY,
     "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6, "axes.titlesize": 9.5,
     "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.titlepad": 8, "axes.axisbelow": True,
@@ -70,7 +70,7 @@ def draw(results: Results, folder: Path, kind: str = "svg") -> dict[str, str]:
 
 
 def _label(rival: str) -> str:
-    return rivals.LABELS[rival].removeprefix("abeyance ").removeprefix("abeyance, ")
+    return rivals.LABELS[rival].removeprefix("abeyant ").removeprefix("abeyant, ")
 
 
 # -- lines against what is pending -----------------------------------------------------------------------------

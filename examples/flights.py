@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from abeyance.cli import main as abeyance
+from abeyant.cli import main as abeyant
 
 FLIGHT = "concat_ws(' ', origin, carrier, flight, time_hour)"
 SCHEDULED = "(timestamp(time_hour) + make_dt_interval(0, 0, int(minute)))"
@@ -40,7 +40,7 @@ def table() -> Path:
 
 
 def resolve(folder: Path, master: str) -> Path:
-    """Run `abeyance resolve` over the raw table; return the directory of the result."""
+    """Run `abeyant resolve` over the raw table; return the directory of the result."""
     folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(table()) as archive:
         raw = Path(archive.extract("flights.csv", folder))
@@ -48,7 +48,7 @@ def resolve(folder: Path, master: str) -> Path:
     for option, mapping in (("--operation", OPERATION), ("--event", EVENT)):
         for column, sql in mapping.items():
             command += [option, f"{column}={sql}"]
-    status = abeyance(command)
+    status = abeyant(command)
     if status:
         raise SystemExit(status)
     return folder / "result"

@@ -15,8 +15,8 @@ import resource
 import signal
 from contextlib import suppress
 
-from abeyance import IdleDetector
-from abeyance.aio import Timer
+from abeyant import IdleDetector
+from abeyant.aio import Timer
 
 
 class Echo(asyncio.Protocol):

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from abeyance.purgatory import DelayedOperation, Purgatory
-from abeyance.timer import ManualTimer
+from abeyant.purgatory import DelayedOperation, Purgatory
+from abeyant.timer import ManualTimer
 
 NONE, REQUEST_TIMED_OUT = "NONE", "REQUEST_TIMED_OUT"
 TIMEOUT = 30.0  # seconds

@@ -55,8 +55,8 @@ def build_wheel(folder: Path) -> Path:
         pip.append("--no-build-isolation")  # what builds it is there already, pinned
     except ImportError:
         pass
-    run(*pip, "--wheel-dir", folder, ROOT, ABEYANCE_NO_COMPILE="1")
-    return next(folder.glob("abeyance-*-py3-none-any.whl"))
+    run(*pip, "--wheel-dir", folder, ROOT, ABEYANT_NO_COMPILE="1")
+    return next(folder.glob("abeyant-*-py3-none-any.whl"))
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def main() -> None:
     folder = Path(sys.argv[1]).resolve()
     try:
         fetch_pyodide(folder / "pyodide")
-        build_wheel(folder).rename(folder / "abeyance.whl")
+        build_wheel(folder).rename(folder / "abeyant.whl")
     except NotHadError as error:
         print(f"browser_files: the page that runs the wheel in the browser will say that it cannot: {error}")
 

@@ -33,7 +33,7 @@ LEFT_OUT = (  # by default: they run interpreted copies, in which there is nothi
 
 SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
 BUILD = {
-    "address": {"ABEYANCE_CFLAGS": f"{SANITIZERS} -fno-omit-frame-pointer -g -O1", "LDFLAGS": SANITIZERS},
+    "address": {"ABEYANT_CFLAGS": f"{SANITIZERS} -fno-omit-frame-pointer -g -O1", "LDFLAGS": SANITIZERS},
     "debug": {},
 }
 # The soak counts blocks and resident memory, which the sanitizer's own allocator changes.
@@ -74,13 +74,13 @@ def compiled_copy(folder: Path, checker: str) -> None:
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
         cwd=folder, env={**os.environ, **BUILD[checker]}, check=True,
     )  # fmt: skip
-    if not list(folder.glob("src/abeyance/engine/*.so")):
+    if not list(folder.glob("src/abeyant/engine/*.so")):
         raise SystemExit("check_memory: error: nothing was compiled, so there is nothing to check; see above")
 
 
 def check(checker: str, tests: list[str]) -> bool:
     """Run tests under one checker; whether it or a test found something."""
-    with tempfile.TemporaryDirectory(prefix="abeyance-check-") as name:
+    with tempfile.TemporaryDirectory(prefix="abeyant-check-") as name:
         folder = Path(name)
         print(f"check_memory: {checker}: compiling", flush=True)
         compiled_copy(folder, checker)

@@ -3,7 +3,7 @@
     python3 -m scripts.debian_pythons 3.14 3.15     make the root, or say why it cannot be made
 
 With each come its headers and CPython's own tests, and one C compiler for all. The root is kept in the user's cache,
-`abeyance/debian-sid`, about 1 GB, and made anew when a version is asked for that it lacks. Linux, and root's rights:
+`abeyant/debian-sid`, about 1 GB, and made anew when a version is asked for that it lacks. Linux, and root's rights:
 for debootstrap (apt-get install debootstrap), and for `chroot`, with this checkout bound to the same place inside.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from scripts.set_up import ROOT
 
 SUITE = "sid"
-FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyance" / f"debian-{SUITE}"
+FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyant" / f"debian-{SUITE}"
 TOOLS = ("ca-certificates", "gcc", "libc6-dev")
 PER_VERSION = ("python{}", "python{}-venv", "libpython{}-dev", "libpython{}-testsuite")
 # $1 is the checkout, $2 the root; what is mounted here is gone with the process.

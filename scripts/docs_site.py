@@ -59,9 +59,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 def _commands() -> Iterator[str]:
     """A section for each command: its help."""
-    os.environ |= {"ABEYANCE_PURE": "1", "COLUMNS": "90"}  # run from source, whatever is compiled
+    os.environ |= {"ABEYANT_PURE": "1", "COLUMNS": "90"}  # run from source, whatever is compiled
     sys.path.insert(0, str(ROOT / "src"))
-    from abeyance.cli import _parser
+    from abeyant.cli import _parser
 
     parsers = [_parser()]
     while parsers:

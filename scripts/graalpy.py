@@ -3,7 +3,7 @@
     python3 -m scripts.graalpy                      the tests that it is given in `make test-pythons`
     python3 -m scripts.graalpy tests/timer -v       what it is told goes to pytest instead
 
-It comes from Maven Central, 160 MB, and is kept in the user's cache, `abeyance/graalpy-VERSION`. It needs `mvn` and
+It comes from Maven Central, 160 MB, and is kept in the user's cache, `abeyant/graalpy-VERSION`. It needs `mvn` and
 Java 17 or newer. There it has no just-in-time compiler of its own, so the property tests, of minutes, are left out.
 """
 
@@ -23,7 +23,7 @@ from scripts.set_up import ROOT, requirements
 
 POM = Path(__file__).with_name("graalpy.pom.xml")
 VERSION = re.findall(r"<graalpy.version>(.*)</graalpy.version>", POM.read_text(encoding="utf-8"))[0]
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyance" / f"graalpy-{VERSION}"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyant" / f"graalpy-{VERSION}"
 MAIN = "com.oracle.graal.python.shell.GraalPythonMain"
 NEEDED = ("iniconfig", "packaging", "pluggy", "pygments", "pytest", "sortedcontainers")
 SECONDS = 3600  # for its tests, which take minutes
@@ -97,7 +97,7 @@ def test(options: list[str]) -> tuple[int, str]:
         folder = Path(name)
         install(folder)
         places = {"PYTHONPATH": str(folder / "packages"), "PYTHONPYCACHEPREFIX": str(CACHE / "pyc")}
-        environment = {**os.environ, **places, "ABEYANCE_PURE": "1"}  # which is all there is, so that nobody is warned
+        environment = {**os.environ, **places, "ABEYANT_PURE": "1"}  # which is all there is, so that nobody is warned
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or it parses its own library at every start
         try:
             ran = subprocess.run(

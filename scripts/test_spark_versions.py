@@ -101,7 +101,7 @@ def test(folder: str, tests: list[str]) -> tuple[bool, str]:
     """Run the tests; whether they passed, and pytest's last word with its seconds."""
     path = os.pathsep.join(filter(None, (folder, str(ROOT / "src"))))
     # Not one archive of classes (180 MB) for each version in the user's cache.
-    environment = {**os.environ, "PYTHONPATH": path, "ABEYANCE_CLASS_ARCHIVE": "off"}
+    environment = {**os.environ, "PYTHONPATH": path, "ABEYANT_CLASS_ARCHIVE": "off"}
     environment.pop("SPARK_HOME", None)
     options = ("-q", "-p", "no:cacheprovider", *LENIENT)
     ran = subprocess.run(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 KINDS = ["handler", "filter", "hook"]
-_LOGGERS = ["abeyance.timer", "abeyance.purgatory", "asyncio"]
+_LOGGERS = ["abeyant.timer", "abeyant.purgatory", "asyncio"]
 
 
 class LogError(RuntimeError):

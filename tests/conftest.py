@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from abeyance.engine import is_compiled
+from abeyant.engine import is_compiled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sharing import Sharing
 
 if not is_compiled():  # then nobody is warned of it, here and in the processes that tests start: warnings are errors
-    os.environ["ABEYANCE_PURE"] = "1"
+    os.environ["ABEYANT_PURE"] = "1"
 
 # The same examples at every run of CI, so that a change is judged and not its luck; others at every run by hand.
 # No deadline for an example: the machine is shared, and interpreted the engine is some thirty times as slow.
@@ -94,9 +94,9 @@ def little_to_collect() -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from abeyance.pipeline import spark_session
-    from abeyance.pipeline.commands.stream_run.run import LOCAL_CHECKPOINTS
-    from abeyance.pipeline.spark.jvm import how_it_ended
+    from abeyant.pipeline import spark_session
+    from abeyant.pipeline.commands.stream_run.run import LOCAL_CHECKPOINTS
+    from abeyant.pipeline.spark.jvm import how_it_ended
 
     # Three partitions, so that what is meant to be distributed crosses from one to another.
     # The address is for a server of Spark Connect, should a test start one.
@@ -106,7 +106,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.connect.grpc.binding.port": "0",
     }
     # Streams keep their checkpoints as the command's do. As Spark's own default does, those that are killed.
-    session = spark_session("local[2]", "abeyance tests", brief=True, config=settings | LOCAL_CHECKPOINTS)
+    session = spark_session("local[2]", "abeyant tests", brief=True, config=settings | LOCAL_CHECKPOINTS)
     gateway = session.sparkContext._gateway
     assert gateway is not None
     java = gateway.proc

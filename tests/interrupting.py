@@ -10,9 +10,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import abeyance
+import abeyant
 
-HOUSE = str(Path(abeyance.__file__).parent)
+HOUSE = str(Path(abeyant.__file__).parent)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Print, as JSON, how each public class, method and property of the core looks to those who ask Python about it.
 
-Run as a program: in a process of its own, so that it sees the compiled modules or, with ABEYANCE_PURE=1, their source.
+Run as a program: in a process of its own, so that it sees the compiled modules or, with ABEYANT_PURE=1, their source.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pydoc
 from collections.abc import Iterator
 from typing import Any
 
-ROOMS = ("abeyance", "abeyance.engine", "abeyance.timer", "abeyance.purgatory", "abeyance.aio")
+ROOMS = ("abeyant", "abeyant.engine", "abeyant.timer", "abeyant.purgatory", "abeyant.aio")
 
 
 def classes() -> Iterator[type[Any]]:
@@ -22,7 +22,7 @@ def classes() -> Iterator[type[Any]]:
         for name in room.__all__:
             kind = getattr(room, name)
             if inspect.isclass(kind):
-                found.update({base: None for base in kind.__mro__ if base.__module__.startswith("abeyance.")})
+                found.update({base: None for base in kind.__mro__ if base.__module__.startswith("abeyant.")})
     yield from found
 
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import abeyance
+import abeyant
 
-PACKAGE = Path(abeyance.__file__).parent
+PACKAGE = Path(abeyant.__file__).parent
 # Of the methods with underscores those that the language calls; others are called by what has looked.
 ASKED_BY_PYTHON = {"__bool__", "__call__", "__contains__", "__enter__", "__exit__", "__len__", "__reduce__", "__repr__"}
 
@@ -25,8 +25,8 @@ ASKED_BY_PYTHON = {"__bool__", "__call__", "__contains__", "__enter__", "__exit_
 def modules() -> Iterator[types.ModuleType]:
     """Those that are compiled, or would be: with a .pxd and a .py. Not the lab's, which is for experiments."""
     for path in sorted(PACKAGE.rglob("*.pxd")):
-        name = ".".join(("abeyance", *path.relative_to(PACKAGE).with_suffix("").parts))
-        if not name.startswith("abeyance.lab.") and path.with_suffix(".py").exists():
+        name = ".".join(("abeyant", *path.relative_to(PACKAGE).with_suffix("").parts))
+        if not name.startswith("abeyant.lab.") and path.with_suffix(".py").exists():
             yield importlib.import_module(name)
 
 
@@ -36,16 +36,16 @@ def classes() -> Iterator[type[Any]]:
         for kind in vars(module).values():
             if inspect.isclass(kind) and kind.__module__ == module.__name__:
                 bases = [base for base in kind.__mro__ if base is not object]
-                if all(base.__module__.startswith("abeyance.") for base in bases):
+                if all(base.__module__.startswith("abeyant.") for base in bases):
                     yield kind
 
 
 def arguments() -> list[Any]:
     """One of each kind of thing that the methods take."""
-    timer = abeyance.ManualTimer()
+    timer = abeyant.ManualTimer()
     return [
         1, 0.5, None, "key", ["key"], print, array("q", [1, 2, 3, 4]), bytearray(4), timer, timer.call_later(1, print),
-        abeyance.DelayedOperation(1),
+        abeyant.DelayedOperation(1),
     ]  # fmt: skip
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from abeyance import cli
-from abeyance.command_line import did_you_mean
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline import spark_session
+from abeyant import cli
+from abeyant.command_line import did_you_mean
+from abeyant.errors import AbeyantError
+from abeyant.pipeline import spark_session
 
 LOG = Path(__file__).parent / "data" / "kafka-request-debug.log.gz"
 
@@ -34,7 +34,7 @@ LOG = Path(__file__).parent / "data" / "kafka-request-debug.log.gz"
 )
 def test_debug_shows_the_error_wherever_it_stands(words: str, tmp_path: Path) -> None:
     call = words.format(gone=tmp_path / "gone", out=tmp_path / "out").split()
-    with pytest.raises(AbeyanceError):
+    with pytest.raises(AbeyantError):
         cli.main(call)
     assert cli.main([word for word in call if not word.startswith("--deb")]) == 2
 
@@ -58,7 +58,7 @@ def test_every_command_speaks_to_programs_and_its_help_fits_80_columns(
     assert [line for line in parser.format_help().splitlines() if len(line) > 80] == []
 
 
-def completed(line: str, tmp_path: Path, program: str = "from abeyance.cli import main; main()") -> list[str]:
+def completed(line: str, tmp_path: Path, program: str = "from abeyant.cli import main; main()") -> list[str]:
     """What a shell is told that the last word of a line may become."""
     answer = tmp_path / "answer"
     asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_TYPE": "9", "COMP_LINE": line}
@@ -73,10 +73,10 @@ def completed(line: str, tmp_path: Path, program: str = "from abeyance.cli impor
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("abeyance re", ["resolve", "replay"]),
-        ("abeyance analyze logs --ti", ["--timezone"]),
-        ("abeyance lab run --q", ["--quick", "--quiet"]),
-        ("abeyance resolve --deadline ", ["inclusive", "exclusive"]),
+        ("abeyant re", ["resolve", "replay"]),
+        ("abeyant analyze logs --ti", ["--timezone"]),
+        ("abeyant lab run --q", ["--quick", "--quiet"]),
+        ("abeyant resolve --deadline ", ["inclusive", "exclusive"]),
     ],
 )
 def test_a_shell_is_told_what_a_word_may_become(line: str, words: list[str], tmp_path: Path) -> None:
@@ -86,9 +86,9 @@ def test_a_shell_is_told_what_a_word_may_become(line: str, words: list[str], tmp
 
 def test_without_the_library_the_tab_key_does_nothing(tmp_path: Path) -> None:
     away = (
-        "import sys; sys.modules['argcomplete'] = None; from abeyance.cli import main; sys.argv[1:] = ['info']; main()"
+        "import sys; sys.modules['argcomplete'] = None; from abeyant.cli import main; sys.argv[1:] = ['info']; main()"
     )
-    assert completed("abeyance info", tmp_path, away) == []
+    assert completed("abeyant info", tmp_path, away) == []
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -104,10 +104,10 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     [
         ("anaylze logs --out x", "; did you mean analyze?"),
         ("lab reprot", "; did you mean report?"),
-        ("analyze logs --ouput x", "abeyance analyze: error: there is no option --ouput; did you mean --out?"),
+        ("analyze logs --ouput x", "abeyant analyze: error: there is no option --ouput; did you mean --out?"),
         ("analyze logs --time-zone=UTC --out x", "there is no option --time-zone; did you mean --timezone?"),
-        ("--verison", "abeyance: error: there is no option --verison; did you mean --version?"),
-        ("lab run cost --quik", "abeyance lab run: error: there is no option --quik; did you mean --quick?"),
+        ("--verison", "abeyant: error: there is no option --verison; did you mean --version?"),
+        ("lab run cost --quik", "abeyant lab run: error: there is no option --quik; did you mean --quick?"),
         ("resolve a b --out x --deadline inclusiv", "; did you mean inclusive?"),
     ],
 )
@@ -117,7 +117,7 @@ def test_what_is_most_alike_is_named(words: str, said: str, capsys: pytest.Captu
 
 def test_nothing_is_named_where_nothing_is_alike(capsys: pytest.CaptureFixture[str]) -> None:
     line = told(capsys, "broker", "--zzzzzz")
-    assert line == "abeyance broker: error: there is no option --zzzzzz"
+    assert line == "abeyant broker: error: there is no option --zzzzzz"
     assert "did you mean" not in told(capsys, "qqqqqq")
     assert did_you_mean("zzz", ["all"]) == ""
 
@@ -136,7 +136,7 @@ def test_a_time_zone_that_is_none_is_refused_before_spark_starts(
     monkeypatch.setitem(sys.modules, "pyspark", None)  # nobody may ask for it
     call = [command, str(tmp_path), "--out", str(tmp_path / "out"), "--timezone", "Europe/Berln"]
     assert cli.main(call) == 2
-    line = "abeyance: error: no such time zone: 'Europe/Berln'; did you mean Europe/Berlin?\n"
+    line = "abeyant: error: no such time zone: 'Europe/Berln'; did you mean Europe/Berlin?\n"
     assert capsys.readouterr().err == line
 
 
@@ -158,7 +158,7 @@ def test_a_report_that_cannot_be_drawn_is_refused_before_spark_starts(
     for module in ("pyspark", "plotly.graph_objects"):
         monkeypatch.setitem(sys.modules, module, None)
     assert cli.main([command, str(LOG), "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err.endswith("plotly, which is not installed: pip install 'abeyance[report]'\n")
+    assert capsys.readouterr().err.endswith("plotly, which is not installed: pip install 'abeyant[report]'\n")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_report_that_cannot_be_drawn_is_refused_before_spark_starts(
         ("resolve {csv} {long} --out {out}", f"{'l' * 300}: File name too long"),
         ("resolve {csv} {csv} --out {long}", "File name too long"),
         ("resolve {csv} \udcff --out {out}", "'\\udcff' is not UTF-8: Spark takes no such path"),
-        ("stream {csv} {csv} --out {taken}", "taken exists and is not a result of abeyance stream: it is left alone"),
+        ("stream {csv} {csv} --out {taken}", "taken exists and is not a result of abeyant stream: it is left alone"),
     ],
 )
 def test_a_mistake_is_refused_before_spark_starts(
@@ -181,7 +181,7 @@ def test_a_mistake_is_refused_before_spark_starts(
     def start(*_: object, **__: object) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("abeyance.pipeline.spark.session.command_session", start)
+    monkeypatch.setattr("abeyant.pipeline.spark.session.command_session", start)
     (tmp_path / "a.csv").write_text("key,at\n")
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.txt").write_text("years")
@@ -220,7 +220,7 @@ def test_a_reader_that_has_gone_is_no_fault() -> None:
     """As `head` goes when it has its lines."""
     reading, writing = os.pipe()
     os.close(reading)
-    program = "import sys; from abeyance.cli import main; sys.exit(main(['info']))"
+    program = "import sys; from abeyant.cli import main; sys.exit(main(['info']))"
     try:
         ran = subprocess.run([sys.executable, "-c", program], stdout=writing, stderr=subprocess.PIPE, check=False)
     finally:
@@ -231,7 +231,7 @@ def test_a_reader_that_has_gone_is_no_fault() -> None:
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_an_output_that_is_closed_is_no_fault(closed: str) -> None:
     """As some that start services do."""
-    program = "import sys; from abeyance.cli import main; sys.exit(main(['info', '--json']))"
+    program = "import sys; from abeyant.cli import main; sys.exit(main(['info', '--json']))"
     words = ["sh", "-c", f'"$0" -c "$1" {closed}', sys.executable, program]
     ran = subprocess.run(words, capture_output=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, b"")
@@ -239,5 +239,5 @@ def test_an_output_that_is_closed_is_no_fault(closed: str) -> None:
 
 def test_a_session_without_the_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(AbeyanceError, match=r"needs pyspark: pip install 'abeyance\[spark\]'"):
+    with pytest.raises(AbeyantError, match=r"needs pyspark: pip install 'abeyant\[spark\]'"):
         spark_session()

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from abeyance import _interpreted, cli
-from abeyance.engine import is_compiled
+from abeyant import _interpreted, cli
+from abeyant.engine import is_compiled
 
 ROOT = Path(__file__).parents[1]
 
@@ -43,27 +43,27 @@ def compiled(checkout: Path) -> list[Path]:
 
 
 def test_without_a_compiler_nothing_compiled_is_left_and_the_reason_is_told(checkout: Path) -> None:
-    stale = checkout / "src" / "abeyance" / "engine" / f"wheel{sysconfig.get_config_var('EXT_SUFFIX')}"
+    stale = checkout / "src" / "abeyant" / "engine" / f"wheel{sysconfig.get_config_var('EXT_SUFFIX')}"
     stale.touch()  # of an earlier build: it would hide its .py
     told = build(checkout, "--inplace", CC="/nowhere/cc")
     assert "cannot compile the engine, so it will run interpreted: there was no C compiler that works: " in told
     assert compiled(checkout) == []
-    reason = (checkout / "src" / "abeyance" / "not_compiled.txt").read_text()
+    reason = (checkout / "src" / "abeyant" / "not_compiled.txt").read_text()
     assert reason.startswith("there was no C compiler that works: ")
     assert "/nowhere/cc" in reason
     # The compiler was looked for first: Cython has written nothing.
     assert list(checkout.rglob("*.c")) == []
     info = subprocess.run(
-        [sys.executable, "-m", "abeyance", "info"],
-        cwd=checkout, env={**os.environ, "PYTHONPATH": str(checkout / "src"), "ABEYANCE_PURE": ""},
+        [sys.executable, "-m", "abeyant", "info"],
+        cwd=checkout, env={**os.environ, "PYTHONPATH": str(checkout / "src"), "ABEYANT_PURE": ""},
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     assert "engine    interpreted: there was no C compiler that works: " in info
-    assert "install abeyance anew" in info
+    assert "install abeyant anew" in info
 
 
 def test_a_wheel_holds_nothing_of_what_was_compiled_in_place_before(checkout: Path) -> None:
-    stale = checkout / "built" / "abeyance" / "lab" / "rivals" / f"heap{sysconfig.get_config_var('EXT_SUFFIX')}"
+    stale = checkout / "built" / "abeyant" / "lab" / "rivals" / f"heap{sysconfig.get_config_var('EXT_SUFFIX')}"
     stale.parent.mkdir(parents=True)
     stale.touch()  # a checkout compiles the lab's rivals as well
     build(checkout, "--build-lib", "built", CC="/nowhere/cc")
@@ -73,13 +73,13 @@ def test_a_wheel_holds_nothing_of_what_was_compiled_in_place_before(checkout: Pa
 @pytest.mark.parametrize(
     ("pure", "left", "told"),
     [
-        ("1", "a compiler that fails\n", "ABEYANCE_PURE is set; unset it"),
+        ("1", "a compiler that fails\n", "ABEYANT_PURE is set; unset it"),
         ("", "a compiler that fails\nand says so\n", "a compiler that fails and says so; with a C compiler "),
         ("", None, "it was installed without being compiled; with a C compiler "),
     ],
 )
 def test_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pure: str, left: str | None, told: str) -> None:
-    monkeypatch.setenv("ABEYANCE_PURE", pure)
+    monkeypatch.setenv("ABEYANT_PURE", pure)
     monkeypatch.setattr(_interpreted, "_REASON", tmp_path / "not_compiled.txt")
     if left is not None:
         (tmp_path / "not_compiled.txt").write_text(left)
@@ -90,7 +90,7 @@ def test_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pure: str, 
 def test_where_nothing_can_be_compiled_no_compiler_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, implementation: str, platform: str
 ) -> None:
-    monkeypatch.delenv("ABEYANCE_PURE", raising=False)
+    monkeypatch.delenv("ABEYANT_PURE", raising=False)
     monkeypatch.setattr(sys, "implementation", SimpleNamespace(name=implementation))
     monkeypatch.setattr(sys, "platform", platform)
     assert _interpreted.why() == (

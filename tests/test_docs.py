@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from abeyance import cli
+from abeyant import cli
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,9 +69,9 @@ def shown_tests(page: Path) -> list[tuple[int, str]]:
 
 
 def commands(page: Path) -> list[list[str]]:
-    """The command lines that begin with `abeyance`, as words; a comment behind one is left out."""
+    """The command lines that begin with `abeyant`, as words; a comment behind one is left out."""
     lines = "".join(code for _, code in blocks(page, "sh")).replace("\\\n", " ").splitlines()
-    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("abeyance ")]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("abeyant ")]
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_the_tests_shown_pass(folder: Path) -> None:
     options = ["-q", "-W", "error", "--rootdir", str(folder)]
     for plugin in ("cacheprovider", "xdist", "asyncio", "anyio"):
         options += ["-p", f"no:{plugin}"]
-    options += ["-p", "pytest_abeyance", "-p", "pytest_abeyance_kafka"]  # also where they were not there at install
+    options += ["-p", "pytest_abeyant", "-p", "pytest_abeyant_kafka"]  # also where they were not there at install
     call = [sys.executable, "-m", "pytest", *options, *map(str, folder.glob("test_*.py"))]  # not those of examples/
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     ran = subprocess.run(call, capture_output=True, text=True, check=False, env=environment)
@@ -186,7 +186,7 @@ def test_help_fits_a_terminal_and_its_examples_are_understood(monkeypatch: pytes
     for prog, text in helps().items():
         assert [line for line in text.splitlines() if len(line) > 80] == [], prog
         for line in text.replace("\\\n", " ").splitlines():
-            if line.startswith("  abeyance "):
+            if line.startswith("  abeyant "):
                 words = shlex.split(line.partition(" > ")[0].removesuffix("..."))
                 assert callable(cli._parser().parse_args(words[1:]).run), line
                 examples += 1
@@ -250,14 +250,12 @@ def test_the_readme_is_short_and_begins_with_what_runs() -> None:
     text = PAGES["README.md"].read_text()
     assert len(text.split()) <= 712  # half of what it once was
     [install, *_], [first, *_] = blocks(PAGES["README.md"], "sh"), blocks(PAGES["README.md"], "python")
-    assert install[1].startswith("pip install abeyance")
+    assert install[1].startswith("pip install abeyant")
     assert first[0] < 30
     assert len([line for line in first[1].splitlines() if line and not line.startswith("import")]) == 5
 
 
-@pytest.mark.parametrize(
-    "module", ["abeyance", "abeyance.aio", "abeyance.broker", "abeyance.pipeline", "abeyance.tables"]
-)
+@pytest.mark.parametrize("module", ["abeyant", "abeyant.aio", "abeyant.broker", "abeyant.pipeline", "abeyant.tables"])
 def test_every_public_name_is_in_the_reference(module: str) -> None:
     pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
     named = {path.rpartition(".")[2] for path in re.findall(rf"^::: {re.escape(module)}\.(\S+)$", pages, re.MULTILINE)}

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.cli import main
-from abeyance.ending import add_ending, end
+from abeyant.cli import main
+from abeyant.ending import add_ending, end
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_program_gets_one_object_and_a_person_the_browser(
     found = json.loads(told.out)
     assert (found["out"], found["report"], found["result"]) == (str(tmp_path), str(report), {"requests": 7})
     assert opened == [report.as_uri()]
-    assert told.err == ("" if there_is_one else f"abeyance: no browser could be started: open {report} yourself\n")
+    assert told.err == ("" if there_is_one else f"abeyant: no browser could be started: open {report} yourself\n")
 
 
 def test_what_a_browser_prints_is_no_part_of_the_object(
@@ -74,7 +74,7 @@ def test_what_a_browser_prints_is_no_part_of_the_object(
 def test_no_letter_is_too_much_for_the_output() -> None:
     """As where a job of cron has an output of ASCII; what a program reads is the same there."""
     program = r"""
-from abeyance import cli
+from abeyant import cli
 cli._version = lambda *_: "\N{LATIN SMALL LETTER E WITH ACUTE} \udcff"
 print(cli.main(["info"]), cli.main(["info", "--json"]))
 """

@@ -41,7 +41,7 @@ FLOORS = (
     ("tables",),
     ("broker",),
     ("aio",),
-    ("",),  # abeyance itself: timers, purgatory and idle time-outs by name
+    ("",),  # abeyant itself: timers, purgatory and idle time-outs by name
     ("purgatory",),
     ("idle",),
     ("timer",),
@@ -55,8 +55,8 @@ ROOMS = {name: number for number, floor in enumerate(FLOORS) for name in floor}
 
 @cache
 def sources() -> dict[str, str]:
-    """The text of each module of `abeyance`, by its name below that; a package's name ends in `.__init__`."""
-    top = SOURCE / "abeyance"
+    """The text of each module of `abeyant`, by its name below that; a package's name ends in `.__init__`."""
+    top = SOURCE / "abeyant"
     return {
         ".".join(path.relative_to(top).with_suffix("").parts): path.read_text(encoding="utf-8")
         for path in top.rglob("*.py")
@@ -65,7 +65,7 @@ def sources() -> dict[str, str]:
 
 def imported(name: str, tree: ast.AST) -> Iterator[str]:
     """The modules of ours that a module imports, anywhere in it."""
-    package = ["abeyance", *name.split(".")[:-1]]
+    package = ["abeyant", *name.split(".")[:-1]]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
@@ -75,7 +75,7 @@ def imported(name: str, tree: ast.AST) -> Iterator[str]:
             found = [f"{base}.{alias.name}" for alias in node.names]
         else:
             continue
-        yield from (full.partition(".")[2] for full in found if full.partition(".")[0] == "abeyance")
+        yield from (full.partition(".")[2] for full in found if full.partition(".")[0] == "abeyant")
 
 
 def floor(name: str) -> int:
@@ -101,12 +101,12 @@ def test_imports_point_down_only() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("engine.planted", "import abeyance.timer.base"),
-        ("pages.planted", "def draw():\n    from abeyance.pipeline import resolve"),
+        ("engine.planted", "import abeyant.timer.base"),
+        ("pages.planted", "def draw():\n    from abeyant.pipeline import resolve"),
         ("pipeline.request_log.planted", "from ..resolver import tables"),
         ("pipeline.resolver.tables.__init__", "from ..streams import plan"),
-        ("purgatory.__init__", "from abeyance import aio"),
-        ("lab.purgatories.planted", "from abeyance.lab.runner import Runner"),
+        ("purgatory.__init__", "from abeyant import aio"),
+        ("lab.purgatories.planted", "from abeyant.lab.runner import Runner"),
     ],
 )
 def test_an_import_that_points_up_is_found(name: str, text: str) -> None:
@@ -147,24 +147,24 @@ def test_no_imports_go_in_a_circle() -> None:
 
 def test_a_circle_of_imports_is_found() -> None:
     texts = {
-        "engine.wheel": "import abeyance.engine.slab",
-        "engine.slab": "from abeyance.timer.base import Timer",
-        "timer.base": "if TYPE_CHECKING:\n    pass\nelse:\n    from abeyance.engine import wheel",
+        "engine.wheel": "import abeyant.engine.slab",
+        "engine.slab": "from abeyant.timer.base import Timer",
+        "timer.base": "if TYPE_CHECKING:\n    pass\nelse:\n    from abeyant.engine import wheel",
     }
     with pytest.raises(CycleError, match="cycle"):
         TopologicalSorter(at_import(texts)).prepare()
-    late = {**texts, "timer.base": "def run():\n    from abeyance.engine import wheel"}
+    late = {**texts, "timer.base": "def run():\n    from abeyant.engine import wheel"}
     TopologicalSorter(at_import(late)).prepare()
 
 
 def test_the_pipelines_rooms_are_seen_from_the_folder_list() -> None:
-    modules = {path.name for path in (SOURCE / "abeyance" / "pipeline").glob("*.py")}
+    modules = {path.name for path in (SOURCE / "abeyant" / "pipeline").glob("*.py")}
     assert modules == {"__init__.py", "schemas.py"}
 
 
 def test_reports_know_no_spark() -> None:
     rooms = ("pages", "pipeline.report")
-    names = [f"abeyance.{name.removesuffix('.__init__')}" for name in sources() if name.startswith(rooms)]
+    names = [f"abeyant.{name.removesuffix('.__init__')}" for name in sources() if name.startswith(rooms)]
     program = f"import sys\nfor name in {names}: __import__(name)\nprint('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

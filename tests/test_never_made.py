@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import never_made
-from abeyance.engine import is_compiled
+from abeyant.engine import is_compiled
 
 REFUSALS = (
     "AttributeError",

@@ -10,15 +10,15 @@ from types import ModuleType
 
 import pytest
 
-import abeyance
+import abeyant
 
 ROOT = Path(__file__).parents[1]
-ADDRESS = re.compile(r"https://github\.com/abeyance/abeyance/(?:blob|raw)/main/([^)#\s]+)")
+ADDRESS = re.compile(r"https://github\.com/abeyant/abeyant/(?:blob|raw)/main/([^)#\s]+)")
 
 
 @pytest.fixture(scope="module")
 def setup() -> ModuleType:
-    found = importlib.util.spec_from_file_location("setup_of_abeyance", ROOT / "setup.py")
+    found = importlib.util.spec_from_file_location("setup_of_abeyant", ROOT / "setup.py")
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
@@ -49,6 +49,6 @@ def test_links_to_files_of_the_repository_become_absolute(setup: ModuleType, lin
 
 def test_one_version_is_named_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == abeyance.__version__
-    assert f"\nversion: {abeyance.__version__}\n" in (ROOT / "CITATION.cff").read_text()
-    assert all(address.startswith("https://github.com/abeyance/abeyance") for address in project["urls"].values())
+    assert project["version"] == abeyant.__version__
+    assert f"\nversion: {abeyant.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert all(address.startswith("https://github.com/abeyant/abeyant") for address in project["urls"].values())

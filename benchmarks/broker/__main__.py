@@ -2,7 +2,7 @@
 
 python -m benchmarks.broker                     all rows, all peers; medians of 3 rounds
 python -m benchmarks.broker --quick             a tenth of the records, one round
-python -m benchmarks.broker --peers abeyance    ours alone, no JVM
+python -m benchmarks.broker --peers abeyant    ours alone, no JVM
 python -m benchmarks.broker --write             and put the table into docs/benchmarks-broker.md
 """
 
@@ -19,9 +19,9 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-import abeyance
-from abeyance.broker.genuine import ClusterError
-from abeyance.lab.machine import Others
+import abeyant
+from abeyant.broker.genuine import ClusterError
+from abeyant.lab.machine import Others
 from benchmarks.broker import client, groups, page, waiting
 from benchmarks.broker.page import FETCHES, MEMBERS, REBALANCED
 from benchmarks.broker.peers import PEERS, PeerError, Serving, allow_connections
@@ -96,7 +96,7 @@ def main(given: list[str] | None = None) -> int:
     options = _arguments(given)
     allow_connections(max(FETCHES, MEMBERS) + 1_000)
     # As pip leaves a package: with its bytecode, also where PYTHONDONTWRITEBYTECODE is set.
-    compileall.compile_dir(Path(abeyance.__file__).parent, quiet=2)
+    compileall.compile_dir(Path(abeyant.__file__).parent, quiet=2)
     begun, load_before, others = time.monotonic(), load(), Others()
     scale = 10 if options.quick else 1
     run = _Run(options.peers, scale)
@@ -112,7 +112,7 @@ def main(given: list[str] | None = None) -> int:
         circumstances = page.Circumstances(run.rounds, minutes, load_before, others.share(), run.gaps, scale)
         Path(page.PATH).write_text(page.whole(run.figures, circumstances))
         print(f"bench-broker: wrote {page.PATH}")
-    return 1 if "abeyance" in run.gaps else 0
+    return 1 if "abeyant" in run.gaps else 0
 
 
 def _measurements(name: str, peer: Serving, scale: int, *, first_round: bool) -> Iterator[Callable[[], _Figures]]:
@@ -120,12 +120,12 @@ def _measurements(name: str, peer: Serving, scale: int, *, first_round: bool) ->
     yield lambda: _started(name, peer)
     yield lambda: [("memory", peer.memory())]
     if first_round and name != "mock":  # it has no followers, and makes topics of four partitions
-        yield lambda: [("idle", waiting.idle(peer, seconds=(60 if name == "abeyance" else 20) / scale))]
+        yield lambda: [("idle", waiting.idle(peer, seconds=(60 if name == "abeyant" else 20) / scale))]
     yield lambda: client.produce_latency(peer, 5_000 // scale).rows("produce")
     yield lambda: client.wake_latency(peer, 400 // scale, LONG_PAUSE).rows("wake")
     if name != "mock":  # half a second each
         yield lambda: client.wake_latency(peer, 2_000 // scale, SHORT_PAUSE).rows("wake-soon")
-    if name == "abeyance":
+    if name == "abeyant":
         yield lambda: relay_latency(400 // scale, LONG_PAUSE).rows("relay")
     yield lambda: [("produce-all", client.produce_rate(peer, LARGEST // scale, "all", replicas=3))]
     yield lambda: [("produce-one", client.produce_rate(peer, LARGEST // scale, "1", replicas=1))]

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from abeyance.broker.groups.primitives import Reader, Writer
+from abeyant.broker.groups.primitives import Reader, Writer
 from benchmarks.broker.peers import PeerError, Serving
 
 INTERVAL = 3.0  # seconds between two heartbeats of a member

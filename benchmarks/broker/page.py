@@ -124,7 +124,7 @@ def _verdict(row: _Row, by: Mapping[str, float]) -> str:
 
 def _held(row: _Row, by: Mapping[str, float]) -> bool | None:
     """Whether the target is reached; None where there is none, or nothing to hold it against."""
-    ours, kafka = by.get("abeyance"), by.get("kafka")
+    ours, kafka = by.get("abeyant"), by.get("kafka")
     if ours is None or (row.most is None and row.least is None):
         return None
     held = (row.most is None or ours <= row.most) and (row.least is None or ours >= row.least)
@@ -146,7 +146,7 @@ def _missed(figures: Figures, scale: int) -> str:
     lines = []
     for why, names in reasons.items():
         said = " · ".join(
-            f"{_ROWS[name].told(scale)}: {_cell(figures[name]['abeyance'], _ROWS[name].digits)} ({_ROWS[name].target})"
+            f"{_ROWS[name].told(scale)}: {_cell(figures[name]['abeyant'], _ROWS[name].digits)} ({_ROWS[name].target})"
             for name in names
         )
         lines.append(f"- {said}.{' ' if why else ''}{why}\n")

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from abeyance.broker.genuine import Cluster, fetch, free_ports
+from abeyant.broker.genuine import Cluster, fetch, free_ports
 
 _PROCESS_CLOCK = 2  # the kind of clock that counts a process's time, in Linux's number for one
 _END_SECONDS = 30.0
@@ -108,7 +108,7 @@ def _genuine() -> Iterator[Serving]:
 
 
 PEERS = {
-    "abeyance": Peer("Abeyance", _served_by("abeyance", creates_topics=True)),
+    "abeyant": Peer("Abeyant", _served_by("abeyant", creates_topics=True)),
     "kafka": Peer("Apache Kafka, three JVMs", _genuine),
     "mock": Peer("librdkafka's mock", _served_by("mock", creates_topics=False)),
 }

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from abeyance import aio
+from abeyant import aio
 from benchmarks.broker.client import VALUE, Latency, latency_of
 from benchmarks.broker.peers import PeerError, processor_seconds
 

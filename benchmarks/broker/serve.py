@@ -1,6 +1,6 @@
 """A cluster of three brokers in a process of its own: says how long it took to start, then serves until stdin ends.
 
-    python -m benchmarks.broker.serve abeyance
+    python -m benchmarks.broker.serve abeyant
     python -m benchmarks.broker.serve mock        librdkafka's own mock cluster
 
 What it prints is one line of JSON: `bootstrap`, and seconds since its first line ran.
@@ -24,8 +24,8 @@ def _tell(**figures: object) -> None:
     sys.stdin.read()
 
 
-def _abeyance() -> None:
-    from abeyance.broker import Cluster
+def _abeyant() -> None:
+    from abeyant.broker import Cluster
 
     with Cluster(brokers=BROKERS) as kafka:
         listening = time.perf_counter() - BEGUN
@@ -62,4 +62,4 @@ def _first_record(bootstrap: str) -> float:
 
 
 if __name__ == "__main__":
-    {"abeyance": _abeyance, "mock": _mock}[sys.argv[1]]()
+    {"abeyant": _abeyant, "mock": _mock}[sys.argv[1]]()

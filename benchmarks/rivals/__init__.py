@@ -8,20 +8,20 @@ from benchmarks.rivals.rival import Rival
 
 # name -> (module, class, how a page calls it)
 PYTHON = {
-    "system": ("system_timer", "SystemTimerRival", "abeyance SystemTimer"),
-    "manual": ("manual_timer", "ManualTimerRival", "abeyance ManualTimer"),
-    "engine": ("engine", "EngineRival", "abeyance TimingWheel (engine)"),
-    "aio": ("loops", "OurLoopRival", "abeyance aio.EventLoop"),
-    "aio-uvloop": ("loops", "OurUvloopRival", "abeyance aio.UvloopEventLoop"),
-    "idle": ("loops", "IdleRival", "abeyance IdleDetector"),
+    "system": ("system_timer", "SystemTimerRival", "abeyant SystemTimer"),
+    "manual": ("manual_timer", "ManualTimerRival", "abeyant ManualTimer"),
+    "engine": ("engine", "EngineRival", "abeyant TimingWheel (engine)"),
+    "aio": ("loops", "OurLoopRival", "abeyant aio.EventLoop"),
+    "aio-uvloop": ("loops", "OurUvloopRival", "abeyant aio.UvloopEventLoop"),
+    "idle": ("loops", "IdleRival", "abeyant IdleDetector"),
     "asyncio": ("loops", "AsyncioRival", "asyncio"),
     "uvloop": ("loops", "UvloopRival", "uvloop"),
     "heapq": ("delay_queue", "DelayQueueRival", "heapq delay queue"),
     "sched": ("scheduler", "SchedRival", "sched"),
     "threading": ("thread_each", "ThreadEachRival", "threading.Timer"),
 }
-PURGATORY = {"purgatory": "abeyance Purgatory"}
-COLUMNS = {"columns": "abeyance, columns", "heap-loop": "heapq, event by event"}
+PURGATORY = {"purgatory": "abeyant Purgatory"}
+COLUMNS = {"columns": "abeyant, columns", "heap-loop": "heapq, event by event"}
 JVM = {"kafka": "Apache Kafka (JVM)", "jvm-heap": "JVM thread-pool heap"}
 
 LABELS = {name: label for name, (_, _, label) in PYTHON.items()} | PURGATORY | COLUMNS | JVM

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from abeyance.engine import TimingWheel
+from abeyant.engine import TimingWheel
 from benchmarks.rivals.rival import Handle, Rival, noop
 
 BUDGET = 1024  # tasks a turn
@@ -15,7 +15,7 @@ clock = time.monotonic_ns
 
 
 class EngineRival(Rival):
-    """`abeyance.engine.TimingWheel`. No lock and no handle object: a handle is an integer."""
+    """`abeyant.engine.TimingWheel`. No lock and no handle object: a handle is an integer."""
 
     forgets = False
 

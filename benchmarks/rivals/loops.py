@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TypeVar
 
-from abeyance import IdleDetector, aio
+from abeyant import IdleDetector, aio
 from benchmarks.measurement import Steps
 from benchmarks.rivals.rival import Rival, noop
 

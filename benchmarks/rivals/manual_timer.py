@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abeyance import ManualTimer
+from abeyant import ManualTimer
 from benchmarks.rivals.our_timer import OurTimerRival
 
 
 class ManualTimerRival(OurTimerRival):
-    """`abeyance.ManualTimer`, with the tick of the system timer. It runs inside its caller's `advance`."""
+    """`abeyant.ManualTimer`, with the tick of the system timer. It runs inside its caller's `advance`."""
 
     stalls = False
     real_clock = False

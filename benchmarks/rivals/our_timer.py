@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from abeyance import Timer
+from abeyant import Timer
 from benchmarks.rivals.rival import Handle, Rival
 
 
 class OurTimerRival(Rival):
-    """Any `abeyance.Timer`."""
+    """Any `abeyant.Timer`."""
 
     def __init__(self, timer: Timer) -> None:
         self.timer = timer

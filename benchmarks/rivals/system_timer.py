@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 
-from abeyance import SystemTimer
+from abeyant import SystemTimer
 from benchmarks.rivals.our_timer import OurTimerRival
 
 
 class SystemTimerRival(OurTimerRival):
-    """`abeyance.SystemTimer`, used from the main thread."""
+    """`abeyant.SystemTimer`, used from the main thread."""
 
     def __init__(self) -> None:
         super().__init__(SystemTimer("benchmark"))

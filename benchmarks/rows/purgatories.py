@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from abeyance import SystemTimer
-from abeyance.purgatory import DelayedOperation, Purgatory
+from abeyant import SystemTimer
+from abeyant.purgatory import DelayedOperation, Purgatory
 from benchmarks.effort import Effort
 from benchmarks.measurement import Sample
 from benchmarks.rows.rounds import Patience, clock

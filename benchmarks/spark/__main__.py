@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import SparkSession
 
-from abeyance.pipeline import find_java, spark_session
-from abeyance.pipeline.spark.session import SHUFFLE_PARTITIONS
+from abeyant.pipeline import find_java, spark_session
+from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS
 from benchmarks.machine import load
 from benchmarks.spark import data
 from benchmarks.spark.cluster import SETTINGS, cluster
@@ -114,7 +114,7 @@ def _session(options: argparse.Namespace) -> SparkSession:
     """Start the first of the sessions asked for."""
     if options.sessions[0] == "defaults":
         os.environ |= {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable}
-        spark = SparkSession.builder.master(options.master).appName("abeyance bench-spark").getOrCreate()
+        spark = SparkSession.builder.master(options.master).appName("abeyant bench-spark").getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
         return spark
     config: dict[str, str] = {"spark.driver.memory": options.memory}
@@ -122,7 +122,7 @@ def _session(options: argparse.Namespace) -> SparkSession:
         config[SHUFFLE_PARTITIONS] = str(options.partitions)
     if options.workers:
         config |= SETTINGS | {SHUFFLE_PARTITIONS: str(options.partitions or 2 * options.workers)}
-    return spark_session(options.master, "abeyance bench-spark", config=config)
+    return spark_session(options.master, "abeyant bench-spark", config=config)
 
 
 def _in_defaults(given: list[str], options: argparse.Namespace) -> dict[tuple[str, str], float]:
@@ -167,7 +167,7 @@ def _print(
     )
     effort = {which: statistics.median(cost.cpu for cost in measured) for which, measured in costs.items()}
     for case in options.cases:
-        ours = (case, "abeyance")
+        ours = (case, "abeyant")
         print(f"\n| {case:<40} | seconds | of ours | processor, s | of ours | Spark's defaults, s | of ours |")
         print(f"|{'-' * 42}|--------:|--------:|-------------:|--------:|--------------------:|--------:|")
         for which in ((case, name) for name in options.methods if (case, name) in costs):
@@ -179,7 +179,7 @@ def _print(
         floor = (case, "floor")
         if ours in costs and floor in costs:
             print(f"\nours over the floor:{_ratio(seconds, ours, floor)}, processor{_ratio(effort, ours, floor)}")
-    even, hot = ("even", "abeyance"), ("hot", "abeyance")
+    even, hot = ("even", "abeyant"), ("hot", "abeyant")
     if even in costs and hot in costs:
         print(f"\nhot over even, ours:{_ratio(seconds, hot, even)}, processor{_ratio(effort, hot, even)}")
 

@@ -14,9 +14,9 @@ from typing import Final
 
 import pyspark
 
-from abeyance.pipeline.spark.archive import archive_options
-from abeyance.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA
-from abeyance.pipeline.spark.java import find_java
+from abeyant.pipeline.spark.archive import archive_options
+from abeyant.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA
+from abeyant.pipeline.spark.java import find_java
 
 __all__ = ["SETTINGS", "Cluster", "brief_java", "cluster"]
 

@@ -29,8 +29,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
-from abeyance import pipeline
-from abeyance.pipeline.sources.files import stream_table
+from abeyant import pipeline
+from abeyant.pipeline.sources.files import stream_table
 from benchmarks.spark.cluster import SETTINGS, Cluster, cluster
 from benchmarks.spark.processes import live_heap, resident
 
@@ -151,7 +151,7 @@ def main(given: list[str] | None = None) -> int:
         shutil.rmtree(folder / left, ignore_errors=True)
     with cluster(folder / "cluster") as there:
         config = SETTINGS | {"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"}
-        spark = pipeline.spark_session(there.master, "abeyance long stream", config=config)
+        spark = pipeline.spark_session(there.master, "abeyant long stream", config=config)
         try:
             make(spark, folder, options.hour, hours)
             answers = pipeline.resolve_stream(*streams(spark, folder), lateness=30.0, tick=None)

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance import pipeline
-from abeyance import tables as in_process
+from abeyant import pipeline
+from abeyant import tables as in_process
 
 _BIN_US = 600_000_000
 _OPERATION = ("instance", "op_id", "kind", "start", "until")
@@ -70,7 +70,7 @@ def _write(table: DataFrame, out: Path) -> None:
     done.write.mode("overwrite").parquet(f"file://{out.resolve()}")
 
 
-def _abeyance(unique_ids: bool) -> Callable[[SparkSession, Path, Path], None]:
+def _abeyant(unique_ids: bool) -> Callable[[SparkSession, Path, Path], None]:
     def run(spark: SparkSession, tables: Path, out: Path) -> None:
         outcomes = pipeline.resolve(*_tables(spark, tables), unique_ids=unique_ids)
         done = outcomes.select(
@@ -217,12 +217,12 @@ def _polars(spark: SparkSession, tables: Path, out: Path) -> None:
 
 METHODS = {
     "floor": Method("floor: read, hand to Python, write", _floor, True, resolves=False),
-    "abeyance": Method("abeyance: pipeline.resolve", _abeyance(False), True),
-    "abeyance-unique": Method("abeyance, unique_ids=True", _abeyance(True), True),
+    "abeyant": Method("abeyant: pipeline.resolve", _abeyant(False), True),
+    "abeyant-unique": Method("abeyant, unique_ids=True", _abeyant(True), True),
     "join": Method("Spark: equi-join, filter, min", _join, False),
     "window": Method("Spark: union, window min by progress", _window, True),
     "bins": Method("Spark: range join on 10-minute bins", _bins, False),
-    "tables": Method("abeyance: tables.resolve, no Spark", _tables_alone, True, on_spark=False),
+    "tables": Method("abeyant: tables.resolve, no Spark", _tables_alone, True, on_spark=False),
     "duckdb": Method("DuckDB: exact range join", _duckdb, False, on_spark=False),
     "polars": Method("Polars: join, filter, min", _polars, False, on_spark=False),
 }

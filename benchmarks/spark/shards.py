@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import pyarrow.dataset as ds
 from pyspark.sql import SparkSession
 
-from abeyance import pipeline
+from abeyant import pipeline
 from benchmarks.spark.cluster import SETTINGS, Cluster, cluster
 from benchmarks.spark.long_stream import make, streams
 from benchmarks.spark.processes import Cost
@@ -155,7 +155,7 @@ def main(given: list[str] | None = None) -> int:
     found: list[Told] = []
     dice = random.Random(1)
     with cluster(folder / "cluster") as there:
-        spark = pipeline.spark_session(there.master, "abeyance shards", config=SETTINGS | {"spark.driver.memory": "1g"})
+        spark = pipeline.spark_session(there.master, "abeyant shards", config=SETTINGS | {"spark.driver.memory": "1g"})
         try:
             make(spark, folder, options.events, WARM + options.batches + 1, options.keys)
             for shards in options.shards:

@@ -1,10 +1,10 @@
 """How fast a stream is resolved, beside the floor (the same files read and written, nothing done) in the same run.
 
 python -m benchmarks.spark.stream               200,000 operations and 800,000 events in 10 batches, 3 rounds
-python -m benchmarks.spark.stream --rounds 1 --methods floor abeyance
+python -m benchmarks.spark.stream --rounds 1 --methods floor abeyant
 
 Each method reads the same files, the rows of an hour a batch, from a new checkpoint; the first round warms Spark up,
-and is shown but not counted. What `abeyance` finds must be what `resolve` finds over the whole tables.
+and is shown but not counted. What `abeyant` finds must be what `resolve` finds over the whole tables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
-from abeyance import pipeline
+from abeyant import pipeline
 from benchmarks.spark.processes import Cost
 
 OPERATIONS, EVENTS, KEYS, BATCHES = 200_000, 800_000, 5_000, 10
@@ -106,19 +106,19 @@ def _floor(bench: Bench) -> StreamingQuery:
     return bench.start(both.writeStream.format("parquet").option("path", bench.out.as_uri()))
 
 
-def _abeyance(bench: Bench) -> StreamingQuery:
+def _abeyant(bench: Bench) -> StreamingQuery:
     return bench.start(bench.answers().writeStream.foreachBatch(pipeline.ParquetSink(bench.out.as_uri())))
 
 
-def _abeyance_sparks_sink(bench: Bench) -> StreamingQuery:
+def _abeyant_sparks_sink(bench: Bench) -> StreamingQuery:
     outcomes = pipeline.outcomes_of(bench.answers())
     return bench.start(outcomes.writeStream.format("parquet").option("path", (bench.out / "outcomes").as_uri()))
 
 
 METHODS: dict[str, tuple[str, Callable[[Bench], StreamingQuery]]] = {
     "floor": ("the floor: read and write", _floor),
-    "abeyance": ("abeyance, ParquetSink", _abeyance),
-    "abeyance-spark-sink": ("abeyance, Spark's Parquet sink", _abeyance_sparks_sink),
+    "abeyant": ("abeyant, ParquetSink", _abeyant),
+    "abeyant-spark-sink": ("abeyant, Spark's Parquet sink", _abeyant_sparks_sink),
 }
 
 
@@ -126,7 +126,7 @@ def main(given: list[str] | None = None) -> int:
     """Do as the command line says; return 1 when outcomes are wrong."""
     options = _arguments(given)
     config = {"spark.sql.shuffle.partitions": str(options.partitions), "spark.driver.memory": "4g"}
-    spark = pipeline.spark_session(options.master, "abeyance stream benchmark", config=config)
+    spark = pipeline.spark_session(options.master, "abeyant stream benchmark", config=config)
     bench = Bench(spark, options.folder, options.shards)
     bench.make()
     costs: dict[str, list[Cost]] = {name: [] for name in options.methods}

@@ -10,7 +10,7 @@ function make(kind, text, className = "") {
 
 async function load() {
   if (location.protocol === "file:") throw new Error("a browser runs it from a server only: python3 -m http.server");
-  const wheel = await fetch("abeyance.whl");
+  const wheel = await fetch("abeyant.whl");
   if (!wheel.ok) throw new Error("this copy of the site was built without npm, so it has no Pyodide");
   const { loadPyodide } = await import("./pyodide/pyodide.mjs");
   const pyodide = await loadPyodide();
@@ -81,7 +81,7 @@ for (const button of document.querySelectorAll("[data-turn]")) {
 
 try {
   python = await load();
-  const version = python.runPython("import sys, abeyance; f'abeyance {abeyance.__version__}, Python {sys.version.split()[0]}'");
+  const version = python.runPython("import sys, abeyant; f'abeyant {abeyant.__version__}, Python {sys.version.split()[0]}'");
   find("state").textContent = `Ready: ${version}`;
   find("controls").disabled = false;
   draw();

@@ -2,7 +2,7 @@
 
 import json
 
-from abeyance.engine import TimingWheel
+from abeyant.engine import TimingWheel
 
 WHEEL_SIZE = 8
 wheel = TimingWheel(tick=1, wheel_size=WHEEL_SIZE)

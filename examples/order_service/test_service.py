@@ -1,4 +1,4 @@
-"""What becomes of an order when a replica stands still. No Docker, no JVM: `pip install 'abeyance[broker]'`."""
+"""What becomes of an order when a replica stands still. No Docker, no JVM: `pip install 'abeyant[broker]'`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from .service import Order, OrderService
 
 if TYPE_CHECKING:
-    from abeyance.broker import Cluster
+    from abeyant.broker import Cluster
 
 TEA = Order("A-1", "tea", 3)
 

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from abeyance.broker.genuine import Cluster, ClusterError
+from abeyant.broker.genuine import Cluster, ClusterError
 
 from . import publish, requestlog
 from .scenario import SECONDS, play
@@ -93,7 +93,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--work",
         type=Path,
-        default=Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "abeyance-kafka-capture",
+        default=Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "abeyant-kafka-capture",
         help="folder for the jars, the clients and the brokers' files (%(default)s)",
     )
     parser.add_argument("--base-port", type=int, default=29190, help="ports +1..+3 and +11..+13 are used (%(default)s)")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from abeyance.broker.genuine import Cluster, die_with_parent, terminate
+from abeyant.broker.genuine import Cluster, die_with_parent, terminate
 
 from .toolchain import HERE, CaptureError, Toolchain
 

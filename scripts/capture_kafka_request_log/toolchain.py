@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from abeyance.broker.genuine import ClusterError, Kafka, fetch
+from abeyant.broker.genuine import ClusterError, Kafka, fetch
 
 HERE = Path(__file__).resolve().parent
 CLIENTS = ("confluent-kafka==2.16.1", "kafka-python==3.0.12")

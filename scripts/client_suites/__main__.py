@@ -24,7 +24,7 @@ from scripts.client_suites.results import Result, summary
 from scripts.client_suites.source import SuiteError, take
 from scripts.set_up import ROOT
 
-from abeyance.broker.genuine import ClusterError
+from abeyant.broker.genuine import ClusterError
 
 _STAND_IN = Path(__file__).with_name("stand_in")
 _CODECS = ("lz4", "zstandard", "python-snappy", "crc32c", "cramjam")
@@ -53,11 +53,11 @@ def aiokafka(folder: Path, only: str, *, genuine: bool) -> list[Result]:
     variables = {
         "PYTHONPATH": str(_STAND_IN),
         "PATH": path,
-        "ABEYANCE": str(Path(sys.executable).with_name("abeyance")),
+        "ABEYANT": str(Path(sys.executable).with_name("abeyant")),
     }
     # The package that is installed has the compiled parts, the source does not: let the tests see only the former.
     (folder / "aiokafka").rename(folder / "aiokafka-source")
-    image = ["--docker-image=abeyance:4.3.0", "--no-pull", "--import-mode=append", "--timeout=300"]
+    image = ["--docker-image=abeyant:4.3.0", "--no-pull", "--import-mode=append", "--timeout=300"]
     return run_pytest(python, folder, [*image, "tests"], variables, only or _WITH_A_BROKER)
 
 

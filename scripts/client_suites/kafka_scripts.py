@@ -17,9 +17,9 @@ from pathlib import Path
 from scripts.client_suites.source import run
 from scripts.set_up import ROOT
 
-from abeyance.broker import Cluster
-from abeyance.broker.definitions import definitions
-from abeyance.broker.genuine import ClusterError, die_with_parent, fetch
+from abeyant.broker import Cluster
+from abeyant.broker.definitions import definitions
+from abeyant.broker.genuine import ClusterError, die_with_parent, fetch
 
 _TOPICS = "org.apache.kafka.tools.TopicCommand"
 _STORAGE = "kafka.tools.StorageTool"

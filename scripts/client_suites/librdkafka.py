@@ -15,8 +15,8 @@ from scripts.client_suites.kafka_scripts import write_tools
 from scripts.client_suites.results import Result
 from scripts.client_suites.source import run, take, take_from_npm
 
-from abeyance.broker import Cluster
-from abeyance.broker import genuine as kafkas
+from abeyant.broker import Cluster
+from abeyant.broker import genuine as kafkas
 
 # The newest librdkafka that a package registry has with its tests.
 NPM_PACKAGE = "@confluentinc/kafka-javascript@1.10.1"
@@ -79,7 +79,7 @@ def _genuine(settings: Mapping[str, object]) -> Iterator[str]:
 
 def _run(folder: Path, name: str, variables: dict[str, str], bootstrap: str, timeout: float) -> tuple[str, str]:
     """One of them: its outcome, and what it says of it."""
-    config = folder / "test-abeyance.conf"
+    config = folder / "test-abeyant.conf"
     # A busy machine makes its tests' own limits too short.
     config.write_text(f"metadata.broker.list={bootstrap}\ntest.timeout.multiplier=3\n")
     own = {

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from abeyance import aio
+from abeyant import aio
 
 T = TypeVar("T")
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
@@ -56,7 +56,7 @@ def uvloop_or_skip() -> asyncio.AbstractEventLoop:
 
 LOOPS: dict[str, LoopFactory] = {
     "asyncio": asyncio.SelectorEventLoop,
-    "abeyance": aio.EventLoop,
+    "abeyant": aio.EventLoop,
     "uvloop": uvloop_or_skip,
 }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from abeyance import aio
+from abeyant import aio
 from test_docs import PAGES, blocks
 
 TEST = """
@@ -21,7 +21,7 @@ import asyncio
 
 import pytest
 
-from abeyance import aio
+from abeyant import aio
 
 @pytest.mark.{mark}
 async def test_it_is_ours() -> None:
@@ -39,7 +39,7 @@ async def test_it_is_ours() -> None:
 )
 def test_a_conftest_as_shown(tmp_path: Path, mark: str, plugin: str, words: str) -> None:
     (shown,) = (code for _, code in blocks(PAGES["docs/asyncio.md"], "python") if words in code)
-    (tmp_path / "conftest.py").write_text(f"from abeyance import aio\n{shown}")
+    (tmp_path / "conftest.py").write_text(f"from abeyant import aio\n{shown}")
     (tmp_path / "test_it.py").write_text(TEST.format(mark=mark))
     scope = "asyncio_default_fixture_loop_scope = function\n" if mark == "asyncio" else ""
     (tmp_path / "pytest.ini").write_text(f"[pytest]\n{scope}")

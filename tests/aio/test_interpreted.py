@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-import abeyance
+import abeyant
 
-# As a checkout whose modules are not compiled: the finder that ABEYANCE_PURE puts in place, without asking for it.
+# As a checkout whose modules are not compiled: the finder that ABEYANT_PURE puts in place, without asking for it.
 HEAD = """
 import warnings
-from abeyance import _interpreted
+from abeyant import _interpreted
 _interpreted.install()
-for name in [name for name in sys.modules if name.startswith("abeyance.") and name != "abeyance._interpreted"]:
+for name in [name for name in sys.modules if name.startswith("abeyant.") and name != "abeyant._interpreted"]:
     del sys.modules[name]
-from abeyance import aio
+from abeyant import aio
 
 async def main():
     return 5
@@ -28,7 +28,7 @@ PROGRAMS = {
     "EventLoop": "aio.EventLoop().close()\naio.EventLoop().close()",
     "UvloopEventLoop": "aio.uvloop_factory().close()",
 }
-SOURCE = Path(abeyance.__file__).parents[1]
+SOURCE = Path(abeyant.__file__).parents[1]
 
 
 def run(program: str, pure: str = "") -> list[str]:
@@ -36,7 +36,7 @@ def run(program: str, pure: str = "") -> list[str]:
     text = f"import sys\n{HEAD}{program}\n"
     done = subprocess.run(
         [sys.executable, "-W", "always", "-c", text],
-        env={"PYTHONPATH": str(SOURCE), "ABEYANCE_PURE": pure},
+        env={"PYTHONPATH": str(SOURCE), "ABEYANT_PURE": pure},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -48,8 +48,8 @@ def test_it_is_told_once_and_where_the_user_called(what: str) -> None:
     if what.startswith("Uvloop"):
         pytest.importorskip("uvloop")
     (told,) = run(PROGRAMS[what])
-    assert f"RuntimeWarning: abeyance.aio.{what} runs interpreted" in told
-    assert "install abeyance anew" in told
+    assert f"RuntimeWarning: abeyant.aio.{what} runs interpreted" in told
+    assert "install abeyant anew" in told
     assert told.startswith("<string>:") or what.startswith("Uvloop")
 
 
@@ -71,7 +71,7 @@ def test_not_where_it_was_asked_for_nor_where_speed_is_not_the_point() -> None:
 
 
 def test_not_where_it_is_compiled() -> None:
-    program = "from abeyance import aio, engine\naio.EventLoop().close()\nprint(engine.is_compiled())"
+    program = "from abeyant import aio, engine\naio.EventLoop().close()\nprint(engine.is_compiled())"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=False,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyance import aio
+from abeyant import aio
 from aio.loops import JumpingSelector, virtual_loop
 
 

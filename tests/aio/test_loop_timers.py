@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from abeyance import aio
+from abeyant import aio
 from aio.loops import OURS, LoopFactory, run
 
 

@@ -9,7 +9,7 @@ import pytest
 
 HEAD = """
 import asyncio
-from abeyance import aio
+from abeyant import aio
 
 ran = []
 

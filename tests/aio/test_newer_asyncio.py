@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from abeyance import aio
+from abeyant import aio
 
 newer: Any = asyncio  # names that the oldest Python has not
 
@@ -64,7 +64,7 @@ def test_the_call_graph_shows_who_waits_for_whom() -> None:
 
 WAITS = """
 import asyncio
-from abeyance import aio
+from abeyant import aio
 
 async def child():
     await asyncio.sleep(3600)

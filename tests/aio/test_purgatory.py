@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import pytest
 
-from abeyance import ManualTimer, PurgatoryClosedError, SystemTimer
-from abeyance.aio import Outcome, Purgatory, Timer, run_virtual
+from abeyant import ManualTimer, PurgatoryClosedError, SystemTimer
+from abeyant.aio import Outcome, Purgatory, Timer, run_virtual
 from aio.any_loop import LOOPS, LoopFactory, run
 from purgatory.waits import in_thread
 

@@ -7,8 +7,8 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abeyance import ManualTimer
-from abeyance.aio import Outcome, Purgatory, run_virtual
+from abeyant import ManualTimer
+from abeyant.aio import Outcome, Purgatory, run_virtual
 
 KEYS = st.sampled_from(["a", "b", "c", -1, -2])  # the last two have the same hash
 STEPS = st.one_of(

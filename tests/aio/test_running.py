@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from abeyance import aio
+from abeyant import aio
 
 
 async def name_of_the_loop() -> str:
@@ -50,7 +50,7 @@ def test_run_inside_a_running_loop_is_refused() -> None:
 
 def test_without_uvloop_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
-    monkeypatch.delitem(sys.modules, "abeyance.aio.uvloop_loop", raising=False)
+    monkeypatch.delitem(sys.modules, "abeyant.aio.uvloop_loop", raising=False)
     monkeypatch.delitem(vars(aio), "UvloopEventLoop", raising=False)  # kept once it was asked for
     with pytest.raises(ModuleNotFoundError, match="pip install uvloop"):
         aio.uvloop_factory()
@@ -63,7 +63,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
         aio.Loop  # noqa: B018
 
 
-@pytest.mark.parametrize(("imported", "absent"), [("abeyance", "asyncio"), ("abeyance.aio", "uvloop")])
+@pytest.mark.parametrize(("imported", "absent"), [("abeyant", "asyncio"), ("abeyant.aio", "uvloop")])
 def test_nothing_is_imported_before_it_is_asked_for(imported: str, absent: str) -> None:
     code = f"import sys, {imported}; assert {absent!r} not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from abeyance import DelayedOperation, IdleDetector, PendingTask, Purgatory, TimerClosedError
-from abeyance.aio import Timer, run_virtual
+from abeyant import DelayedOperation, IdleDetector, PendingTask, Purgatory, TimerClosedError
+from abeyant.aio import Timer, run_virtual
 from aio.any_loop import LOOPS, EarlyLoop, JumpingLoop, LoopFactory, run
 from broken_log import KINDS, broken_log
 from purgatory.waits import in_thread

@@ -20,21 +20,21 @@ def _verdicts(**figures: dict[str, float]) -> list[str]:
 
 
 def test_a_target_beside_kafka_is_judged_only_beside_kafka() -> None:
-    assert _verdicts(produce_p50={"abeyance": 0.15}) == [""]
-    assert _verdicts(produce_p50={"abeyance": 0.15, "kafka": 2.0}) == ["reached"]
-    assert _verdicts(produce_p50={"abeyance": 0.15, "kafka": 0.1}) == ["**missed**"]
-    assert _verdicts(produce_all={"abeyance": 399_999.0}) == ["**missed**"], "whatever Kafka does"
-    assert _verdicts(listening={"abeyance": 0.15}, memory={"abeyance": 81}) == ["reached", "**missed**"]
-    assert _verdicts(consume={"abeyance": 1.0}) == [""], "nothing is asked for"
+    assert _verdicts(produce_p50={"abeyant": 0.15}) == [""]
+    assert _verdicts(produce_p50={"abeyant": 0.15, "kafka": 2.0}) == ["reached"]
+    assert _verdicts(produce_p50={"abeyant": 0.15, "kafka": 0.1}) == ["**missed**"]
+    assert _verdicts(produce_all={"abeyant": 399_999.0}) == ["**missed**"], "whatever Kafka does"
+    assert _verdicts(listening={"abeyant": 0.15}, memory={"abeyant": 81}) == ["reached", "**missed**"]
+    assert _verdicts(consume={"abeyant": 1.0}) == [""], "nothing is asked for"
 
 
 def test_the_page_says_what_was_missed_and_why() -> None:
-    page = whole({"listening": {"abeyance": 0.2}, "first": {"abeyance": 0.24}}, _run())
+    page = whole({"listening": {"abeyant": 0.2}, "first": {"abeyant": 0.24}}, _run())
     assert "- from `import` to three brokers that listen, s: 0.200 (≤ 0.15). Half of this time is" in page
     assert "first produced record, s: 0.240" not in page
     assert "medians of 3 rounds" in page
     assert "The machine was quiet: 0.1 processes wanted its cores at the start, and others took 1%" in page
-    assert "Every target that this run could judge was reached." in whole({"first": {"abeyance": 0.24}}, _run())
+    assert "Every target that this run could judge was reached." in whole({"first": {"abeyant": 0.24}}, _run())
 
 
 def test_the_page_says_that_the_machine_was_busy_and_who_was_left_out() -> None:
@@ -45,7 +45,7 @@ def test_the_page_says_that_the_machine_was_busy_and_who_was_left_out() -> None:
 
 
 def test_the_rows_tell_how_many_there_were() -> None:
-    figures = {name: {"abeyance": 1.0} for name in ("waiting", "members", "rebalance")}
+    figures = {name: {"abeyant": 1.0} for name in ("waiting", "members", "rebalance")}
     whole_run, quick = (table(figures, scale).splitlines()[2:] for scale in (1, 10))
     assert [row.split()[1] for row in whole_run] == ["10,000", "10,000", "a"]
     assert [row.split()[1] for row in quick] == ["1,000", "1,000", "a"]

@@ -20,7 +20,7 @@ def test_a_selection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     chosen = ["--rows", "pair,watch", "--rivals", "system,purgatory", "--sizes", "0", "--effort", "tiny"]
     assert main([*chosen, "--out", str(tmp_path), "--docs", str(tmp_path / "docs")]) == 0
     said = capsys.readouterr().out
-    assert "[1/2] start + stop, 0 pending, abeyance SystemTimer" in said
+    assert "[1/2] start + stop, 0 pending, abeyant SystemTimer" in said
     assert "purgatory: watch on one key, complete, µs" in said
     assert len(read(tmp_path / "selected.json").measurements) == 2
     assert (tmp_path / "selected" / "benchmarks.md").read_text().startswith("# Benchmarks\n")
@@ -85,7 +85,7 @@ def test_an_interrupted_run_is_taken_up(
     assert main([*chosen, "--resume"]) == 0
     said = capsys.readouterr().out
     assert "resumed: 1 of 2 measurements were there already" in said
-    assert "[1/1] a jump of a year, 3 pending, abeyance ManualTimer" in said
+    assert "[1/1] a jump of a year, 3 pending, abeyant ManualTimer" in said
     done = read(tmp_path / "selected.json").measurements
     assert done[0] == kept[0], "it was not measured again"
     assert [one.row for one in done] == ["pair", "jump"]

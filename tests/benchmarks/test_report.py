@@ -98,7 +98,7 @@ def test_a_busy_machine_and_what_is_left_out_are_named() -> None:
 
 def test_the_ratio_is_taken_at_the_largest_common_size() -> None:
     text = table.as_text(made_up(50, 200))
-    line = next(line for line in text.splitlines() if line.startswith("abeyance SystemTimer"))
+    line = next(line for line in text.splitlines() if line.startswith("abeyant SystemTimer"))
     assert line.split()[2:] == ["0.050", "0.050", "0.050", "0.25x", "0.25x"]
 
 

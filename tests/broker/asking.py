@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from abeyance.broker import Cluster
-from abeyance.broker.wire.apis import Api
+from abeyant.broker import Cluster
+from abeyant.broker.wire.apis import Api
 from broker.log.batches import batch
 
 SECOND = timedelta(seconds=1)

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 
 PATIENCE = 30.0  # seconds, for what takes milliseconds unless the machine has other things to do
 

@@ -24,9 +24,9 @@ from pathlib import Path
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from abeyance.broker import Cluster
-from abeyance.broker.genuine import die_with_parent
-from abeyance.errors import AbeyanceError
+from abeyant.broker import Cluster
+from abeyant.broker.genuine import die_with_parent
+from abeyant.errors import AbeyantError
 from broker.clients import producing, send, settle
 
 TESTS = Path(__file__).parents[1]
@@ -197,7 +197,7 @@ class Story:
         zombie.signal(signal.SIGCONT)
 
     def _fence(self, name: str) -> None:
-        with suppress(AbeyanceError):  # its transaction is being ended
+        with suppress(AbeyantError):  # its transaction is being ended
             self._kafka.fence(name)
 
     def _drop(self, _: str) -> None:

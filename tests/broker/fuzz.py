@@ -16,8 +16,8 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from abeyance.broker import Cluster
-from abeyance.broker.wire.apis import APIS
+from abeyant.broker import Cluster
+from abeyant.broker.wire.apis import APIS
 from broker.asking import SECOND, asked
 from broker.log.batches import batch
 from broker.wire import WireClient, encoded

@@ -28,7 +28,7 @@ TOPIC = "orders"
 _PATIENCE = 60.0  # seconds, for what takes a fraction of one unless the machine has other things to do
 
 _COMMAND = (
-    *(sys.executable, "-m", "abeyance", "broker", "--brokers", str(BROKERS), "--port", "0"),
+    *(sys.executable, "-m", "abeyant", "broker", "--brokers", str(BROKERS), "--port", "0"),
     *("--topic", f"{TOPIC}:{PARTITIONS}:{BROKERS}", "--set", "min.insync.replicas=2"),
     *("--set", "log.segment.bytes=1048576", "--data"),
 )

@@ -27,8 +27,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from abeyance import aio
-from abeyance.broker import Cluster
+from abeyant import aio
+from abeyant.broker import Cluster
 from broker.asking import SECOND
 from broker.fuzz import GOOD, attack, corpus, hostile, prepare, unserved
 from broker.log.batches import batch
@@ -68,7 +68,7 @@ class Echo(asyncio.Protocol):
 
 def serve(kind: str) -> None:
     """Say where a server listens, and serve until stdin ends."""
-    logging.getLogger("abeyance.broker").setLevel(logging.ERROR)
+    logging.getLogger("abeyant.broker").setLevel(logging.ERROR)
     if kind == "broker":
         with Cluster() as kafka:
             prepare(kafka)

@@ -1,4 +1,4 @@
-"""`abeyance broker`: it says where it listens, serves, ends tidily; a mistake is one line."""
+"""`abeyant broker`: it says where it listens, serves, ends tidily; a mistake is one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-COMMAND = [sys.executable, "-m", "abeyance", "broker", "--port", "0"]
+COMMAND = [sys.executable, "-m", "abeyant", "broker", "--port", "0"]
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def test_what_it_keeps_is_there_when_it_starts_again(tmp_path: Path) -> None:
         produce(bootstrap, "orders", b"kept")
         process.send_signal(signal.SIGINT)
         process.wait(30)
-    from abeyance.broker import Cluster
+    from abeyant.broker import Cluster
 
     with Cluster(data=tmp_path / "data") as kafka:
         assert [record.value for record in kafka.records("orders")] == [b"kept"]
@@ -134,11 +134,11 @@ def test_the_request_log_has_a_line_for_each_request_with_kafkas_names(tmp_path:
 
 
 def test_the_extra_that_is_not_installed_is_named() -> None:
-    without = "import sys; sys.modules['kio'] = None; from abeyance.cli import main; sys.exit(main(['broker']))"
+    without = "import sys; sys.modules['kio'] = None; from abeyant.cli import main; sys.exit(main(['broker']))"
     done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    said = "Cluster needs kio: pip install 'abeyance[broker]'"
-    assert done.stderr.splitlines() == [f"abeyance: error: {said}"]
+    said = "Cluster needs kio: pip install 'abeyant[broker]'"
+    assert done.stderr.splitlines() == [f"abeyant: error: {said}"]
 
 
 @pytest.mark.parametrize(

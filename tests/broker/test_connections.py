@@ -17,7 +17,7 @@ from datetime import timedelta
 import pytest
 from kio.schema.errors import ErrorCode
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 from broker.clients import wait_for
 from broker.log.batches import batch
 from broker.wire import WireClient
@@ -101,7 +101,7 @@ def test_k9_nonsense_ends_its_connection_and_no_other(
         with pytest.raises(ConnectionError):
             bad.receive(*METADATA, 1)
         good.ask(*METADATA, topics=[])
-    assert [record.name for record in caplog.records] == ["abeyance.broker"], "one line is logged"
+    assert [record.name for record in caplog.records] == ["abeyant.broker"], "one line is logged"
 
 
 def test_k9_a_frame_that_is_announced_and_never_comes_takes_no_memory(kafka: Cluster) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from abeyance.broker import Cluster
-from abeyance.broker.log.errors import StorageError
-from abeyance.broker.log.journal import Journal
-from abeyance.broker.wire.schema import ErrorCode
-from abeyance.errors import AbeyanceError
+from abeyant.broker import Cluster
+from abeyant.broker.log.errors import StorageError
+from abeyant.broker.log.journal import Journal
+from abeyant.broker.wire.schema import ErrorCode
+from abeyant.errors import AbeyantError
 from broker.clients import consuming, producing, send, settle, take
 from broker.wire import WireClient
 
@@ -133,7 +133,7 @@ def test_settings_that_contradict_a_topics(tmp_path: Path) -> None:
     with Cluster(data=tmp_path) as kafka:
         kafka.create_topic("orders", config={"min.compaction.lag.ms": 100})
     with (
-        pytest.raises(AbeyanceError, match=r"topic .orders. cannot be kept with these settings: conflict.*100.*50"),
+        pytest.raises(AbeyantError, match=r"topic .orders. cannot be kept with these settings: conflict.*100.*50"),
         Cluster(data=tmp_path, settings={"log.cleaner.max.compaction.lag.ms": 50}),
     ):
         pass
@@ -178,7 +178,7 @@ def test_brokers_stop_though_the_disk_is_full(tmp_path: Path, monkeypatch: pytes
             kafka.stop(2)
             kafka.start(2)
             kafka.start(1)
-            with pytest.raises(AbeyanceError, match="cannot delete topic 'orders': cannot write: the disk is full"):
+            with pytest.raises(AbeyantError, match="cannot delete topic 'orders': cannot write: the disk is full"):
                 kafka.delete_topic("orders")
         produce(kafka, "orders", [b"c", b"d"], 2)
         monkeypatch.setattr(Journal, "put", no_room)
@@ -189,7 +189,7 @@ def test_brokers_stop_though_the_disk_is_full(tmp_path: Path, monkeypatch: pytes
 
 
 def test_directory_in_use(tmp_path: Path) -> None:
-    with Cluster(data=tmp_path), pytest.raises(AbeyanceError, match="is in use by process"):
+    with Cluster(data=tmp_path), pytest.raises(AbeyantError, match="is in use by process"):
         Cluster(data=tmp_path).open()
 
 
@@ -213,8 +213,8 @@ def test_compaction(by_itself: bool) -> None:
         else:
             assert left == [[8, 9], [8, 9]]
         assert [log.end_offset for log in logs] == [10, 10]
-        with pytest.raises(AbeyanceError, match="no topic 'orders'"):
+        with pytest.raises(AbeyantError, match="no topic 'orders'"):
             kafka.compact("orders")
         kafka.create_topic("orders")
-        with pytest.raises(AbeyanceError, match=r"topic 'orders' has no cleanup.policy=compact"):
+        with pytest.raises(AbeyantError, match=r"topic 'orders' has no cleanup.policy=compact"):
             kafka.compact("orders")

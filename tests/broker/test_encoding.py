@@ -13,9 +13,9 @@ import pytest
 from kio.index import load_response_schema
 from kio.serial import entity_writer
 
-from abeyance.broker.wire.apis import APIS, Api
-from abeyance.broker.wire.encoding import encoder
-from abeyance.broker.wire.schema import OMIT, ErrorCode, Message
+from abeyant.broker.wire.apis import APIS, Api
+from abeyant.broker.wire.encoding import encoder
+from abeyant.broker.wire.schema import OMIT, ErrorCode, Message
 
 _VALUES: dict[str, tuple[Any, Any]] = {
     "bool": (True, False),

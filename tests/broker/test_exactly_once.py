@@ -19,8 +19,8 @@ from aiokafka.errors import KafkaError, ProducerFenced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abeyance import aio
-from abeyance.broker import Cluster
+from abeyant import aio
+from abeyant.broker import Cluster
 
 PARTITIONS = [TopicPartition("in", 0), TopicPartition("in", 1)]
 INPUTS = [b"%d" % number for number in range(24)]

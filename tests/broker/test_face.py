@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from abeyance.broker import Cluster
-from abeyance.errors import AbeyanceError
+from abeyant.broker import Cluster
+from abeyant.errors import AbeyantError
 from broker.clients import consuming, producing, send, settle
 
 TOPIC = "orders"
@@ -50,7 +50,7 @@ def test_nothing_that_waits_in_time_is_an_error_that_says_how_many() -> None:
 def test_until_waiting_is_refused_in_a_loop() -> None:
     async def wait() -> None:
         async with Cluster() as kafka:
-            with pytest.raises(AbeyanceError, match="cannot be called in an event loop"):
+            with pytest.raises(AbeyantError, match="cannot be called in an event loop"):
                 kafka.until_waiting("Produce")
             assert kafka.waiting() == []
 
@@ -103,7 +103,7 @@ def test_leaders_and_in_sync_replicas_move_as_brokers_stop_and_start() -> None:
 def test_a_block_that_names_a_broker_that_is_not_there_leaves_none_paused_or_stopped() -> None:
     with Cluster(brokers=2) as kafka:
         for block in (kafka.paused, kafka.stopped):
-            with pytest.raises(AbeyanceError, match="there is no broker 9: there are brokers 1 to 2"), block(2, 9):
+            with pytest.raises(AbeyantError, match="there is no broker 9: there are brokers 1 to 2"), block(2, 9):
                 pytest.fail("the block was entered")
             assert not kafka.brokers[2].paused
             assert not kafka.brokers[2].stopped
@@ -131,5 +131,5 @@ def test_brokers_are_numbered_from_node_id(tmp_path: Path) -> None:
             with kafka.stopped(0):
                 assert kafka.leader("orders") == 1
             assert len(kafka.records("orders")) == expected
-            with pytest.raises(AbeyanceError, match="there is no broker 2: there are brokers 0 to 1"):
+            with pytest.raises(AbeyantError, match="there is no broker 2: there are brokers 0 to 1"):
                 kafka.stop(2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from abeyance.broker import Cluster
-from abeyance.errors import AbeyanceError
+from abeyant.broker import Cluster
+from abeyant.errors import AbeyantError
 from broker.clients import consuming, producing, send, settle, take
 
 TOPIC = "orders"
@@ -117,7 +117,7 @@ def test_connections_are_dropped_and_clients_come_back() -> None:
 def test_a_mistake_is_one_clear_line(order: object, said: str) -> None:
     with Cluster() as kafka:
         kafka.create_topic(TOPIC)
-        with pytest.raises(AbeyanceError) as raised:
+        with pytest.raises(AbeyantError) as raised:
             order(kafka)  # type: ignore[operator]
         assert said in str(raised.value)
         assert "\n" not in str(raised.value)

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from abeyance.broker import Cluster
-from abeyance.cli import main
-from abeyance.pipeline.replication.explanations import OUTCOME
+from abeyant.broker import Cluster
+from abeyant.cli import main
+from abeyant.pipeline.replication.explanations import OUTCOME
 from broker.clients import Delivery, producing, send, settle
 
 LOAD = 600  # produces
@@ -52,7 +52,7 @@ def test_the_model_predicts_how_and_when_each_produce_ended(spark: SparkSession,
 
 
 def test_the_analysis_counts_what_expired(spark: SparkSession, logs: Path) -> None:
-    from abeyance.pipeline import KafkaRequestLog
+    from abeyant.pipeline import KafkaRequestLog
 
     log = KafkaRequestLog(spark, str(logs))
     assert log.rejected.count() == 0

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 from broker.asking import SECOND
 from broker.clients import wait_for
 from broker.fuzz import GOOD, attack, corpus, hostile, prepare, serves, unserved

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from kio.schema.errors import ErrorCode
 
-from abeyance.broker import Cluster
-from abeyance.broker.broker import Broker
-from abeyance.broker.errors import ApiError
-from abeyance.broker.log import split
-from abeyance.broker.log.validation import records_of
-from abeyance.broker.partition_state import PartitionState
-from abeyance.broker.replica.partition import Partition
-from abeyance.broker.requests.call import Call
+from abeyant.broker import Cluster
+from abeyant.broker.broker import Broker
+from abeyant.broker.errors import ApiError
+from abeyant.broker.log import split
+from abeyant.broker.log.validation import records_of
+from abeyant.broker.partition_state import PartitionState
+from abeyant.broker.replica.partition import Partition
+from abeyant.broker.requests.call import Call
 from broker.log.batches import batch
 from broker.wire import WireClient
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-import abeyance.broker
-from abeyance.broker import Cluster
+import abeyant.broker
+from abeyant.broker import Cluster
 from broker.wire import WireClient
 
-BROKER = Path(abeyance.broker.__file__).parent
+BROKER = Path(abeyant.broker.__file__).parent
 TIMERS = frozenset({"timer", "_timer"})
 CLOCKS = frozenset({"time", "monotonic", "perf_counter", "now", "utcnow", "today"})
 SECONDS = 0.4  # of real time in which a loop must not turn

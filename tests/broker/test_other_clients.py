@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from abeyance import aio, broker
-from abeyance.broker import Cluster
+from abeyant import aio, broker
+from abeyant.broker import Cluster
 from broker.clients import PATIENCE
 
 with warnings.catch_warnings():

@@ -9,11 +9,11 @@ from struct import Struct
 
 import pytest
 
-from abeyance import broker
-from abeyance.broker import clock
-from abeyance.broker.log.batch import make_batch
-from abeyance.broker.log.records import Record, encode
-from abeyance.errors import AbeyanceError
+from abeyant import broker
+from abeyant.broker import clock
+from abeyant.broker.log.batch import make_batch
+from abeyant.broker.log.records import Record, encode
+from abeyant.errors import AbeyantError
 from broker.clients import consuming, producing, send, settle, take
 from broker.wire import WireClient
 
@@ -93,19 +93,19 @@ def test_who_wants_no_answer_gets_none_but_the_end(transactional: bool) -> None:
 def test_a_topic_that_is_there_is_refused() -> None:
     with broker.Cluster() as kafka:
         kafka.create_topic("orders")
-        with pytest.raises(AbeyanceError, match="cannot create topic 'orders': Topic 'orders' already exists"):
+        with pytest.raises(AbeyantError, match="cannot create topic 'orders': Topic 'orders' already exists"):
             kafka.create_topic("orders")
 
 
 def test_a_port_that_is_taken_is_named() -> None:
     with broker.Cluster() as kafka:
         port = int(kafka.bootstrap.rpartition(":")[2])
-        with pytest.raises(AbeyanceError, match=rf"broker 1 cannot listen at 127.0.0.1:{port}: Address already in use"):
+        with pytest.raises(AbeyantError, match=rf"broker 1 cannot listen at 127.0.0.1:{port}: Address already in use"):
             broker.Cluster(port=port).open()
 
 
 def test_more_replicas_than_brokers() -> None:
-    with broker.Cluster(brokers=2) as kafka, pytest.raises(AbeyanceError, match="only 2 broker"):
+    with broker.Cluster(brokers=2) as kafka, pytest.raises(AbeyantError, match="only 2 broker"):
         kafka.create_topic("orders", replicas=3)
 
 

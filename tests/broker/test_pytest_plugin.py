@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ALONE = ("-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:anyio", "-p", "no:xdist")
-PLUGINS = ("pytest_abeyance", "pytest_abeyance_kafka")
+PLUGINS = ("pytest_abeyant", "pytest_abeyant_kafka")
 
 
 def run(folder: Path, code: str, *options: str, path: str | None = None) -> str:
@@ -72,7 +72,7 @@ def test_plain(kafka): pass
 """
     found = run(tmp_path, code, "--kafka=genuine", path="/nonexistent")
     assert "2 skipped, 1 error" in found
-    assert 'only abeyance.broker has clock="held"' in found
+    assert 'only abeyant.broker has clock="held"' in found
     assert "Kafka needs Java 17 or newer and Maven" in found
 
 
@@ -82,15 +82,15 @@ def test_a_conftest_may_have_an_option_kafka_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(conftest)
     code = "def test_it(request, kafka): assert request.config.getoption('--kafka')\n"
     assert "1 passed" in run(tmp_path, code, "--kafka")
-    found = run(tmp_path, code, "--kafka", "--abeyance-kafka=genuine", path="/nonexistent")
+    found = run(tmp_path, code, "--kafka", "--abeyant-kafka=genuine", path="/nonexistent")
     assert "Kafka needs Java 17 or newer and Maven" in found
     (tmp_path / "conftest.py").write_text(conftest.replace('action="store_true"', 'default="none"'))
     assert "1 passed" in run(tmp_path, code, "--kafka=servers")
 
 
-def test_the_plugin_imports_nothing_of_abeyance() -> None:
+def test_the_plugin_imports_nothing_of_abeyant() -> None:
     code = (
-        "import sys, pytest; before = set(sys.modules); import pytest_abeyance_kafka; print(set(sys.modules) - before)"
+        "import sys, pytest; before = set(sys.modules); import pytest_abeyant_kafka; print(set(sys.modules) - before)"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert loaded == "{'pytest_abeyance_kafka'}\n"
+    assert loaded == "{'pytest_abeyant_kafka'}\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from abeyance import broker
-from abeyance.broker import Cluster
+from abeyant import broker
+from abeyant.broker import Cluster
 from broker.clients import consuming, producing, send, settle, take, wait_for
 
 TOPIC = "orders"

@@ -18,10 +18,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
-from abeyance import aio
-from abeyance.broker import Cluster
-from abeyance.broker.security.login import AuthenticationError, Login, Users
-from abeyance.errors import AbeyanceError
+from abeyant import aio
+from abeyant.broker import Cluster
+from abeyant.broker.security.login import AuthenticationError, Login, Users
+from abeyant.errors import AbeyantError
 from broker.clients import wait_for
 from broker.wire import WireClient
 
@@ -295,10 +295,10 @@ def test_nonsense_is_refused_before_anything_starts(tmp_path: Path) -> None:
         Cluster(security="SSL", users=USERS)
     with pytest.raises(ValueError, match="a name and a password are texts that are not empty"):
         Cluster(security="SASL_PLAINTEXT", users={"alice": ""})
-    with pytest.raises(AbeyanceError, match="'GSSAPI' is not there, only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
+    with pytest.raises(AbeyantError, match="'GSSAPI' is not there, only PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
         Cluster(security="SASL_PLAINTEXT", users=USERS, settings={"sasl.enabled.mechanisms": "PLAIN,GSSAPI"})
     (tmp_path / "store.pem").write_text("no certificate")
-    with pytest.raises(AbeyanceError, match=r"ssl.keystore.location: cannot use .*store.pem"):
+    with pytest.raises(AbeyantError, match=r"ssl.keystore.location: cannot use .*store.pem"):
         Cluster(security="SSL", settings={"ssl.keystore.location": str(tmp_path / "store.pem")})
 
 
@@ -343,7 +343,7 @@ def test_a_key_with_a_password_is_opened_or_refused_and_nobody_is_asked(
     if opens:
         Cluster(security="SSL", settings=given)
     else:
-        with pytest.raises(AbeyanceError, match=r"and ssl\.key\.password that key's password if it has one"):
+        with pytest.raises(AbeyantError, match=r"and ssl\.key\.password that key's password if it has one"):
             Cluster(security="SSL", settings=given)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from abeyance import broker
-from abeyance.broker.definitions import definitions
-from abeyance.broker.log import LogConfig
-from abeyance.broker.settings import ALL_BROKERS, BROKER, DEFAULT, STATIC, TOPIC, ConfigError, Settings
-from abeyance.errors import AbeyanceError
+from abeyant import broker
+from abeyant.broker.definitions import definitions
+from abeyant.broker.log import LogConfig
+from abeyant.broker.settings import ALL_BROKERS, BROKER, DEFAULT, STATIC, TOPIC, ConfigError, Settings
+from abeyant.errors import AbeyantError
 from broker.wire import WireClient
 
 
@@ -92,7 +92,7 @@ def test_types(name: str, given: object, value: object) -> None:
     ],
 )
 def test_values_that_kafka_refuses(name: str, given: object, reason: str) -> None:
-    with pytest.raises(AbeyanceError) as caught:
+    with pytest.raises(AbeyantError) as caught:
         Settings({name: given})
 
     assert str(caught.value).startswith(f"Invalid value {given} for configuration {name}: {reason}")

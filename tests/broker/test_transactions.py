@@ -13,8 +13,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
 
-from abeyance.broker import Cluster
-from abeyance.errors import AbeyanceError
+from abeyant.broker import Cluster
+from abeyant.errors import AbeyantError
 from broker.clients import PATIENCE, consuming, producing, send, take, wait_for
 
 TOPIC = "orders"
@@ -117,12 +117,12 @@ def test_a_producer_between_two_transactions_is_fenced_by_order(kafka: Cluster) 
 
 
 def test_an_order_to_fence_nobody_names_who_is_there(kafka: Cluster) -> None:
-    with pytest.raises(AbeyanceError, match="nobody coordinates it"):
+    with pytest.raises(AbeyantError, match="nobody coordinates it"):
         kafka.fence("till")
     transactional(kafka)
-    with pytest.raises(AbeyanceError, match="no transactional id 'tilll': did you mean 'till'"):
+    with pytest.raises(AbeyantError, match="no transactional id 'tilll': did you mean 'till'"):
         kafka.fence("tilll")
-    with kafka.paused(1), pytest.raises(AbeyanceError, match="broker 1, which coordinates it, is paused"):
+    with kafka.paused(1), pytest.raises(AbeyantError, match="broker 1, which coordinates it, is paused"):
         kafka.fence("till")
 
 
@@ -149,7 +149,7 @@ def test_a_transactional_id_is_forgotten_in_time() -> None:
         kafka.clock.advance(29.0)
         kafka.fence("till")
         kafka.clock.advance(31.0)
-        with pytest.raises(AbeyanceError, match="no transactional id 'till'"):
+        with pytest.raises(AbeyantError, match="no transactional id 'till'"):
             kafka.fence("till")
 
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from struct import Struct
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 from broker.clients import PATIENCE
 
 _HEADER = Struct(">hhih")

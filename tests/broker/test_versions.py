@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from abeyance.broker import Cluster
-from abeyance.broker.wire.apis import APIS, BY_NAME, Api
+from abeyant.broker import Cluster
+from abeyant.broker.wire.apis import APIS, BY_NAME, Api
 from broker.asking import SECOND, asked
 from broker.wire import WireClient
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 from broker.clients import wait_for
 from broker.log.batches import batch
 from broker.wire import WireClient

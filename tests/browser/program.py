@@ -3,23 +3,23 @@
 import asyncio
 import threading
 
-import abeyance
-from abeyance import aio
-from abeyance.engine import is_compiled
+import abeyant
+from abeyant import aio
+from abeyant.engine import is_compiled
 
 assert not is_compiled()
 assert threading.active_count() == 1
 
 
-class AckAll(abeyance.DelayedOperation):
+class AckAll(abeyant.DelayedOperation):
     acknowledged = 0
 
     def try_complete(self) -> bool:
         return AckAll.acknowledged >= 3 and self.force_complete()
 
 
-manual = abeyance.ManualTimer()
-purgatory = abeyance.Purgatory("produce", manual)
+manual = abeyant.ManualTimer()
+purgatory = abeyant.Purgatory("produce", manual)
 early, late = AckAll(30), AckAll(0.25)
 assert not purgatory.try_complete_else_watch(early, ["partition"])
 assert not purgatory.try_complete_else_watch(late, ["partition"])
@@ -30,11 +30,11 @@ assert (early.outcome, late.outcome, len(manual)) == ("completed", "expired", 0)
 
 refusal = ""
 try:
-    abeyance.SystemTimer().call_later(1, print)
+    abeyant.SystemTimer().call_later(1, print)
 except RuntimeError as error:
     refusal = str(error)
 assert "needs a thread of its own" in refusal
-assert "use abeyance.aio.Timer" in refusal
+assert "use abeyant.aio.Timer" in refusal
 
 
 async def main() -> None:

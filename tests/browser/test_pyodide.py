@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         browser_files.fetch_pyodide(folder / "pyodide")
     except browser_files.NotHadError as error:
         pytest.skip(f"Pyodide cannot be had: {error}")
-    browser_files.build_wheel(folder).rename(folder / "abeyance.whl")
+    browser_files.build_wheel(folder).rename(folder / "abeyant.whl")
     return folder
 
 
@@ -53,13 +53,13 @@ def address(folder: Path) -> Iterator[str]:
 
 
 def test_the_wheel_is_pure(folder: Path) -> None:
-    with zipfile.ZipFile(folder / "abeyance.whl") as wheel:
+    with zipfile.ZipFile(folder / "abeyant.whl") as wheel:
         names = wheel.namelist()
         [tags] = [wheel.read(name).decode() for name in names if name.endswith(".dist-info/WHEEL")]
     assert "Root-Is-Purelib: true" in tags
     assert "Tag: py3-none-any" in tags
     assert [name for name in names if name.endswith((".so", ".pyd", ".c"))] == []
-    assert "abeyance/engine/wheel.py" in names
+    assert "abeyant/engine/wheel.py" in names
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node on this machine")
@@ -77,7 +77,7 @@ def test_the_page_runs_it_in_a_browser(address: str) -> None:
         page.show()
         page.visit(f"{address}/wheel.html")
         said = page.wait_for("/^Ready|cannot/.test(state.textContent) && state.textContent")
-        assert said.startswith("Ready: abeyance"), said
+        assert said.startswith("Ready: abeyant"), said
         page.run("delay.value = 70; start.click()")
         page.run("delay.value = 3; start.click()")
         page.run("delay.value = 5; start.click()")

@@ -12,7 +12,7 @@ from clients import toolchains
 from clients.java import Driver, Programs, compiled, driving
 
 if TYPE_CHECKING:
-    from abeyance.broker.genuine import Kafka
+    from abeyant.broker.genuine import Kafka
 
 
 @pytest.fixture(scope="session")

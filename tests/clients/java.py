@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from abeyance.broker.genuine import Kafka, die_with_parent
+from abeyant.broker.genuine import Kafka, die_with_parent
 from clients.toolchains import HERE
 
 SMALL = ("-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from abeyance.broker.genuine import die_with_parent
+from abeyant.broker.genuine import die_with_parent
 from broker.groups.members import SOON, Member
 from clients.java import Programs
 

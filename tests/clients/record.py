@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from abeyance.broker.broker import Broker
-from abeyance.broker.wire.connection import Connection
+from abeyant.broker.broker import Broker
+from abeyant.broker.wire.connection import Connection
 
 HERE = Path(__file__).resolve().parent
 RECORDED = HERE / "recorded" / "requests.jsonl"

@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _VALUES: list[bytes | None] = [*(b"value %d" % number * 10 for number in range(18)), None, b""]

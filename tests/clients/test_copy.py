@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 from broker.clients import PATIENCE, producing, send, settle
 from clients.toolchains import command
 

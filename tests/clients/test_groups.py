@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 from broker.clients import wait_for
 from broker.groups.members import ALL, TOPIC, Aiokafka, Confluent, KafkaPython, fill, share
 from broker.wire import WireClient

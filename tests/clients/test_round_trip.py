@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from abeyance.broker import Cluster
-from abeyance.broker.genuine import Kafka
+from abeyant.broker import Cluster
+from abeyant.broker.genuine import Kafka
 from clients.java import SMALL, Driver
 from clients.records import CODECS, EXPECTED, LINES, RECORDS, codec_of, written
 from clients.toolchains import command

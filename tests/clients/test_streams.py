@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from abeyance.broker import Cluster
-from abeyance.broker.coordinator.topics import OFFSETS, partition_for
-from abeyance.broker.genuine import Kafka, die_with_parent
+from abeyant.broker import Cluster
+from abeyant.broker.coordinator.topics import OFFSETS, partition_for
+from abeyant.broker.genuine import Kafka, die_with_parent
 from broker.clients import producing, send, settle, wait_for
 from clients import toolchains
 from clients.java import Programs, compiled
 
 GROUP = "words"
-WORDS = ("abeyance", "bucket", "cascade", "deadline", "expiry", "fetch", "generation")
+WORDS = ("abeyant", "bucket", "cascade", "deadline", "expiry", "fetch", "generation")
 PARTITIONS = 3
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from abeyance.broker import Cluster
-from abeyance.broker.genuine import Kafka
+from abeyant.broker import Cluster
+from abeyant.broker.genuine import Kafka
 from broker.clients import producing, send, settle, wait_for
 from broker.groups.members import Confluent
 from clients.java import SMALL

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 from clients.waiting import FETCHER, Client, Java, Times, confluent
 
 TOPIC = "orders"

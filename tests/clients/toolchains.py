@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from abeyance.broker.genuine import ClusterError, Kafka, fetch
+from abeyant.broker.genuine import ClusterError, Kafka, fetch
 
 HERE = Path(__file__).resolve().parent
 _PATIENCE = 900.0  # seconds, for what is fetched and compiled
@@ -80,7 +80,7 @@ def command(name: str) -> str:
 
 
 def _cache() -> Path:
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyance-clients"
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyant-clients"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 from broker.clients import consuming, producing, send, settle, take
 from clients.java import Driver
 

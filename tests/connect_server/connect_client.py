@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from abeyance import pipeline
+from abeyant import pipeline
 
 OPERATIONS = """
 SELECT 'i' AS instance, 'o' || n AS op_id, 'k' AS kind, timestamp '2026-01-01 00:00:00' AS start,
@@ -58,7 +58,7 @@ def ended(writer: DataStreamWriter, checkpoint: Path) -> str:
 
 def compiled(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Tell whether the worker's engine is compiled."""
-    from abeyance.engine import is_compiled
+    from abeyant.engine import is_compiled
 
     yield pa.record_batch({"compiled": [is_compiled()]})
 

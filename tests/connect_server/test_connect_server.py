@@ -17,9 +17,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-import abeyance
-from abeyance.engine import is_compiled
-from abeyance.pipeline.spark.java import find_java
+import abeyant
+from abeyant.engine import is_compiled
+from abeyant.pipeline.spark.java import find_java
 from pipeline.request_log.kafka_lines import fetch, produce
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark-connect.md"
@@ -104,7 +104,7 @@ def test_the_package_comes_with_the_session(server: str, tmp_path: Path) -> None
     ran = run(server, shown("make_archive"), tmp_path)
     assert ran.returncode == 0, ran.stderr[:3000]
     # Spark gives the Python of foreachBatch, which is the server's own, nothing of what a session brought.
-    told = {"stream": "resolved", "sink": "ModuleNotFoundError: No module named 'abeyance'"}
+    told = {"stream": "resolved", "sink": "ModuleNotFoundError: No module named 'abeyant'"}
     assert json.loads(ran.stdout) == WANTED | {"compiled": False, **told}
 
 
@@ -112,10 +112,10 @@ def test_an_environment_comes_with_the_session(server: str, tmp_path: Path) -> N
     with tarfile.open(tmp_path / "environment.tar.gz", "w:gz") as archive:
         python = bare_python(tmp_path / "python", f"$(dirname $0)/../lib:{SITE}")
         archive.add(python, "bin/python")
-        home = Path(abeyance.__file__).parent
+        home = Path(abeyant.__file__).parent
         for file in home.rglob("*"):
             if file.suffix in (".py", ".so"):
-                archive.add(file, f"lib/abeyance/{file.relative_to(home)}")
+                archive.add(file, f"lib/abeyant/{file.relative_to(home)}")
     made = shown("make_archive").partition("home =")[0] + shown("archive=True")
     ran = run(server, made, tmp_path)
     assert ran.returncode == 0, ran.stderr[:3000]

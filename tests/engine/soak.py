@@ -27,10 +27,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from abeyance import ManualTimer, SystemTimer, TimerTask
-from abeyance.engine import TimingWheel
-from abeyance.engine.bulk import BulkWheel
-from abeyance.engine.replay import NEVER, replay
+from abeyant import ManualTimer, SystemTimer, TimerTask
+from abeyant.engine import TimingWheel
+from abeyant.engine.bulk import BulkWheel
+from abeyant.engine.replay import NEVER, replay
 
 ROUNDS, WARM_UP = 10, 4
 PENDING = 3000

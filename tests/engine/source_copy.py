@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
-import abeyance.engine  # noqa: F401  found by its name below
+import abeyant.engine  # noqa: F401  found by its name below
 
 # In the order of import, so that each finds the copies of those below it.
 MODULES = ("memory", "collector", "slab", "delay_queue", "wheel", "buffers", "bulk", "rows", "resolve")
@@ -37,7 +37,7 @@ def engine_copy(*edits: Edit) -> Iterator[Any]:
     parent.__path__ = []
     sys.modules[package] = parent
     try:
-        with modules_copy(package, "abeyance.engine", MODULES, edits) as copies:
+        with modules_copy(package, "abeyant.engine", MODULES, edits) as copies:
             yield copies
     finally:
         del sys.modules[package]
@@ -56,7 +56,7 @@ def modules_copy(package: str, original: str, names: Sequence[str], edits: Seque
                 if edit.module == name:
                     assert text.count(edit.old) == 1, f"{name}.py has changed: look for {edit.old!r} anew"
                     text = text.replace(edit.old, edit.new)
-            for imported in ("abeyance.engine", original):
+            for imported in ("abeyant.engine", original):
                 text = text.replace(f"from {imported}.", f"from {package}.")
             spec = spec_from_file_location(f"{package}.{name}", path)
             assert spec is not None

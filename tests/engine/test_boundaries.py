@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from abeyance.engine import MAX_TIME, TimingWheel
+from abeyant.engine import MAX_TIME, TimingWheel
 
 SHAPES = [(1, 2), (1, 10), (1, 20), (3, 3), (7, 4), (1000, 64), (10**6, 64), (1, 65_536), (2**40, 5), (2**61, 2)]
 

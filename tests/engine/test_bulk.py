@@ -10,8 +10,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from abeyance.engine import MAX_TIME
-from abeyance.engine.bulk import BulkWheel
+from abeyant.engine import MAX_TIME
+from abeyant.engine.bulk import BulkWheel
 from engine.source_copy import Edit, engine_copy
 from oracle import Oracle
 

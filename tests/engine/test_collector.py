@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from abeyance import ManualTimer
-from abeyance.engine.collector import pause_collection, resume_collection
+from abeyant import ManualTimer
+from abeyant.engine.collector import pause_collection, resume_collection
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ def test_threads_that_use_timers_of_their_own_leave_the_collector_on() -> None:
 # Each runs in an interpreter of its own: a fork of the tests' own process would take along whatever they left.
 FORKED = """
 import gc, os, threading
-from abeyance.engine.collector import pause_collection, resume_collection
+from abeyant.engine.collector import pause_collection, resume_collection
 
 paused, end = threading.Event(), threading.Event()
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from abeyance.engine import is_compiled
+from abeyant.engine import is_compiled
 from engine import soak
 
 pytestmark = pytest.mark.usefixtures("little_to_collect")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from abeyance import ManualTimer
-from abeyance.engine import MAX_TIME, TimingWheel
-from abeyance.engine.radix import sort_by_key
-from abeyance.engine.replay import NEVER, Replayed, replay
+from abeyant import ManualTimer
+from abeyant.engine import MAX_TIME, TimingWheel
+from abeyant.engine.radix import sort_by_key
+from abeyant.engine.replay import NEVER, Replayed, replay
 from engine.source_copy import engine_copy
 
 

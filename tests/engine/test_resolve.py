@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from abeyance.engine.resolve import NEVER, Staircases
+from abeyant.engine.resolve import NEVER, Staircases
 from engine.source_copy import Edit, engine_copy
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from abeyance.engine import MAX_TIME, TimingWheel, is_compiled
+from abeyant.engine import MAX_TIME, TimingWheel, is_compiled
 from oracle import Oracle
 
 YEAR = 365 * 24 * 3600 * 10**9
@@ -709,13 +709,13 @@ def test_what_was_never_a_handle_finds_nothing(handle: int) -> None:
 
 
 @pytest.mark.parametrize("pure", ["", "1"])
-def test_abeyance_pure_runs_the_source_and_nothing_else_does(pure: str) -> None:
-    environment = {**os.environ, "ABEYANCE_PURE": pure}
-    program = "from abeyance.engine import is_compiled; print(is_compiled())"
+def test_abeyant_pure_runs_the_source_and_nothing_else_does(pure: str) -> None:
+    environment = {**os.environ, "ABEYANT_PURE": pure}
+    program = "from abeyant.engine import is_compiled; print(is_compiled())"
     said = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     ).stdout.strip()
     if pure:
         assert said == "False"
-    elif not os.environ.get("ABEYANCE_PURE"):
+    elif not os.environ.get("ABEYANT_PURE"):
         assert said == str(is_compiled())

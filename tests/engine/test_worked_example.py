@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from abeyance.engine import Bucket, TimingWheel
+from abeyant.engine import Bucket, TimingWheel
 
 DEADLINES = (9, 88, 222, 520, 521, 522)
 

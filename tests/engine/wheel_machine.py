@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from abeyance.engine import MAX_TIME, TimingWheel
+from abeyant.engine import MAX_TIME, TimingWheel
 from oracle import Oracle
 
 # A time is drawn as a recipe, because what is interesting (a wheel's edge, a tie with another task) is known only

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from abeyance import IdleDetector, IdleStats, ManualTimer, SystemTimer, TimerClosedError, aio
+from abeyant import IdleDetector, IdleStats, ManualTimer, SystemTimer, TimerClosedError, aio
 from timer.guard import threads_named, wait_until
 
 
@@ -225,7 +225,7 @@ def test_t8_without_on_error_it_is_logged(caplog: pytest.LogCaptureFixture) -> N
     timer = ManualTimer()
     idle = IdleDetector(1, {}.__getitem__, timer)
     idle.seen("nobody")
-    with caplog.at_level(logging.ERROR, "abeyance.timer"):
+    with caplog.at_level(logging.ERROR, "abeyant.timer"):
         timer.advance(1)
     (record,) = caplog.records
     assert record.exc_info is not None
@@ -252,7 +252,7 @@ def test_an_interrupt_out_of_on_idle_loses_nobody(timer: ManualTimer) -> None:
 
 def test_it_is_generic_in_its_peers_for_annotations(timer: ManualTimer) -> None:
     kind = IdleDetector[str]
-    assert repr(kind) == "abeyance.idle.detector.IdleDetector[str]"
+    assert repr(kind) == "abeyant.idle.detector.IdleDetector[str]"
     assert type(kind(30, print, timer)) is IdleDetector
 
     class Mine(IdleDetector[str]):
@@ -344,14 +344,14 @@ def test_without_a_timer_it_has_a_thread_of_its_own_that_begins_late_and_ends_wi
 
 def test_without_a_timer_inside_a_loop_it_says_what_to_pass() -> None:
     async def main() -> None:
-        with pytest.raises(RuntimeError, match=r"timer=abeyance\.aio\.Timer\(\)"):
+        with pytest.raises(RuntimeError, match=r"timer=abeyant\.aio\.Timer\(\)"):
             IdleDetector(30.0, print)
 
     asyncio.run(main())
 
 
 def test_it_imports_no_asyncio() -> None:
-    code = "import abeyance, sys; abeyance.IdleDetector(1, print).close(); print('asyncio' in sys.modules)"
+    code = "import abeyant, sys; abeyant.IdleDetector(1, print).close(); print('asyncio' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from abeyance import IdleDetector, ManualTimer
+from abeyant import IdleDetector, ManualTimer
 
 PEERS = st.sampled_from([-1, -2, 0, "a", "b", ("host", 1), 2**61 - 1, None])  # -1 and -2, 0 and 2**61-1 share hashes
 SECONDS = st.sampled_from([0.0, 0.25, 1.0, 2.75, 3.0, 10.0, 64.0, 1e6])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from abeyance import IdleDetector, ManualTimer, TimerClosedError
+from abeyant import IdleDetector, ManualTimer, TimerClosedError
 from purgatory.waits import in_thread
 
 

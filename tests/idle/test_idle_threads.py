@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from abeyance import IdleDetector, ManualTimer, SystemTimer
+from abeyant import IdleDetector, ManualTimer, SystemTimer
 from collecting import collecting
 from timer.guard import join, wait_until
 

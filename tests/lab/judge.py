@@ -5,7 +5,7 @@ A task's *effective* deadline is its deadline, or the time at which it was added
 
 from __future__ import annotations
 
-from abeyance.lab.rivals import Precision
+from abeyant.lab.rivals import Precision
 from oracle import Oracle
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from abeyance.lab.rivals import DESIGNS, Precision
+from abeyant.lab.rivals import DESIGNS, Precision
 from lab.judge import Judge
 
 # Each design's own parameters to be tried, and what its levels or rounds are multiples of.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import abeyance.lab.rivals  # noqa: F401  copied by its name below
+import abeyant.lab.rivals  # noqa: F401  copied by its name below
 from engine.source_copy import Edit, engine_copy, modules_copy
 
 MODULES = (
@@ -18,5 +18,5 @@ MODULES = (
 @contextmanager
 def rivals_copy(*edits: Edit) -> Iterator[Any]:
     """The copied modules as attributes: `copy.ring.Ring`, ..."""
-    with engine_copy() as engine, modules_copy(engine.package, "abeyance.lab.rivals", MODULES, edits) as copies:
+    with engine_copy() as engine, modules_copy(engine.package, "abeyant.lab.rivals", MODULES, edits) as copies:
         yield copies

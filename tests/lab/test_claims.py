@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from abeyance.lab.experiment import QUICK, TAKEN
-from abeyance.lab.experiments import EXPERIMENTS
-from abeyance.lab.report.claims import CLAIMS, Claim, judged
-from abeyance.lab.report.run import Run
+from abeyant.lab.experiment import QUICK, TAKEN
+from abeyant.lab.experiments import EXPERIMENTS
+from abeyant.lab.report.claims import CLAIMS, Claim, judged
+from abeyant.lab.report.run import Run
 
 Row = dict[str, Any]
 

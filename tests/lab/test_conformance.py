@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from abeyance.lab.rivals import DESIGNS
+from abeyant.lab.rivals import DESIGNS
 from lab.queue_machine import SHAPES, QueueMachine
 
 # The promises themselves, so that no design passes by promising nothing: (shape, delay) -> how late at most.

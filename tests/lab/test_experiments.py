@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from abeyance.lab import purgatories, rivals
-from abeyance.lab.experiment import Measure, Parameters
-from abeyance.lab.experiments import EXPERIMENTS, cost, enqueue, geometry, idle, precision, purge
-from abeyance.lab.experiments.workload import LOADS, arrivals, latencies, timed_out_share
-from abeyance.lab.jvm import why_no_kafka
+from abeyant.lab import purgatories, rivals
+from abeyant.lab.experiment import Measure, Parameters
+from abeyant.lab.experiments import EXPERIMENTS, cost, enqueue, geometry, idle, precision, purge
+from abeyant.lab.experiments.workload import LOADS, arrivals, latencies, timed_out_share
+from abeyant.lab.jvm import why_no_kafka
 
 
 def named(measures: list[Measure]) -> Mapping[str, float]:
@@ -110,7 +110,7 @@ def test_purge_ours_keeps_only_what_waits() -> None:
 def test_geometry_cascades_no_more_often_than_there_are_wheels_above(
     trace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from abeyance.lab.experiments import traces
+    from abeyant.lab.experiments import traces
 
     monkeypatch.setattr(traces, "_COUNT", 2_000)
     for size in (2, 20, 256):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abeyance import DelayedOperation
-from abeyance.lab.purgatories import DESIGNS, Room
-from abeyance.lab.purgatories.kafka import KafkaPurgatory
-from abeyance.lab.purgatories.reaper import VirtualClock, VirtualReaper
+from abeyant import DelayedOperation
+from abeyant.lab.purgatories import DESIGNS, Room
+from abeyant.lab.purgatories.kafka import KafkaPurgatory
+from abeyant.lab.purgatories.reaper import VirtualClock, VirtualReaper
 
 MS = 1_000_000  # ns
 STEP = 10  # ms: everything happens at multiples of it

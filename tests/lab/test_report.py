@@ -11,15 +11,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from abeyance.cli import main
-from abeyance.errors import AbeyanceError
-from abeyance.lab.experiment import QUICK, TAKEN, Measure, Parameters, cell
-from abeyance.lab.experiments import EXPERIMENTS, traces
-from abeyance.lab.report import write_report
-from abeyance.lab.report.claims import CLAIMS
-from abeyance.lab.report.figures import FIGURES
-from abeyance.lab.report.run import runs
-from abeyance.lab.results import Results
+from abeyant.cli import main
+from abeyant.errors import AbeyantError
+from abeyant.lab.experiment import QUICK, TAKEN, Measure, Parameters, cell
+from abeyant.lab.experiments import EXPERIMENTS, traces
+from abeyant.lab.report import write_report
+from abeyant.lab.report.claims import CLAIMS
+from abeyant.lab.report.figures import FIGURES
+from abeyant.lab.report.run import runs
+from abeyant.lab.results import Results
 from pages.browser import NAMES, Page, browse, installed
 from pages.legible import lasting_faults
 
@@ -92,7 +92,7 @@ def test_every_claim_stands_there_with_its_verdict_source_and_command(report: Pa
     assert text.count(">Rule: Held ") == len(verdicts)
     assert text.count("Source: ") == len(verdicts)
     for name in EXPERIMENTS:
-        assert f"<code>abeyance lab run {name}</code>" in text
+        assert f"<code>abeyant lab run {name}</code>" in text
     assert "2026-01-02 03:04 UTC" in text
 
 
@@ -148,7 +148,7 @@ def test_a_report_of_one_experiment_has_its_chapter_alone(results: Results, tmp_
 
 
 def test_of_nothing_there_is_no_report(tmp_path: Path) -> None:
-    with pytest.raises(AbeyanceError, match="no results yet"):
+    with pytest.raises(AbeyantError, match="no results yet"):
         write_report(Results(tmp_path).read(), tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 

@@ -12,15 +12,15 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from abeyance.cli import main
-from abeyance.errors import AbeyanceError
-from abeyance.lab import runner as runner_module
-from abeyance.lab.alone import measure_alone
-from abeyance.lab.distributed import measure_on_spark
-from abeyance.lab.experiment import QUICK, TAKEN, Experiment, Measure, Parameters, cell
-from abeyance.lab.experiments import EXPERIMENTS
-from abeyance.lab.results import SCHEMA, Results, now
-from abeyance.lab.runner import Runner
+from abeyant.cli import main
+from abeyant.errors import AbeyantError
+from abeyant.lab import runner as runner_module
+from abeyant.lab.alone import measure_alone
+from abeyant.lab.distributed import measure_on_spark
+from abeyant.lab.experiment import QUICK, TAKEN, Experiment, Measure, Parameters, cell
+from abeyant.lab.experiments import EXPERIMENTS
+from abeyant.lab.results import SCHEMA, Results, now
+from abeyant.lab.runner import Runner
 
 PRECISION = EXPERIMENTS["precision"]
 SHIPPED = Path(__file__).parents[2] / "examples" / "data" / "kafka-request-log"
@@ -67,7 +67,7 @@ def test_resuming_measures_only_what_is_missing(
         return measure_on_spark(session, cells)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr("abeyance.lab.distributed.measure_on_spark", broken_off)
+        patched.setattr("abeyant.lab.distributed.measure_on_spark", broken_off)
         with pytest.raises(KeyboardInterrupt):
             Runner(tmp_path, lambda: spark, quiet=True).run(small(PRECISION, 8), quick=True, resume=False)
     assert measured == [3]
@@ -140,13 +140,13 @@ def test_a_real_log_is_a_trace(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_files_of_others_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "stray.parquet").write_bytes(b"no parquet")
-    with pytest.raises(AbeyanceError, match="not the lab's"):
+    with pytest.raises(AbeyantError, match="not the lab's"):
         Results(tmp_path).read()
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "abeyance", "lab", *arguments], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-m", "abeyant", "lab", *arguments], capture_output=True, text=True, check=False, timeout=120
     )
 
 
@@ -181,7 +181,7 @@ def test_the_command_refuses_what_it_does_not_know() -> None:
 def test_a_slip_beside_all_is_not_passed_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("abeyance.lab.experiments.EXPERIMENTS", {})
+    monkeypatch.setattr("abeyant.lab.experiments.EXPERIMENTS", {})
     assert main(["lab", "run", "all", "enqeue", "--dir", str(tmp_path)]) == 2
     assert "no experiment 'enqeue'" in capsys.readouterr().err
 
@@ -189,7 +189,7 @@ def test_a_slip_beside_all_is_not_passed_over(
 def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
     said = command("report", "--dir", str(tmp_path))
     assert said.returncode == 2
-    assert f"no results in {tmp_path}: abeyance lab run enqueue --quick --dir {tmp_path}" in said.stderr
+    assert f"no results in {tmp_path}: abeyant lab run enqueue --quick --dir {tmp_path}" in said.stderr
 
 
 def test_logs_that_no_experiment_would_read_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

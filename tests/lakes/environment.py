@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scripts.test_spark_versions import prepare
 
-import abeyance
+import abeyant
 from object_store.buckets import MissingError
 from object_store.gateway import jars
 
@@ -15,7 +15,7 @@ __all__ = ["POM", "SPARK", "MissingError", "environment", "fetched", "settings"]
 
 SPARK = "4.1.4"
 POM = Path(__file__).with_name("pom.xml")
-SOURCE = Path(abeyance.__file__).parents[1]
+SOURCE = Path(abeyant.__file__).parents[1]
 
 
 def fetched() -> tuple[Path, ...]:
@@ -31,7 +31,7 @@ def environment() -> dict[str, str]:
         raise MissingError(str(error)) from error
     path = [folder, str(Path(__file__).parents[1]), str(SOURCE)]
     # Not one archive of classes (180 MB) for another Spark in the user's cache.
-    found = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), "ABEYANCE_CLASS_ARCHIVE": "off"}
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), "ABEYANT_CLASS_ARCHIVE": "off"}
     found.pop("SPARK_HOME", None)
     return found
 

@@ -19,7 +19,7 @@ from typing import NoReturn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance import pipeline
+from abeyant import pipeline
 from pipeline.resolver.streams.job import answers
 
 LakeSink = pipeline.DeltaSink | pipeline.IcebergSink
@@ -68,7 +68,7 @@ def write_found(spark: SparkSession, folder: Path, outcomes: str, aside: str) ->
 def main() -> None:
     folder, kind = Path(sys.argv[1]), sys.argv[2]
     config = json.loads((folder / "session.json").read_text())
-    spark = pipeline.spark_session("local[2]", "abeyance lake job", brief=True, config=config)
+    spark = pipeline.spark_session("local[2]", "abeyant lake job", brief=True, config=config)
     print("ready", flush=True)
     sink = SINKS[kind](*tables(folder, kind))
     to = dying(sink, int(sys.argv[3]), sys.argv[4]) if len(sys.argv) > 3 else sink

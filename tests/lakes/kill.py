@@ -77,7 +77,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     traces = some_traces(2000, args.seed)
-    with tempfile.TemporaryDirectory(prefix="abeyance-lake-") as home:
+    with tempfile.TemporaryDirectory(prefix="abeyant-lake-") as home:
         folder = Path(home)
         write_input(folder, traces, 4 * args.kills, args.seed)
         kill_job(folder, command(folder, args.format), args.kills, args.seed, environment=environment())

@@ -24,13 +24,13 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 
-from abeyance.pipeline.spark.java import find_java
+from abeyant.pipeline.spark.java import find_java
 from object_store.buckets import MissingError
 from object_store.gateway import SPARKS_OWN, cache, jars, ran, wait_for
 
 SERVER = "azurite@3.37.0"
 POM = Path(__file__).with_name("azure.pom.xml")
-ACCOUNT, CONTAINER = "abeyance", "lake"
+ACCOUNT, CONTAINER = "abeyant", "lake"
 KEY = base64.b64encode(b"not-a-secret").decode()
 PASSWORD = "changeit"
 _VERSION = "2021-08-06"

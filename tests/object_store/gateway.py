@@ -23,7 +23,7 @@ from object_store.buckets import MissingError
 SERVER = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 POM = Path(__file__).with_name("pom.xml")
 BUCKET = "bucket"
-KEY, SECRET = "abeyance", "not-a-secret"
+KEY, SECRET = "abeyant", "not-a-secret"
 # Spark brings these, newer.
 SPARKS_OWN = "io.netty,org.slf4j,org.apache.httpcomponents,commons-codec,commons-logging"
 
@@ -85,7 +85,7 @@ class Gateway:
 
 
 def cache(name: str, told: bytes) -> Path:
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyance"
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abeyant"
     return home / f"{name}-{hashlib.sha256(told).hexdigest()[:12]}"
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from abeyance.pipeline.spark.java import find_java
+from abeyant.pipeline.spark.java import find_java
 from object_store.buckets import MissingError
 from object_store.gateway import jars
 
@@ -185,7 +185,7 @@ def main() -> None:
     """Run one until Enter is pressed: to look at by hand."""
     import tempfile
 
-    home = Path(tempfile.mkdtemp(prefix="abeyance-hdfs-"))
+    home = Path(tempfile.mkdtemp(prefix="abeyant-hdfs-"))
     with running(home) as hdfs:
         input(f"{hdfs.uri}, http://127.0.0.1:{hdfs.http}; Enter ends it ")
     shutil.rmtree(home)

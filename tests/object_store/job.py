@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from abeyance import pipeline
+from abeyant import pipeline
 from pipeline.resolver.streams.job import answers
 
 

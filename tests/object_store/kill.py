@@ -25,8 +25,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from abeyance.pipeline.results.claims import ALIVE_SECONDS
-from abeyance.pipeline.results.manifests import CLAIMS
+from abeyant.pipeline.results.claims import ALIVE_SECONDS
+from abeyant.pipeline.results.manifests import CLAIMS
 from object_store.buckets import Bucket, conf
 from object_store.stores import STORES
 from pipeline.resolve_traces import Trace, by_brute_force, some_traces
@@ -84,7 +84,7 @@ def of_stream(bucket: Bucket, result: str) -> Ends:
 
 def of_resolve(bucket: Bucket, result: str) -> Ends | None:
     """The outcomes of a finished result; None where there is none."""
-    marker = "abeyance-analysis.json"
+    marker = "abeyant-analysis.json"
     # As the page says: where files cannot take each other's place, the new one stands beside for a moment.
     named = manifest_files(bucket, result, marker) or manifest_files(bucket, result, f"{marker}.next")
     return None if named is None else ends(bucket, named)
@@ -190,7 +190,7 @@ def kill_resolves(bucket: Bucket, folder: Path, traces: Sequence[Trace], kills: 
         pq.write_table(table, folder / name)
         bucket.write(f"{name}/part.parquet", (folder / name).read_bytes())
     command = [
-        *(sys.executable, "-m", "abeyance", "resolve", f"{bucket.uri}/operations", f"{bucket.uri}/events"),
+        *(sys.executable, "-m", "abeyant", "resolve", f"{bucket.uri}/operations", f"{bucket.uri}/events"),
         *("--out", f"{bucket.uri}/result", "--master", "local[2]", "--overwrite", "--quiet", *conf(bucket)),
     ]
 
@@ -242,7 +242,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     traces = some_traces(400, args.seed)
-    with tempfile.TemporaryDirectory(prefix="abeyance-store-") as home:
+    with tempfile.TemporaryDirectory(prefix="abeyant-store-") as home:
         (Path(home) / "input").mkdir()
         with STORES[args.store](Path(home) / "store") as bucket:
             kill = kill_streams if args.what == "stream" else kill_resolves

@@ -10,10 +10,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 
-from abeyance import pipeline
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.results.claims import Claim
-from abeyance.pipeline.spark.store import Store, places_of
+from abeyant import pipeline
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.results.claims import Claim
+from abeyant.pipeline.spark.store import Store, places_of
 
 TURNS = 30
 
@@ -99,7 +99,7 @@ def claimed(store: Store) -> list[object]:
         claim.check()
         try:
             return Claim(store, "run").name
-        except AbeyanceError as error:
+        except AbeyantError as error:
             return str(error).partition(": ")[0].partition(" since")[0]
 
     found = _each(meanwhile(work, look))

@@ -32,7 +32,7 @@ def test_tables_are_resolved_from_abfss_into_it(secure: azure.Azure, tmp_path: P
     command = ["resolve", *inputs, "--out", out, "--json", "--overwrite", "--master", "local[2]", *MAPPING]
     for _ in "new", "over it":
         ran = subprocess.run(
-            [sys.executable, "-m", "abeyance", *command, *conf(secure)],
+            [sys.executable, "-m", "abeyant", *command, *conf(secure)],
             capture_output=True, text=True, check=False, env=environment(),
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
@@ -41,6 +41,6 @@ def test_tables_are_resolved_from_abfss_into_it(secure: azure.Azure, tmp_path: P
         assert secure.read(told["report"].removeprefix(f"{secure.uri}/"))
     names = {name.partition("/")[0] for name in secure.files("result")}
     assert len(names) == 2, "the marker and one run"
-    marker = secure.read("result/abeyance-analysis.json") or b""
+    marker = secure.read("result/abeyant-analysis.json") or b""
     assert azure.KEY.encode() not in marker
     assert b"fs.azure.account.key" in marker

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "abeyance", *words], capture_output=True, text=True, check=False, env=environment()
+        [sys.executable, "-m", "abeyant", *words], capture_output=True, text=True, check=False, env=environment()
     )
 
 
@@ -78,7 +78,7 @@ def test_a_request_log_is_analyzed_from_the_store_into_it(bucket: Bucket) -> Non
 def test_a_session_without_s3a_names_the_package() -> None:
     said = command("resolve", "s3a://b/o", "s3a://b/e", "--out", "s3a://b/out", "--master", "local[1]")
     assert said.returncode == 2
-    (line,) = [line for line in said.stderr.splitlines() if line.startswith("abeyance:")]
+    (line,) = [line for line in said.stderr.splitlines() if line.startswith("abeyant:")]
     assert "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3." in line
 
 

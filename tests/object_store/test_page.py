@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from abeyance import pipeline
+from abeyant import pipeline
 from object_store.buckets import Bucket
 from pipeline.resolver.streams.cuts import Batch
 from pipeline.resolver.streams.test_stream import OP, Stream

@@ -11,8 +11,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from abeyance import pipeline
-from abeyance.pipeline.spark.file_system import file_system
+from abeyant import pipeline
+from abeyant.pipeline.spark.file_system import file_system
 from object_store.buckets import Bucket
 from pipeline.resolver.streams.cuts import Batch
 from pipeline.resolver.streams.test_stream import OP, Stream

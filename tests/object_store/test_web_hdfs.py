@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.request_log.files import DamagedFileError, Reach, chunks, find_logs, read_lines
-from abeyance.pipeline.request_log.web_hdfs import WebHdfs
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.request_log.files import DamagedFileError, Reach, chunks, find_logs, read_lines
+from abeyant.pipeline.request_log.web_hdfs import WebHdfs
 from object_store.buckets import Bucket
 from object_store.hdfs import Hdfs
 
@@ -48,9 +48,9 @@ def test_logs_are_found_and_read_in_pieces(logs: Hdfs) -> None:
 
 
 def test_what_is_not_there_is_named(logs: Hdfs) -> None:
-    with pytest.raises(AbeyanceError, match=r"no such file or directory: hdfs://.*/web/nothing"):
+    with pytest.raises(AbeyantError, match=r"no such file or directory: hdfs://.*/web/nothing"):
         find_logs(f"{logs.uri}/web/nothing", reach=reach(logs))
-    with pytest.raises(AbeyanceError, match=f"{NOBODY} does not answer: .*refused"):
+    with pytest.raises(AbeyantError, match=f"{NOBODY} does not answer: .*refused"):
         find_logs(f"{logs.uri}/web", reach=lambda uri: (("addresses", (NOBODY,)), ("user", "root")))
     with pytest.raises(FileNotFoundError, match="does not exist: /nothing"):
         WebHdfs([f"http://127.0.0.1:{logs.http}"], "root").open_input_file("/nothing")

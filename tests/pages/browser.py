@@ -122,7 +122,7 @@ class Page:
 @contextlib.contextmanager
 def browse(program: str) -> Iterator[Page]:
     """Start the browser with a profile of its own, hand out one page, and leave nothing behind."""
-    with tempfile.TemporaryDirectory(prefix="abeyance-browser-", ignore_cleanup_errors=True) as profile:
+    with tempfile.TemporaryDirectory(prefix="abeyant-browser-", ignore_cleanup_errors=True) as profile:
         pipe = _Pipe([program, *_SWITCHES, f"--user-data-dir={profile}", "about:blank"])
         try:
             targets = pipe.call("Target.getTargets", {})["targetInfos"]

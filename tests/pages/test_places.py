@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abeyance.pages.places import without_places
-from abeyance.pipeline.commands.given import given
+from abeyant.pages.places import without_places
+from abeyant.pipeline.commands.given import given
 
 FOLDER = "/home/joe smith/of a client, 100% 'private'"
 

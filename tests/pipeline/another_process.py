@@ -13,7 +13,7 @@ __all__ = ["another_holds"]
 HOLD = """
 import sys
 from pathlib import Path
-from abeyance.pipeline.results.local_claims import hold
+from abeyant.pipeline.results.local_claims import hold
 hold(Path(sys.argv[1]), Path(sys.argv[2]), "test")
 print("holds", flush=True)
 sys.stdin.read()

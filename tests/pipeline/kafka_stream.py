@@ -20,7 +20,7 @@ from typing import Protocol
 
 import pyarrow.parquet as pq
 
-from abeyance.broker.genuine import die_with_parent
+from abeyant.broker.genuine import die_with_parent
 from pipeline.jvm import BRIEF_OPTIONS
 from pipeline.kafka_topics import Producer, Record, consume, create_topics
 from pipeline.resolve_traces import Trace, by_brute_force, some_traces
@@ -66,7 +66,7 @@ def events(number: int, trace: Trace) -> Iterator[str]:
 
 
 def stream(cluster: Brokers, out: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "abeyance", "stream", "operations", "events", "--kafka", cluster.bootstrap]
+    command = [sys.executable, "-m", "abeyant", "stream", "operations", "events", "--kafka", cluster.bootstrap]
     command += ["--out", str(out), "--to-topic", "outcomes", "--lateness", "1h", "--master", "local[2]"]
     command += [*BRIEF_OPTIONS, *options]
     return subprocess.Popen(

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from abeyance import DelayedOperation, ManualTimer, Purgatory
+from abeyant import DelayedOperation, ManualTimer, Purgatory
 
 Deadline = Literal["inclusive", "exclusive"]
 Outcomes = dict[str, tuple[str, int]]

@@ -18,14 +18,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
-from abeyance import pipeline
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.request_log.tables import KafkaRequestLog
-from abeyance.pipeline.resolver.streams import ASIDE
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE
-from abeyance.pipeline.sources.records import read_events
-from abeyance.pipeline.sources.tables import operations_from
-from abeyance.pipeline.spark.file_system import file_system
+from abeyant import pipeline
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.request_log.tables import KafkaRequestLog
+from abeyant.pipeline.resolver.streams import ASIDE
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE
+from abeyant.pipeline.sources.records import read_events
+from abeyant.pipeline.sources.tables import operations_from
+from abeyant.pipeline.spark.file_system import file_system
 from pipeline.both_sessions import connected
 from pipeline.request_log.kafka_lines import fetch, line, produce
 from pipeline.resolve_traces import Outcomes, Trace, by_brute_force, some_traces
@@ -97,7 +97,7 @@ def test_an_expression_that_fails_is_null_and_its_row_goes_on(either: SparkSessi
         ("4", "op 4", 1, 100, None),
         ("40", "op 40", None, 2, None),
     ]
-    with pytest.raises(AbeyanceError, match="nobody"):
+    with pytest.raises(AbeyantError, match="nobody"):
         operations_from(table, {"op_id": "nobody"})
 
 
@@ -109,7 +109,7 @@ def test_fields_that_an_expression_names_are_read(either: SparkSession) -> None:
         ("K", False, None),
         ("K", True, "no at: to_timestamp(when) gives none"),
     }
-    with pytest.raises(AbeyanceError, match=r"key=upper\(: .*PARSE"):
+    with pytest.raises(AbeyantError, match=r"key=upper\(: .*PARSE"):
         read_events(records, {"key": "upper("})
 
 
@@ -175,17 +175,15 @@ def test_a_stream_fills_both_sinks(either: SparkSession, tmp_path: Path) -> None
 def test_on_connect_a_sink_has_to_know_the_checkpoint(connect_url: str, tmp_path: Path) -> None:
     with connected(connect_url) as spark:
         for sink in pipeline.ParquetSink, pipeline.TableSink:
-            with pytest.raises(
-                AbeyanceError, match=rf'{sink.__name__}\(\.\.\., checkpoint="/the/checkpointLocation"\)'
-            ):
+            with pytest.raises(AbeyantError, match=rf'{sink.__name__}\(\.\.\., checkpoint="/the/checkpointLocation"\)'):
                 sink(tmp_path / "out")
         for lake in pipeline.DeltaSink, pipeline.IcebergSink:
-            with pytest.raises(AbeyanceError, match=rf"give {lake.__name__} the checkpoint"):
+            with pytest.raises(AbeyantError, match=rf"give {lake.__name__} the checkpoint"):
                 lake("outcomes", "aside")
-            with pytest.raises(AbeyanceError, match=r"^this Spark session has no tables of .*_2\.13:"):
+            with pytest.raises(AbeyantError, match=r"^this Spark session has no tables of .*_2\.13:"):
                 lake("outcomes", "aside", checkpoint=tmp_path)
         wrong = pipeline.ParquetSink(tmp_path / "out", checkpoint=tmp_path / "nowhere")
-        with pytest.raises(AbeyanceError, match=re.escape(f"{tmp_path}/nowhere is the checkpoint of no query")):
+        with pytest.raises(AbeyantError, match=re.escape(f"{tmp_path}/nowhere is the checkpoint of no query")):
             wrong(spark.range(0), 0)
-        with pytest.raises(AbeyanceError, match=r"s3://bucket/out: on Spark Connect .* local path or HDFS only"):
+        with pytest.raises(AbeyantError, match=r"s3://bucket/out: on Spark Connect .* local path or HDFS only"):
             file_system(spark, "s3://bucket/out")

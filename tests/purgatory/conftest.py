@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from abeyance.purgatory import Purgatory
-from abeyance.timer import ManualTimer
+from abeyant.purgatory import Purgatory
+from abeyant.timer import ManualTimer
 from purgatory.waits import Wait
 
 

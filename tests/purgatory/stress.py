@@ -13,7 +13,7 @@ Threads are made to give way at any line of the purgatory (where it is interpret
 races happen are a few bytecodes wide.
 
 `--without` takes one part of the purgatory out, to show that this test would notice (see PARTS); only where it is
-interpreted (ABEYANCE_PURE=1), for that is where parts can be taken out. Prints what it found as JSON; exit code 1
+interpreted (ABEYANT_PURE=1), for that is where parts can be taken out. Prints what it found as JSON; exit code 1
 if it found anything.
 """
 
@@ -33,7 +33,7 @@ from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
 
-from abeyance.purgatory import (
+from abeyant.purgatory import (
     DelayedOperation,
     OperationReusedError,
     Purgatory,
@@ -41,8 +41,8 @@ from abeyance.purgatory import (
     operation,
     thread_state,
 )
-from abeyance.purgatory.ports import ReentrantLock
-from abeyance.timer import SystemTimer
+from abeyant.purgatory.ports import ReentrantLock
+from abeyant.timer import SystemTimer
 
 KEYS = tuple(range(12))
 SUBMITTERS, ADVANCERS, MEDDLERS, CONTESTANTS = 3, 2, 1, 2

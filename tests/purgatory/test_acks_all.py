@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from abeyance.timer import ManualTimer
+from abeyant.timer import ManualTimer
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "produce_acks_all.py"
 

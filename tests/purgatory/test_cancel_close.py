@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from abeyance.purgatory import Purgatory, PurgatoryClosedError
-from abeyance.timer import ManualTimer
+from abeyant.purgatory import Purgatory, PurgatoryClosedError
+from abeyant.timer import ManualTimer
 from purgatory.waits import Wait, raising
 
 

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from abeyance.engine import is_compiled
-from abeyance.mutex import LOCKED
-from abeyance.purgatory import DelayedOperation, Purgatory
-from abeyance.timer import ManualTimer
+from abeyant.engine import is_compiled
+from abeyant.mutex import LOCKED
+from abeyant.purgatory import DelayedOperation, Purgatory
+from abeyant.timer import ManualTimer
 from collecting import collecting
 from purgatory.waits import Wait, in_thread
 

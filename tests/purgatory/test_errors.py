@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from abeyance.purgatory import Purgatory
-from abeyance.timer import ManualTimer, TimerClosedError
+from abeyant.purgatory import Purgatory
+from abeyant.timer import ManualTimer, TimerClosedError
 from purgatory.waits import Wait, assert_lists_free, raising
 
 Reported = list[tuple[Exception, Wait]]
@@ -117,7 +117,7 @@ def test_on_complete_raising_does_not_swallow_on_expiration_p6(
 def test_without_on_error_it_is_logged_p6(timer: ManualTimer, caplog: pytest.LogCaptureFixture) -> None:
     purgatory: Purgatory[Wait] = Purgatory("quiet", timer)
     purgatory.try_complete_else_watch(raising_at(3), ["k"])
-    with caplog.at_level(logging.ERROR, "abeyance.purgatory"):
+    with caplog.at_level(logging.ERROR, "abeyant.purgatory"):
         purgatory.check_and_complete("k")
     (record,) = caplog.records
     assert "Purgatory 'quiet'" in record.getMessage()
@@ -133,7 +133,7 @@ def test_an_on_error_that_raises_harms_nobody_p6(timer: ManualTimer, caplog: pyt
     for wait in waits:
         purgatory.try_complete_else_watch(wait, ["k"])
         wait.ready = True
-    with caplog.at_level(logging.ERROR, "abeyance.purgatory"):
+    with caplog.at_level(logging.ERROR, "abeyant.purgatory"):
         assert purgatory.check_and_complete("k") == 1
     assert errors_logged(caplog) == ["RuntimeError('on_error')", "ValueError('try 3')"]
 

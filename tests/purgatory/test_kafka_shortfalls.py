@@ -21,9 +21,9 @@ from contextlib import nullcontext
 
 import pytest
 
-from abeyance.engine import is_compiled
-from abeyance.purgatory import Purgatory
-from abeyance.timer import ManualTimer, SystemTimer
+from abeyant.engine import is_compiled
+from abeyant.purgatory import Purgatory
+from abeyant.timer import ManualTimer, SystemTimer
 from purgatory.waits import Wait, in_thread
 
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from abeyance.engine import is_compiled
-from abeyance.purgatory import Purgatory, PurgatoryError
-from abeyance.timer import ManualTimer
+from abeyant.engine import is_compiled
+from abeyant.purgatory import Purgatory, PurgatoryError
+from abeyant.timer import ManualTimer
 from purgatory.waits import Wait, assert_lists_free
 
 

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from abeyance.purgatory import DelayedOperation, Purgatory, PurgatoryStats
-from abeyance.purgatory.ports import Stoppable
-from abeyance.timer import ManualTimer
+from abeyant.purgatory import DelayedOperation, Purgatory, PurgatoryStats
+from abeyant.purgatory.ports import Stoppable
+from abeyant.timer import ManualTimer
 from purgatory.waits import Wait, assert_lists_free, in_thread
 
 

@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from abeyance.purgatory import Purgatory, PurgatoryClosedError
-from abeyance.timer import ManualTimer
+from abeyant.purgatory import Purgatory, PurgatoryClosedError
+from abeyant.timer import ManualTimer
 from purgatory.waits import Wait
 
 KEYS = st.sampled_from(["a", "b", "c", -1, -2, ("p", 1)])  # -1 and -2 have the same hash

@@ -15,8 +15,8 @@ from datetime import timedelta
 
 import pytest
 
-from abeyance.purgatory import DelayedOperation, OperationReusedError, Purgatory
-from abeyance.timer import ManualTimer
+from abeyant.purgatory import DelayedOperation, OperationReusedError, Purgatory
+from abeyant.timer import ManualTimer
 from purgatory.waits import Wait, in_thread, raising
 
 
@@ -287,7 +287,7 @@ def test_errors_of_an_operation_in_no_purgatory_go_to_the_log(caplog: pytest.Log
         assert target.calls == []
         release.set()
 
-    with caplog.at_level(logging.ERROR, "abeyance.purgatory"):
+    with caplog.at_level(logging.ERROR, "abeyant.purgatory"):
         Wait(at_completion=complete_target).force_complete()
     holder.join()
     assert wins == [True]

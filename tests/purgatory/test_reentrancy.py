@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from abeyance.purgatory import Purgatory
-from abeyance.purgatory.nesting import DEEPEST
-from abeyance.timer import ManualTimer
+from abeyant.purgatory import Purgatory
+from abeyant.purgatory.nesting import DEEPEST
+from abeyant.timer import ManualTimer
 from purgatory.waits import Wait, in_thread
 
 

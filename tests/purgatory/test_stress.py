@@ -19,7 +19,7 @@ def stress(seconds: int, *options: str, pure: str) -> dict[str, Any]:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        "ABEYANCE_PURE": pure,
+        "ABEYANT_PURE": pure,
     }
     done = subprocess.run(
         [sys.executable, str(STRESS), "--seconds", str(seconds), *options],

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 
-from abeyance.purgatory import DelayedOperation, Purgatory
-from abeyance.purgatory.ports import ReentrantLock
+from abeyant.purgatory import DelayedOperation, Purgatory
+from abeyant.purgatory.ports import ReentrantLock
 
 Hook = Callable[["Wait"], object]
 

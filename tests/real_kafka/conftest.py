@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from abeyance.broker.genuine import Cluster
+    from abeyant.broker.genuine import Cluster
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    from abeyance.broker.genuine import Cluster, ClusterError, fetch, free_ports
-    from abeyance.pipeline.sources.connector import ConnectorError, maven_jars
+    from abeyant.broker.genuine import Cluster, ClusterError, fetch, free_ports
+    from abeyant.pipeline.sources.connector import ConnectorError, maven_jars
 
     try:
         kafka = fetch()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from abeyance.broker.genuine import ClusterError
+from abeyant.broker.genuine import ClusterError
 from broker.conformance.families import all_scenarios
 from broker.conformance.genuine import GenuineKafka, genuine_kafka
 from broker.conformance.record import load, play

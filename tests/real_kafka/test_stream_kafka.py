@@ -10,7 +10,7 @@ import pytest
 from pipeline import kafka_stream
 
 if TYPE_CHECKING:
-    from abeyance.broker.genuine import Cluster
+    from abeyant.broker.genuine import Cluster
 
 
 class Brokers:

@@ -22,8 +22,8 @@ def python(code: str) -> Watched:
         ("Downloading https://host/numpy-2.4.6-cp311-cp311-any.whl (300 kB)", "downloading numpy-2.4.6"),
         ("Building wheel for pyspark (pyproject.toml): started", "unpacking pyspark"),
         ("Installing collected packages: pytz, tzdata", "installing 2 packages"),
-        ("  [11/36] Cythonizing src/abeyance/idle/peers.py", "translating module 11 of 36 to C"),
-        ("  building 'abeyance.engine.wheel' extension", "compiling abeyance.engine.wheel"),
+        ("  [11/36] Cythonizing src/abeyant/idle/peers.py", "translating module 11 of 36 to C"),
+        ("  building 'abeyant.engine.wheel' extension", "compiling abeyant.engine.wheel"),
         ("whatever else", "starting"),
     ],
 )

@@ -20,9 +20,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from abeyance import tables
-from abeyance.errors import AbeyanceError
-from abeyance.tables.schemas import OUTCOMES
+from abeyant import tables
+from abeyant.errors import AbeyantError
+from abeyant.tables.schemas import OUTCOMES
 from pipeline.resolve_traces import Deadline, Event, Op, Outcomes, Trace, Watch, by_brute_force, some_traces
 from pipeline.trace_rows import ARROW_EVENTS, ARROW_OPERATIONS, EPOCH_US, event_row, operation_row
 
@@ -195,7 +195,7 @@ def test_views_within_a_further_column_are_set_aside_with_their_row() -> None:
 IN_DUCKDB = """
 import sys
 import duckdb
-from abeyance import tables
+from abeyant import tables
 connection = duckdb.connect()
 operations, events = (connection.sql(f"SELECT * FROM '{path}'") for path in sys.argv[1:])
 outcomes = tables.resolve(operations, events)
@@ -300,10 +300,10 @@ def test_what_is_no_such_table_is_refused_by_name(tmp_path: Path) -> None:
         tables.resolve(operations, events.set_column(3, "progress", events["progress"].cast(pa.string())))
     with pytest.raises(tables.SchemaError, match="operations: column 'watches' is string, expected a list of structs"):
         tables.invalid_operations(operations.set_column(5, "watches", operations["op_id"]))
-    with pytest.raises(AbeyanceError, match=r"operations: cannot read .*nowhere as Parquet"):
+    with pytest.raises(AbeyantError, match=r"operations: cannot read .*nowhere as Parquet"):
         tables.resolve(tmp_path / "nowhere", events)
     (tmp_path / "text.parquet").write_text("no Parquet")
-    with pytest.raises(AbeyanceError, match=r"events: cannot read .*text.parquet as Parquet"):
+    with pytest.raises(AbeyantError, match=r"events: cannot read .*text.parquet as Parquet"):
         tables.resolve(operations, tmp_path / "text.parquet")
     with pytest.raises(ValueError, match="deadline must be 'inclusive' or 'exclusive', not 'open'"):
         tables.resolve(operations, events, deadline="open")  # type: ignore[arg-type]
@@ -314,10 +314,10 @@ def test_what_is_no_such_table_is_refused_by_name(tmp_path: Path) -> None:
 def test_numbers_beyond_64_bits_are_refused_by_name() -> None:
     operations, events = arrow(traces()[:2])
     large_ones = pa.array(np.full(events.num_rows, 2**63, np.uint64))
-    with pytest.raises(AbeyanceError, match=r"events: progress: .*the most is 9,223,372,036,854,775,807"):
+    with pytest.raises(AbeyantError, match=r"events: progress: .*the most is 9,223,372,036,854,775,807"):
         tables.resolve(operations, events.set_column(3, "progress", large_ones))
     far = pa.array(np.full(events.num_rows, 2**62)).cast(pa.timestamp("s", "UTC"))
-    with pytest.raises(AbeyanceError, match="events: at: a time is beyond the range of microseconds"):
+    with pytest.raises(AbeyantError, match="events: at: a time is beyond the range of microseconds"):
         tables.resolve(operations, events.set_column(2, "at", far))
 
 

@@ -18,18 +18,18 @@ TESTS = Path(__file__).parents[1]
 BEGINNING = """
 import os, sys, threading
 sys.path[:] = {path!r}
-import abeyance
-from abeyance import _interpreted
-from abeyance.engine import is_compiled
+import abeyant
+from abeyant import _interpreted
+from abeyant.engine import is_compiled
 """
 PROGRAMS = {
     "timers": """
-timer, manual, done = abeyance.SystemTimer(), abeyance.ManualTimer(), threading.Event()
-class Never(abeyance.DelayedOperation):
+timer, manual, done = abeyant.SystemTimer(), abeyant.ManualTimer(), threading.Event()
+class Never(abeyant.DelayedOperation):
     def try_complete(self):
         return False
 operation = Never(1)
-purgatory = abeyance.Purgatory("p", manual)
+purgatory = abeyant.Purgatory("p", manual)
 assert not purgatory.try_complete_else_watch(operation, ["k"])
 manual.advance(1)
 timer.call_later(0.01, done.set)

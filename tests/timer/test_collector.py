@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from abeyance import ManualTimer, SystemTimer, TimerClosedError, TimerTask
+from abeyant import ManualTimer, SystemTimer, TimerClosedError, TimerTask
 from collecting import collecting
 from timer.guard import join, threads_named
 

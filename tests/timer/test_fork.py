@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this
 BEGINNING = """
 import os, sys, threading, time
 import asyncio
-from abeyance import DelayedOperation, IdleDetector, ManualTimer, Purgatory, SystemTimer, aio
+from abeyant import DelayedOperation, IdleDetector, ManualTimer, Purgatory, SystemTimer, aio
 
 class Wait(DelayedOperation):
     ready = False

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from abeyance import ManualTimer, PendingTask, TimerClosedError, TimerTask
-from abeyance.engine import is_compiled
+from abeyant import ManualTimer, PendingTask, TimerClosedError, TimerTask
+from abeyant.engine import is_compiled
 from timer.guard import join
 
 
@@ -361,7 +361,7 @@ def test_t8_without_on_error_it_is_logged_with_its_traceback(
     timer.advance(1)
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
-    assert record.name == "abeyance.timer"
+    assert record.name == "abeyant.timer"
     assert "boom" in record.getMessage()
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], LookupError)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abeyance import ManualTimer, TimerTask
+from abeyant import ManualTimer, TimerTask
 from oracle import Oracle
 
 

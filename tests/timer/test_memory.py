@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from abeyance import ManualTimer, SystemTimer, TimerTask
+from abeyant import ManualTimer, SystemTimer, TimerTask
 from timer.guard import in_turn, threads_named, wait_for, wait_until
 
 pytestmark = pytest.mark.usefixtures("little_to_collect")

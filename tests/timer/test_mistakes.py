@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-import abeyance
-from abeyance import IdleDetector, ManualTimer, Purgatory, SystemTimer, Timer, TimerTask, aio
+import abeyant
+from abeyant import IdleDetector, ManualTimer, Purgatory, SystemTimer, Timer, TimerTask, aio
 from purgatory.waits import Wait
 
 # Mistakes that a type checker would find: here nothing of the package is typed.
-untyped: Any = SimpleNamespace(aio=aio, **{name: getattr(abeyance, name) for name in abeyance.__all__})
+untyped: Any = SimpleNamespace(aio=aio, **{name: getattr(abeyant, name) for name in abeyant.__all__})
 
 
 async def late(*_: object) -> None:
@@ -163,9 +163,9 @@ def test_no_copy_shares_what_there_is_one_of(what: str, copied: Callable[[object
 
 FORGETFUL = """
 import asyncio, sys
-import abeyance
-from abeyance import aio, DelayedOperation, IdleDetector, ManualTimer, Purgatory, SystemTimer, TimerTask
-from abeyance.aio.handle import TimerHandle
+import abeyant
+from abeyant import aio, DelayedOperation, IdleDetector, ManualTimer, Purgatory, SystemTimer, TimerTask
+from abeyant.aio.handle import TimerHandle
 
 def forgetful(kind):
     return type("Forgetful", (kind,), {"__init__": lambda self: None})

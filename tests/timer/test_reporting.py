@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-import abeyance.timer.system
-from abeyance import ManualTimer, Purgatory, SystemTimer, Timer, TimerClosedError
+import abeyant.timer.system
+from abeyant import ManualTimer, Purgatory, SystemTimer, Timer, TimerClosedError
 from broken_log import KINDS, LogError, broken_log
 from purgatory.waits import Wait
 from timer.guard import join, threads_named, wait_for, wait_until
@@ -135,7 +135,7 @@ def end_the_thread_of(timer: SystemTimer, monkeypatch: pytest.MonkeyPatch) -> No
     for _ in range(63):
         timer.call_later(-1, pause.wait, 0.0002)  # due by now, so that the thread does not sleep before it
     (thread,) = threads_named(f"{timer.name}-timer")
-    monkeypatch.setattr(abeyance.timer.system, "time", types.SimpleNamespace(sleep=exhausted))
+    monkeypatch.setattr(abeyant.timer.system, "time", types.SimpleNamespace(sleep=exhausted))
     gate.set()
     join(thread)
     monkeypatch.undo()

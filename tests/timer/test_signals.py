@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
-from abeyance import IdleDetector, ManualTimer, Purgatory, SystemTimer, TimerTask
-from abeyance.engine import is_compiled
+from abeyant import IdleDetector, ManualTimer, Purgatory, SystemTimer, TimerTask
+from abeyant.engine import is_compiled
 from interrupting import interrupting
 from purgatory.waits import Wait
 from timer.guard import wait_for

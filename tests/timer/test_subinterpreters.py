@@ -11,32 +11,32 @@ from pathlib import Path
 
 import pytest
 
-import abeyance
-from abeyance.engine import is_compiled
+import abeyant
+from abeyant.engine import is_compiled
 
 PROGRAM = Path(__file__).with_name("subinterpreters.py")
 POOL = """
 from concurrent.futures import InterpreterPoolExecutor
-import abeyance, abeyance.cli
+import abeyant, abeyant.cli
 
 def wait(seconds):
-    timer, done = abeyance.SystemTimer(), __import__("threading").Event()
+    timer, done = abeyant.SystemTimer(), __import__("threading").Event()
     timer.call_later(seconds, done.set)
     ran = done.wait(30)
     timer.close()
     return ran
 
 if __name__ == "__main__":
-    abeyance.cli.main(["info", "--json"])
+    abeyant.cli.main(["info", "--json"])
     with InterpreterPoolExecutor(2) as pool:
         assert list(pool.map(wait, [0.01, 0.02, 0.03])) == [True] * 3
-        pool.submit(abeyance.cli.main, ["info", "--json"]).result()
+        pool.submit(abeyant.cli.main, ["info", "--json"]).result()
 """
 
 
 @pytest.mark.parametrize("program", ["timers", pytest.param("stress", marks=pytest.mark.slow)])
 def test_each_interpreter_has_timers_of_its_own(program: str) -> None:
-    source = Path(abeyance.__file__).parents[1]
+    source = Path(abeyant.__file__).parents[1]
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", PROGRAM, program],
         env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, text=True, check=False, timeout=120,
@@ -55,7 +55,7 @@ def test_each_interpreter_has_timers_of_its_own(program: str) -> None:
 def test_a_pool_of_interpreters_takes_it_and_info_tells_how_each_runs(tmp_path: Path) -> None:
     program = tmp_path / "pool.py"
     program.write_text(POOL)
-    source = Path(abeyance.__file__).parents[1]
+    source = Path(abeyant.__file__).parents[1]
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", program],
         env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, text=True, check=False, timeout=120,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from abeyance import DelayedOperation, IdleDetector, Purgatory, SystemTimer, TimerTask
-from abeyance.engine import is_compiled
+from abeyant import DelayedOperation, IdleDetector, Purgatory, SystemTimer, TimerTask
+from abeyant.engine import is_compiled
 from timer.guard import PATIENCE, in_turn, join, threads_named, wait_for, wait_until
 
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from abeyance import PendingTask, SystemTimer, TimerClosedError
+from abeyant import PendingTask, SystemTimer, TimerClosedError
 from timer.guard import PATIENCE, join, threads_named, wait_for
 
 
@@ -165,12 +165,12 @@ def test_t9_a_with_block_closes_even_when_it_is_left_by_an_error() -> None:
 
 
 SHUTTING_DOWN = """
-import abeyance, threading
+import abeyant, threading
 
 class Owner:
     def __init__(self):
         self.itself = self
-        self.timer = abeyance.SystemTimer("owned")
+        self.timer = abeyant.SystemTimer("owned")
         running = threading.Event()
         self.timer.call_later(0, running.set)
         self.timer.call_later(3600, int)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from abeyance import SystemTimer
+from abeyant import SystemTimer
 from timer.guard import threads_named, wait_for, wait_until
 
 RAISED = [LookupError, SystemExit, KeyboardInterrupt, GeneratorExit, BaseException]
@@ -45,7 +45,7 @@ def test_t8_without_on_error_it_is_logged(error: type[BaseException], caplog: py
         wait_for(done)
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
-    assert record.name == "abeyance.timer"
+    assert record.name == "abeyant.timer"
     assert "raiser" in record.getMessage()
     assert record.exc_info is not None
     assert type(record.exc_info[1]) is error

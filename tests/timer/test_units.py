@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from abeyance import DelayedOperation, IdleDetector, ManualTimer
-from abeyance.aio import Purgatory, run_virtual, virtual_time
-from abeyance.timer.units import NEVER, to_nanoseconds, to_seconds
+from abeyant import DelayedOperation, IdleDetector, ManualTimer
+from abeyant.aio import Purgatory, run_virtual, virtual_time
+from abeyant.timer.units import NEVER, to_nanoseconds, to_seconds
 
 
 @pytest.mark.parametrize(

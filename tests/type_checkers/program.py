@@ -6,19 +6,19 @@ import asyncio
 from datetime import timedelta
 from typing import assert_type
 
-import abeyance
-from abeyance import aio
+import abeyant
+from abeyant import aio
 
 
 def send(peer: str, number: int) -> bool:
     return bool(peer) and number > 0
 
 
-def report(error: BaseException, callback: abeyance.Callback) -> None:
+def report(error: BaseException, callback: abeyant.Callback) -> None:
     print(error, callback)
 
 
-class AckAll(abeyance.DelayedOperation):
+class AckAll(abeyant.DelayedOperation):
     def __init__(self, offset: int) -> None:
         super().__init__(timeout=30.0)
         self.offset = offset
@@ -30,31 +30,31 @@ class AckAll(abeyance.DelayedOperation):
         print("expired")
 
 
-handler: abeyance.ErrorHandler = report
-timer = abeyance.SystemTimer(name="rpc", tick=timedelta(milliseconds=1), on_error=handler)
+handler: abeyant.ErrorHandler = report
+timer = abeyant.SystemTimer(name="rpc", tick=timedelta(milliseconds=1), on_error=handler)
 task = timer.call_later(30.0, send, "peer", 1)
-assert_type(task, abeyance.TimerTask)
+assert_type(task, abeyant.TimerTask)
 assert_type(task.cancel(), bool)
 timer.call_at(timer.time() + 1, print, "as", "many", 2)
 timer.call_later(1.0, send, "peer")  # type: ignore[arg-type]
 timer.call_later(1.0, send, 1, "peer")  # type: ignore[arg-type]
 timer.call_later("1", print)  # type: ignore[arg-type]
-abeyance.ManualTimer().call_later(1.0, send, "peer")  # type: ignore[arg-type]
-pending: list[abeyance.PendingTask] = timer.close()
+abeyant.ManualTimer().call_later(1.0, send, "peer")  # type: ignore[arg-type]
+pending: list[abeyant.PendingTask] = timer.close()
 
-manual = abeyance.ManualTimer()
-purgatory = abeyance.Purgatory("produce", manual)  # no annotation needed
-assert_type(purgatory, "abeyance.Purgatory[abeyance.DelayedOperation]")
+manual = abeyant.ManualTimer()
+purgatory = abeyant.Purgatory("produce", manual)  # no annotation needed
+assert_type(purgatory, "abeyant.Purgatory[abeyant.DelayedOperation]")
 purgatory.try_complete_else_watch(AckAll(20), ["partition-0"])
 assert_type(purgatory.check_and_complete("partition-0"), int)
 
-produce: abeyance.Purgatory[AckAll] = abeyance.Purgatory("produce", manual)
+produce: abeyant.Purgatory[AckAll] = abeyant.Purgatory("produce", manual)
 assert_type([ack.offset for ack in produce.close()], list[int])
-outcome: abeyance.Outcome | None = AckAll(1).outcome
+outcome: abeyant.Outcome | None = AckAll(1).outcome
 
-plain = abeyance.IdleDetector(30.0, print)
+plain = abeyant.IdleDetector(30.0, print)
 plain.seen("anyone")
-idle: abeyance.IdleDetector[str] = abeyance.IdleDetector(30.0, lambda peer: print(peer.upper()), manual)
+idle: abeyant.IdleDetector[str] = abeyant.IdleDetector(30.0, lambda peer: print(peer.upper()), manual)
 idle.seen("peer")
 idle.seen(5)  # type: ignore[arg-type]
 assert_type(idle.close(), list[str])

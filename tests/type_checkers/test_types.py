@@ -41,12 +41,12 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, checkout)
     shutil.copytree(ROOT / "src", checkout / "src", ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
-    build = "import os; os.environ['ABEYANCE_NO_COMPILE'] = '1'\nfrom setuptools.build_meta import build_wheel as build"
+    build = "import os; os.environ['ABEYANT_NO_COMPILE'] = '1'\nfrom setuptools.build_meta import build_wheel as build"
     run(sys.executable, "-c", f"{build}\nbuild({str(folder)!r})", folder=checkout)
     run(sys.executable, "-m", "venv", "--without-pip", folder / "venv", folder=folder)
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     site = folder / "venv" / "lib" / f"python{version}" / "site-packages"
-    (wheel,) = folder.glob("abeyance-*.whl")
+    (wheel,) = folder.glob("abeyant-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     (site / "others.pth").write_text(sysconfig.get_path("purelib"))
@@ -63,7 +63,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_mypy_strict(user: Path) -> None:
     python = user / "venv" / "bin" / "python"
-    where = run(python, "-c", "import abeyance; print(abeyance.__file__)", folder=user)
+    where = run(python, "-c", "import abeyant; print(abeyant.__file__)", folder=user)
     assert where.startswith(str(user))
     told = run(
         *(sys.executable, "-m", "mypy", "--strict", "--warn-unreachable", "--python-executable", python),

@@ -11,7 +11,7 @@ from asyncio import base_events, events, selector_events, unix_events
 from collections import defaultdict
 from typing import Any
 
-from abeyance.aio.loop import EventLoop, WheelTimers
+from abeyant.aio.loop import EventLoop, WheelTimers
 
 made: dict[str, dict[str, int]] = defaultdict(lambda: {"stock": 0, "wheel": 0})  # loops, by test module and kind
 module = ""  # the test module that runs now

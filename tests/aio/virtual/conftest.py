@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from abeyance import aio
+from abeyant import aio
 from aio.virtual.loops import LOOPS, Main, RunReal, RunVirtual, T
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
-from abeyance import aio
+from abeyant import aio
 
 T = TypeVar("T")
 Main = Coroutine[Any, Any, T]
@@ -13,7 +13,7 @@ HOUR = 3600.0
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.SelectorEventLoop,
-    "abeyance": aio.EventLoop,
+    "abeyant": aio.EventLoop,
 }
 
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from abeyance import aio
+from abeyant import aio
 from aio.virtual.loops import HOUR, RunVirtual, now
 
 YEAR = 365 * 24 * HOUR

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from abeyance import aio
+from abeyant import aio
 from aio.virtual.loops import HOUR, Main, RunReal, RunVirtual
 
 

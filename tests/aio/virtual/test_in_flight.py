@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from abeyance.aio.virtual import outside
-from abeyance.aio.virtual.sockets import Sockets
+from abeyant.aio.virtual import outside
+from abeyant.aio.virtual.sockets import Sockets
 from aio.virtual.loops import HOUR, RunVirtual, now
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what has been sent and has come")

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from abeyance import aio
+from abeyant import aio
 from aio.virtual.loops import HOUR, RunReal, RunVirtual
 
 

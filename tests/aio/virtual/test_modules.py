@@ -6,7 +6,7 @@ import ast
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-from abeyance.aio import virtual
+from abeyant.aio import virtual
 
 NAME = virtual.__name__
 FILES = {f"{NAME}.{path.stem}": path for path in Path(virtual.__file__).parent.glob("*.py") if path.stem != "__init__"}

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from abeyance import aio
-from abeyance.aio.virtual.threads import has_job
+from abeyant import aio
+from abeyant.aio.virtual.threads import has_job
 from aio.virtual.loops import HOUR, LOOPS, RunReal, RunVirtual, now
 
 LATER = 0.2  # real seconds: longer than any grace, so only what is known to be under way is waited for

@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 pytest_plugins = ["pytester"]
 
-ALONE = ("-p", "pytest_abeyance", "-p", "no:asyncio", "-p", "no:anyio", "-p", "no:cacheprovider", "--strict-markers")
-WITH_OTHERS = ("-p", "pytest_abeyance", "-p", "no:cacheprovider", "--strict-markers")
+ALONE = ("-p", "pytest_abeyant", "-p", "no:asyncio", "-p", "no:anyio", "-p", "no:cacheprovider", "--strict-markers")
+WITH_OTHERS = ("-p", "pytest_abeyant", "-p", "no:cacheprovider", "--strict-markers")
 
 HEAD = """
 import asyncio, unittest
@@ -67,7 +67,7 @@ async def test_fixture_of_a_fixture(clock):
 class TestOverridden:
     @pytest.fixture
     def virtual_time(self):
-        from abeyance import aio
+        from abeyant import aio
         return aio.VirtualClock(start=HOUR)
 
     async def test_own_clock(self, virtual_time):
@@ -268,7 +268,7 @@ async def test_deadlock():
 @pytest.mark.virtual_time(loop_factory=asyncio.new_event_loop)
 async def test_factory(): pass
 
-from abeyance import aio
+from abeyant import aio
 
 @pytest_asyncio.fixture
 async def clock():
@@ -376,12 +376,12 @@ def test_it_is_in_the_list_of_markers_and_fixtures(pytester: pytest.Pytester) ->
 
 
 def test_who_does_not_use_it_pays_for_next_to_nothing() -> None:
-    code = "import sys, pytest; before = set(sys.modules); import pytest_abeyance; print(set(sys.modules) - before)"
+    code = "import sys, pytest; before = set(sys.modules); import pytest_abeyant; print(set(sys.modules) - before)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert loaded == "{'pytest_abeyance'}\n"
+    assert loaded == "{'pytest_abeyant'}\n"
 
 
-@pytest.mark.parametrize("plugin", ["pytest_abeyance", "pytest_abeyance_kafka"])
+@pytest.mark.parametrize("plugin", ["pytest_abeyant", "pytest_abeyant_kafka"])
 def test_a_pluggy_of_before_1_2_can_load_it(plugin: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """pytest 7 takes one as old. Where a plugin cannot be loaded no test runs, and these are loaded unasked."""
 

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-import abeyance
-from abeyance import aio
+import abeyant
+from abeyant import aio
 from aio.virtual.loops import HOUR, RunReal, now
 
 
@@ -102,7 +102,7 @@ def test_t1_t2_timers_made_before_go_by_a_clock_that_starts_behind_the_last_one(
     async def main() -> None:
         timer, purgatory = aio.Timer(), aio.Purgatory("p")
         idle: list[tuple[str, float]] = []
-        detector = abeyance.IdleDetector(5, lambda peer: idle.append((peer, now())), timer)
+        detector = abeyant.IdleDetector(5, lambda peer: idle.append((peer, now())), timer)
         ran: list[float] = []
         for start in (1000, 0, 500, 3):
             async with aio.virtual_time(start=start):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from abeyance.broker.genuine import Cluster, fetch, free_ports
+from abeyant.broker.genuine import Cluster, fetch, free_ports
 
 from .client import Connection
 from .settings import SETTINGS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 
 from .client import Connection
 from .settings import SETTINGS

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from abeyance.broker.genuine import ClusterError
+from abeyant.broker.genuine import ClusterError
 
 from .answers import line
 from .families import FAMILIES, all_scenarios

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from abeyance.broker import Cluster
-from abeyance.broker.coordinator import shard as shards
-from abeyance.broker.coordinator.coordinator import Coordinator
-from abeyance.broker.coordinator.shard import Shard
-from abeyance.broker.coordinator.topics import OFFSETS, TRANSACTIONS, java_hash, partition_for, present
-from abeyance.broker.errors import ApiError
-from abeyance.broker.log import Batch
-from abeyance.broker.log.records import Record
-from abeyance.broker.wire.schema import ErrorCode
+from abeyant.broker import Cluster
+from abeyant.broker.coordinator import shard as shards
+from abeyant.broker.coordinator.coordinator import Coordinator
+from abeyant.broker.coordinator.shard import Shard
+from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS, java_hash, partition_for, present
+from abeyant.broker.errors import ApiError
+from abeyant.broker.log import Batch
+from abeyant.broker.log.records import Record
+from abeyant.broker.wire.schema import ErrorCode
 from broker.wire import WireClient
 
 KEY = "a group"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from abeyance import ManualTimer, Purgatory
-from abeyance.broker.errors import ApiError
-from abeyance.broker.groups.classic import ClassicGroup
-from abeyance.broker.groups.member import Joined, Joining, Synced
-from abeyance.broker.groups.membership import Membership
-from abeyance.broker.groups.rebalancing import Rebalancing
-from abeyance.broker.groups.waits import Waits
-from abeyance.broker.wire.schema import ErrorCode
+from abeyant import ManualTimer, Purgatory
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.classic import ClassicGroup
+from abeyant.broker.groups.member import Joined, Joining, Synced
+from abeyant.broker.groups.membership import Membership
+from abeyant.broker.groups.rebalancing import Rebalancing
+from abeyant.broker.groups.waits import Waits
+from abeyant.broker.wire.schema import ErrorCode
 
 NONE = ErrorCode.none
 RANGE = (("range", b"topics"),)

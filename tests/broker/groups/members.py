@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from confluent_kafka import Consumer, TopicPartition
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 from broker.clients import producing, send, settle
 
 TOPIC = "orders"

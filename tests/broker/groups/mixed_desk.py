@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from abeyance import ManualTimer, Purgatory
-from abeyance.broker.coordinator.shard import Entry
-from abeyance.broker.errors import ApiError
-from abeyance.broker.group_settings import GroupSettings
-from abeyance.broker.groups.assignors import Partition
-from abeyance.broker.groups.consumer import LEAVES
-from abeyance.broker.groups.consuming import Beat, Beaten
-from abeyance.broker.groups.member import Joined, Joining, Synced
-from abeyance.broker.groups.shard import GroupShard
-from abeyance.broker.groups.subscription import assignment_value, read_assignment, read_subscription
-from abeyance.broker.log.records import Record
-from abeyance.broker.memory import Memory
-from abeyance.broker.settings import Settings
-from abeyance.broker.wire.schema import ErrorCode
+from abeyant import ManualTimer, Purgatory
+from abeyant.broker.coordinator.shard import Entry
+from abeyant.broker.errors import ApiError
+from abeyant.broker.group_settings import GroupSettings
+from abeyant.broker.groups.assignors import Partition
+from abeyant.broker.groups.consumer import LEAVES
+from abeyant.broker.groups.consuming import Beat, Beaten
+from abeyant.broker.groups.member import Joined, Joining, Synced
+from abeyant.broker.groups.shard import GroupShard
+from abeyant.broker.groups.subscription import assignment_value, read_assignment, read_subscription
+from abeyant.broker.log.records import Record
+from abeyant.broker.memory import Memory
+from abeyant.broker.settings import Settings
+from abeyant.broker.wire.schema import ErrorCode
 from broker.conformance.scenarios.migration import subscription
 
 NONE, AGAIN = ErrorCode.none, ErrorCode.rebalance_in_progress

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from abeyance.broker import Cluster
+from abeyant.broker import Cluster
 from broker.clients import wait_for
 from broker.groups.members import Confluent
 from broker.groups.wire import SECOND, GroupClient, coordinator

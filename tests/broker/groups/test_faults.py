@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from abeyance.broker import Cluster
-from abeyance.errors import AbeyanceError
+from abeyant.broker import Cluster
+from abeyant.errors import AbeyantError
 from broker.clients import wait_for
 from broker.groups.members import Confluent
 from broker.groups.wire import GroupClient, coordinator
@@ -30,13 +30,13 @@ def test_a_member_is_put_out_and_comes_back() -> None:
 
 def test_what_cannot_be_put_out_is_named() -> None:
     with Cluster(3) as kafka:
-        with pytest.raises(AbeyanceError, match="there is no group 'group'"):
+        with pytest.raises(AbeyantError, match="there is no group 'group'"):
             kafka.expire_member("group", "one")
         with GroupClient(kafka) as client:
             joined = client.join()
-            with pytest.raises(AbeyanceError, match="there is no group 'grup': did you mean 'group'"):
+            with pytest.raises(AbeyantError, match="there is no group 'grup': did you mean 'group'"):
                 kafka.expire_member("grup", "one")
-            with pytest.raises(AbeyanceError, match="group 'group' has no member 'wir': did you mean 'wire'"):
+            with pytest.raises(AbeyantError, match="group 'group' has no member 'wir': did you mean 'wire'"):
                 kafka.expire_member("group", "wir")
             kafka.expire_member("group", joined.member_id)
             assert client.heartbeat(joined) == "unknown_member_id"
@@ -44,7 +44,7 @@ def test_what_cannot_be_put_out_is_named() -> None:
             kafka.expire_member("group", "pod-1")
             assert client.describe().group_state == "Empty"
         number = coordinator(kafka, "group")
-        with kafka.paused(number), pytest.raises(AbeyanceError, match=f"is not there: broker {number}"):
+        with kafka.paused(number), pytest.raises(AbeyantError, match=f"is not there: broker {number}"):
             kafka.expire_member("group", "pod-1")
 
 
@@ -53,7 +53,7 @@ def test_two_members_of_one_client_id_have_to_be_told_apart() -> None:
         one.join()
         two.send_join(instance="pod-2")
         kafka.until_waiting("Rebalance")
-        with pytest.raises(AbeyanceError, match="2 members of group 'group' are called 'wire'"):
+        with pytest.raises(AbeyantError, match="2 members of group 'group' are called 'wire'"):
             kafka.expire_member("group", "wire")
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from abeyance.broker import Cluster
-from abeyance.broker.coordinator.topics import OFFSETS
+from abeyant.broker import Cluster
+from abeyant.broker.coordinator.topics import OFFSETS
 from broker.clients import wait_for
 from broker.groups.wire import SECOND, GroupClient, coordinator, offsets_partition
 from broker.wire import WireClient

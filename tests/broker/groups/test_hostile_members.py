@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from abeyance.broker.errors import ApiError
-from abeyance.broker.groups.consuming import Beat
-from abeyance.broker.wire.apis import BY_NAME
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.consuming import Beat
+from abeyant.broker.wire.apis import BY_NAME
 from broker.clients import wait_for
 from broker.groups.mixed_desk import GROUP, TOPIC, MixedDesk, New, Old, settle
 from broker.groups.test_consumer_groups import Consumer, held

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from abeyance.broker import Cluster
-from abeyance.broker.errors import ApiError
-from abeyance.broker.groups import consumer_records
-from abeyance.broker.groups.consumer import Classic, ConsumerMember
+from abeyant.broker import Cluster
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups import consumer_records
+from abeyant.broker.groups.consumer import Classic, ConsumerMember
 from broker.clients import wait_for
 from broker.groups.members import Aiokafka, Confluent, Journal
 from broker.groups.mixed_desk import MixedDesk, New, Old, settle

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from abeyance.broker.errors import ApiError
-from abeyance.broker.groups.member import Joined
-from abeyance.broker.wire.schema import ErrorCode
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.member import Joined
+from abeyant.broker.wire.schema import ErrorCode
 from broker.groups.desk import NONE, Desk
 
 REBALANCE = ErrorCode.rebalance_in_progress

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from abeyance.broker.groups.member import Joined, Synced
-from abeyance.broker.wire.schema import ErrorCode
+from abeyant.broker.groups.member import Joined, Synced
+from abeyant.broker.wire.schema import ErrorCode
 from broker.groups.desk import NONE, Desk
 
 SESSION, REBALANCE, NEW = 10.0, 25.0, 300.0

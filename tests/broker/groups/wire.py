@@ -6,9 +6,9 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from abeyance.broker import Cluster
-from abeyance.broker.coordinator.topics import OFFSETS, partition_for
-from abeyance.broker.wire.apis import BY_NAME
+from abeyant.broker import Cluster
+from abeyant.broker.coordinator.topics import OFFSETS, partition_for
+from abeyant.broker.wire.apis import BY_NAME
 from broker.wire import WireClient
 
 SECOND = timedelta(seconds=1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from abeyance.broker.log import compression
-from abeyance.broker.log.batch import Batch, make_batch
-from abeyance.broker.log.records import Record, encode
+from abeyant.broker.log import compression
+from abeyant.broker.log.batch import Batch, make_batch
+from abeyant.broker.log.records import Record, encode
 
 NOW = 1_700_000_000_000  # ms
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from abeyance.broker.log import Log, LogConfig, split
-from abeyance.broker.log.errors import OffsetOutOfRangeError
-from abeyance.broker.log.validation import records_of
+from abeyant.broker.log import Log, LogConfig, split
+from abeyant.broker.log.errors import OffsetOutOfRangeError
+from abeyant.broker.log.validation import records_of
 from broker.log.batches import NOW, batch
 
 EVERYTHING = 1 << 40

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from abeyance.broker.log import Batch, Log, LogConfig, LogError, split
-from abeyance.broker.log.errors import (
+from abeyant.broker.log import Batch, Log, LogConfig, LogError, split
+from abeyant.broker.log.errors import (
     BatchTooLargeError,
     CoordinatorFencedError,
     CorruptRecordError,
@@ -21,9 +21,9 @@ from abeyance.broker.log.errors import (
     RecordTooLargeError,
     UndecodableError,
 )
-from abeyance.broker.log.markers import Marker, marker_batch, marker_of
-from abeyance.broker.log.records import Record, decode
-from abeyance.broker.log.validation import records_of
+from abeyant.broker.log.markers import Marker, marker_batch, marker_of
+from abeyant.broker.log.records import Record, decode
+from abeyant.broker.log.validation import records_of
 from broker.log.batches import NOW, batch, batch_of, marker
 
 

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from abeyance.broker.log.batch import HEADER_SIZE, Batch, split
-from abeyance.broker.log.errors import CorruptRecordError, InvalidRecordError
+from abeyant.broker.log.batch import HEADER_SIZE, Batch, split
+from abeyant.broker.log.errors import CorruptRecordError, InvalidRecordError
 from broker.log.batches import NOW, batch
 
 

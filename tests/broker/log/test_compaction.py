@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyance.broker.log import Log, LogConfig, split
-from abeyance.broker.log.disk_log import DiskLog
-from abeyance.broker.log.errors import StorageError
-from abeyance.broker.log.records import Record
-from abeyance.broker.log.validation import records_of
+from abeyant.broker.log import Log, LogConfig, split
+from abeyant.broker.log.disk_log import DiskLog
+from abeyant.broker.log.errors import StorageError
+from abeyant.broker.log.records import Record
+from abeyant.broker.log.validation import records_of
 from broker.log.batches import NOW, batch_of, marker
 
 EVER = 1 << 40

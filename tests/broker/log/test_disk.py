@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from abeyance.broker.log import Batch, LogConfig, split
-from abeyance.broker.log.directory import DataDirectory, room
-from abeyance.broker.log.disk_log import DiskLog
-from abeyance.broker.log.errors import StorageError
-from abeyance.broker.log.files import replace_file
-from abeyance.broker.log.journal import Journal
-from abeyance.errors import AbeyanceError
+from abeyant.broker.log import Batch, LogConfig, split
+from abeyant.broker.log.directory import DataDirectory, room
+from abeyant.broker.log.disk_log import DiskLog
+from abeyant.broker.log.errors import StorageError
+from abeyant.broker.log.files import replace_file
+from abeyant.broker.log.journal import Journal
+from abeyant.errors import AbeyantError
 from broker.log.batches import NOW, batch, marker
 
 TOPIC = uuid.UUID(int=7)
@@ -78,8 +78,8 @@ def test_closed_log_is_opened_without_reading_its_batches(tmp_path: Path, monkey
     before = everything(log)
     log.close()
     with monkeypatch.context() as patch:
-        patch.setattr("abeyance.broker.log.files.FileSegment.read", None)
-        patch.setattr("abeyance.broker.log.files.FileSegment.recover", None)
+        patch.setattr("abeyant.broker.log.files.FileSegment.read", None)
+        patch.setattr("abeyant.broker.log.files.FileSegment.recover", None)
         log = open_log(tmp_path, segment_bytes=3 * SIZE)
     assert everything(log) == before
     log.close()
@@ -340,9 +340,9 @@ def test_what_is_flushed_is_appended_where_only_its_state_has_no_room(tmp_path: 
 
 def test_directory_is_one_processs(tmp_path: Path) -> None:
     with DataDirectory(tmp_path / "data"):
-        with pytest.raises(AbeyanceError, match=f"is in use by process {os.getpid()}; stop that one"):
+        with pytest.raises(AbeyantError, match=f"is in use by process {os.getpid()}; stop that one"):
             DataDirectory(tmp_path / "data")
-        script = f"from abeyance.broker.log.directory import DataDirectory; DataDirectory({str(tmp_path / 'data')!r})"
+        script = f"from abeyant.broker.log.directory import DataDirectory; DataDirectory({str(tmp_path / 'data')!r})"
         other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
         assert f"is in use by process {os.getpid()}" in other.stderr
     DataDirectory(tmp_path / "data").close()
@@ -350,24 +350,24 @@ def test_directory_is_one_processs(tmp_path: Path) -> None:
 
 def test_directory_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(AbeyanceError, match=r"is no data directory of `abeyance broker`: it holds 'thesis.tex'; name"):
+    with pytest.raises(AbeyantError, match=r"is no data directory of `abeyant broker`: it holds 'thesis.tex'; name"):
         DataDirectory(tmp_path)
-    with pytest.raises(AbeyanceError, match="it is a file"):
+    with pytest.raises(AbeyantError, match="it is a file"):
         DataDirectory(tmp_path / "thesis.tex")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_directory_of_another_version(tmp_path: Path) -> None:
     DataDirectory(tmp_path).close()
-    mark = tmp_path / "abeyance-data.json"
+    mark = tmp_path / "abeyant-data.json"
     mark.write_text(json.dumps({"format": 2}))
-    with pytest.raises(AbeyanceError, match="has the format 2, which this version cannot read; it reads format 1"):
+    with pytest.raises(AbeyantError, match="has the format 2, which this version cannot read; it reads format 1"):
         DataDirectory(tmp_path)
     mark.write_text("{")
-    with pytest.raises(AbeyanceError, match="is damaged"):
+    with pytest.raises(AbeyantError, match="is damaged"):
         DataDirectory(tmp_path)
     mark.unlink()
-    with pytest.raises(AbeyanceError, match="is no data directory"):
+    with pytest.raises(AbeyantError, match="is no data directory"):
         DataDirectory(tmp_path)
 
 
@@ -459,7 +459,7 @@ def test_no_replica_is_deleted_for_a_journal_that_cannot_be_read(tmp_path: Path,
         path.write_bytes(path.read_bytes().replace(b"orders", b"0rders"))
     else:
         path.unlink()
-    with pytest.raises(AbeyanceError, match=rf"journal is {harm}.*nothing was deleted"):
+    with pytest.raises(AbeyantError, match=rf"journal is {harm}.*nothing was deleted"):
         DataDirectory(tmp_path)
     assert (tmp_path / "broker-1" / "orders-0" / f"{0:020d}.log").stat().st_size == 3 * SIZE
 

@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from abeyance.broker.log import Log, LogConfig
-from abeyance.broker.log.disk_log import DiskLog
+from abeyant.broker.log import Log, LogConfig
+from abeyant.broker.log.disk_log import DiskLog
 from broker.log.log_machine import LogMachine
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from abeyance.broker.log import Log, LogConfig
-from abeyance.broker.log.epochs import LeaderEpochs
-from abeyance.broker.log.errors import OffsetOutOfRangeError
+from abeyant.broker.log import Log, LogConfig
+from abeyant.broker.log.epochs import LeaderEpochs
+from abeyant.broker.log.errors import OffsetOutOfRangeError
 from broker.log.batches import NOW, batch
 
 
@@ -38,8 +38,8 @@ def test_read_gives_whole_batches_within_max_bytes() -> None:
 
 def test_bytes_between_needs_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     log = make_log(100, segment_bytes=7 * SIZE)
-    monkeypatch.setattr("abeyance.broker.log.segment.Segment.read", None)
-    monkeypatch.setattr("abeyance.broker.log.segment.Segment.batch", None)
+    monkeypatch.setattr("abeyant.broker.log.segment.Segment.read", None)
+    monkeypatch.setattr("abeyant.broker.log.segment.Segment.batch", None)
 
     assert log.bytes_between(3, 90) == 87 * SIZE
     assert log.bytes_between(90, 3) == log.bytes_between(100, 200) == 0

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyance.broker.log import compression
-from abeyance.broker.log.errors import UndecodableError
-from abeyance.broker.log.records import MalformedRecordsError, Record, decode, encode, survey
+from abeyant.broker.log import compression
+from abeyant.broker.log.errors import UndecodableError
+from abeyant.broker.log.records import MalformedRecordsError, Record, decode, encode, survey
 
 _texts = st.none() | st.binary(max_size=300)
 _records = st.lists(

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from abeyance.broker.errors import ApiError
-from abeyance.broker.transactions.record import id_of, key_bytes, standing_of, value_bytes
-from abeyance.broker.transactions.transaction import NO_EPOCH, Producer, Standing, State, Transaction
-from abeyance.broker.wire.schema import ErrorCode
+from abeyant.broker.errors import ApiError
+from abeyant.broker.transactions.record import id_of, key_bytes, standing_of, value_bytes
+from abeyant.broker.transactions.transaction import NO_EPOCH, Producer, Standing, State, Transaction
+from abeyant.broker.wire.schema import ErrorCode
 
 KEY = ("orders", 0)
 LAST = 32_766

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from abeyance.pipeline import by_key, incidents, pending_over_time, pending_plot, summary, timeout_curve, waits
-from abeyance.pipeline.analysis import ranked_waits
-from abeyance.pipeline.schemas import (
+from abeyant.pipeline import by_key, incidents, pending_over_time, pending_plot, summary, timeout_curve, waits
+from abeyant.pipeline.analysis import ranked_waits
+from abeyant.pipeline.schemas import (
     BY_KEY,
     INCIDENTS,
     OBSERVED,

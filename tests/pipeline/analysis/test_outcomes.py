@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.pipeline.analysis import outcomes as outcomes_module
-from abeyance.pipeline.analysis.outcomes import Sample, binned, expired_keys, look_at_outcomes
-from abeyance.pipeline.commands.outcome_result import write_summary
-from abeyance.pipeline.report.outcomes import read_outcomes
-from abeyance.pipeline.results.waits import Waits
+from abeyant.pipeline.analysis import outcomes as outcomes_module
+from abeyant.pipeline.analysis.outcomes import Sample, binned, expired_keys, look_at_outcomes
+from abeyant.pipeline.commands.outcome_result import write_summary
+from abeyant.pipeline.report.outcomes import read_outcomes
+from abeyant.pipeline.results.waits import Waits
 from pages.page_checks import check_page
 
 

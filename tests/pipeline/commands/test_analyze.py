@@ -1,4 +1,4 @@
-"""`abeyance analyze`: the shipped log end to end, refusals, and that nothing half-written ever looks finished."""
+"""`abeyant analyze`: the shipped log end to end, refusals, and that nothing half-written ever looks finished."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.cli import main
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline import analyze
-from abeyance.pipeline.results.directory import MARKER, is_result, new_result
-from abeyance.pipeline.results.local_claims import of_result
-from abeyance.pipeline.schemas import ALL_INSTANCES, TABLES, check_table
+from abeyant.cli import main
+from abeyant.errors import AbeyantError
+from abeyant.pipeline import analyze
+from abeyant.pipeline.results.directory import MARKER, is_result, new_result
+from abeyant.pipeline.results.local_claims import of_result
+from abeyant.pipeline.schemas import ALL_INSTANCES, TABLES, check_table
 from pipeline.conftest import SHIPPED
 from pipeline.jvm import kill_jvm
 from pipeline.request_log.kafka_lines import fetch, line, produce
@@ -35,7 +35,7 @@ Counts = Counter[tuple[str, str]]
 
 
 def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "abeyance", "analyze", *map(str, arguments)]
+    return [sys.executable, "-m", "abeyant", "analyze", *map(str, arguments)]
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_every_table_has_its_schema(spark: SparkSession, result: Path, tmp_path:
 def test_the_marker_and_the_report(result: Path) -> None:
     marker = json.loads((result / MARKER).read_text())
     counts, _ = grep_counts()
-    assert marker["tool"] == "abeyance"
+    assert marker["tool"] == "abeyant"
     assert marker["requests"] == sum(counts.values())
     assert marker["operations"] == sum(
         pq.read_metadata(part).num_rows for part in (result / "operations").glob("*.parquet")
@@ -207,7 +207,7 @@ def test_a_result_is_replaced_only_when_told_to(spark: SparkSession, tmp_path: P
     second = put(tmp_path / "c" / "kafka-request.log", produce(), produce())
     out = tmp_path / "out"
     assert analyze(spark, first, out).requests == 1
-    with pytest.raises(AbeyanceError, match="already holds a result; use --overwrite"):
+    with pytest.raises(AbeyantError, match="already holds a result; use --overwrite"):
         analyze(spark, second, out)
     assert json.loads((out / MARKER).read_text())["requests"] == 1
     found = analyze(spark, [first, second], out, overwrite=True)
@@ -227,7 +227,7 @@ def test_a_result_is_replaced_only_when_told_to(spark: SparkSession, tmp_path: P
 def test_a_log_with_no_request_in_it(spark: SparkSession, tmp_path: Path, content: bytes, message: str) -> None:
     log = tmp_path / "kafka-request.log"
     log.write_bytes(content)
-    with pytest.raises(AbeyanceError, match=message):
+    with pytest.raises(AbeyantError, match=message):
         analyze(spark, log, tmp_path / "out")
     assert list(tmp_path.iterdir()) == [log]
 
@@ -239,7 +239,7 @@ def refused(*arguments: str | Path, env: dict[str, str] | None = None, program: 
         call = [
             sys.executable,
             "-c",
-            f"{program}\nimport sys; from abeyance.cli import main; sys.exit(main())",
+            f"{program}\nimport sys; from abeyant.cli import main; sys.exit(main())",
             *call[3:],
         ]
     done = subprocess.run(call, capture_output=True, text=True, check=False, env=env)
@@ -247,8 +247,8 @@ def refused(*arguments: str | Path, env: dict[str, str] | None = None, program: 
     assert done.stdout == ""
     *steps, told = done.stderr.splitlines()
     assert all(step.startswith("starting Spark ...") for step in steps)
-    assert told.startswith("abeyance: error: ")
-    return told.removeprefix("abeyance: error: ")
+    assert told.startswith("abeyant: error: ")
+    return told.removeprefix("abeyant: error: ")
 
 
 def test_what_is_refused_at_once(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_what_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     put(tmp_path / "mine" / "thesis.txt", b"years")
     told = refused(log, "--out", tmp_path / "mine", "--overwrite")
-    assert told == f"{tmp_path}/mine exists and is not a result of abeyance: it is left alone"
+    assert told == f"{tmp_path}/mine exists and is not a result of abeyant: it is left alone"
     assert not out.exists()
 
 
@@ -272,9 +272,9 @@ def test_without_java_or_spark(tmp_path: Path) -> None:
     told = refused(log, "--out", tmp_path / "out", env=env, program=hide)
     assert told.startswith("no Java that Spark supports (17 to 25): JAVA_HOME is not set; no java on the PATH; ")
     told = refused(log, "--out", tmp_path / "out", program="import sys; sys.modules['pyspark'] = None")
-    assert told == "analyze needs pyspark: pip install 'abeyance[spark]'"
+    assert told == "analyze needs pyspark: pip install 'abeyant[spark]'"
     told = refused(log, "--out", tmp_path / "out", program="import sys; sys.modules['plotly'] = None")
-    assert "abeyance[report]" in told
+    assert "abeyant[report]" in told
     assert list(tmp_path.iterdir()) == [log]
 
 
@@ -313,14 +313,14 @@ def test_kill_9_leaves_nothing_that_looks_finished(part: Path, tmp_path: Path) -
     out = tmp_path / "out"
     with running(part, out, "analyzing") as process:
         # Well into the writing: when at least one table is there.
-        while not list(tmp_path.glob(".out.abeyance-*/requests_by_kind/*.parquet")):
+        while not list(tmp_path.glob(".out.abeyant-*/requests_by_kind/*.parquet")):
             assert process.poll() is None
             time.sleep(0.02)
         process.kill()
     assert process.returncode == -signal.SIGKILL
     assert not out.exists()
     (left,) = (path for path in tmp_path.iterdir() if path != of_result(out))
-    assert left.name.startswith(".out.abeyance-")
+    assert left.name.startswith(".out.abeyant-")
     assert not is_result(left)
     # The JVM notices a moment later that it is alone, and may still have been writing; then the next run tidies.
     deadline = time.monotonic() + 30
@@ -341,7 +341,7 @@ def test_an_interrupted_run_leaves_nothing(part: Path, tmp_path: Path, step: str
         assert process.stderr is not None
         told = process.stderr.read().splitlines()
         assert process.wait(60) == 130
-    assert told[-1] == f"abeyance: interrupted: {out} was not written"
+    assert told[-1] == f"abeyant: interrupted: {out} was not written"
     assert not [text for text in told if "Traceback" in text or "Exception" in text]
     assert list(tmp_path.iterdir()) == []
 
@@ -355,7 +355,7 @@ def test_a_killed_jvm_is_one_line_and_leaves_nothing(part: Path, tmp_path: Path)
         told = process.stderr.read().splitlines()
         assert process.wait(60) == 2
     assert [line for line in told if not re.fullmatch(r".* \.\.\. \d+ s", line)] == [
-        "abeyance: error: Spark failed: its JVM was killed by signal 9, as when the machine runs out of memory"
+        "abeyant: error: Spark failed: its JVM was killed by signal 9, as when the machine runs out of memory"
     ]
     assert list(tmp_path.iterdir()) == []
 
@@ -373,5 +373,5 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(part: Path, tmp_path: Path) 
     if "status" not in done.stdout:
         pytest.skip(f"may not mount a small disk here: {done.stderr.strip()}")
     assert done.stdout == "status 2\n"
-    assert done.stderr.splitlines()[-1].startswith("abeyance: error: the disk is full")
+    assert done.stderr.splitlines()[-1].startswith("abeyant: error: the disk is full")
     assert "Traceback" not in done.stderr

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from abeyance.pipeline.commands.arguments import generate_java, is_small
+from abeyant.pipeline.commands.arguments import generate_java, is_small
 
 
 def test_little_is_small_in_a_file_or_below_a_directory(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import argparse
 
 import pytest
 
-from abeyance.pipeline.commands import replay
-from abeyance.pipeline.commands.durations import duration, duration_or
+from abeyant.pipeline.commands import replay
+from abeyant.pipeline.commands.durations import duration, duration_or
 
 
 def parsed(*options: str) -> argparse.Namespace:

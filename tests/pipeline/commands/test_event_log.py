@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance import cli
+from abeyant import cli
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "resolve.md"
 NOTIFIED = datetime(2006, 8, 5, tzinfo=UTC)
@@ -43,7 +43,7 @@ def recipe(language: str) -> str:
 def outcomes(spark: SparkSession, log: str, *options: str) -> dict[str, str]:
     """Run the documented command on this log."""
     words = shlex.split(recipe("sh").replace("\\\n", " "))
-    assert words[:6] == ["abeyance", "resolve", "log.csv", "log.csv", "--out", "result"]
+    assert words[:6] == ["abeyant", "resolve", "log.csv", "log.csv", "--out", "result"]
     assert cli.main(["resolve", log, log, "--out", "result", "--overwrite", "--quiet", *words[6:], *options]) == 0
     found = spark.read.parquet(f"file://{Path('result').resolve()}/outcomes")
     return {row["op_id"]: row["outcome"] for row in found.collect()}

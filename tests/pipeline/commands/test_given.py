@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from abeyance.pipeline.commands.given import given
+from abeyant.pipeline.commands.given import given
 
 HIDDEN = "(hidden)"
 
@@ -14,7 +14,7 @@ HIDDEN = "(hidden)"
 def test_what_is_no_secret_can_be_typed_again() -> None:
     """Blanks, columns that speak of tokens and settings without secrets stay as they are."""
     words = ["resolve", "my orders.csv", "--operation", "key=access_token", "--conf", "spark.ui.enabled=false"]
-    assert shlex.split(given(words)) == ["abeyance", *words]
+    assert shlex.split(given(words)) == ["abeyant", *words]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_secret_setting_is_named_and_hidden(setting: str, form: list[str]) -> 
 
 def test_a_password_in_a_uri_is_hidden() -> None:
     """The host and the path stay."""
-    assert given(["analyze", "s3a://me:pass@logs/day=1"]) == f"abeyance analyze 's3a://{HIDDEN}@logs/day=1'"
+    assert given(["analyze", "s3a://me:pass@logs/day=1"]) == f"abeyant analyze 's3a://{HIDDEN}@logs/day=1'"
 
 
 @pytest.mark.parametrize("form", [["--master", "{}"], ["--master={}"]], ids=["apart", "in one"])

@@ -1,4 +1,4 @@
-"""`abeyance model` on genuine Kafka: every outcome as logged, the errors that docs/model.md tells, and a page."""
+"""`abeyant model` on genuine Kafka: every outcome as logged, the errors that docs/model.md tells, and a page."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.cli import main
-from abeyance.pipeline.replication.explanations import OUTCOME, UNEXPLAINED
-from abeyance.pipeline.request_log.line import LineParser, topic_names
-from abeyance.pipeline.request_log.replication import facts
-from abeyance.pipeline.schemas import HIGH_WATERMARKS, PREDICTIONS, check_table
+from abeyant.cli import main
+from abeyant.pipeline.replication.explanations import OUTCOME, UNEXPLAINED
+from abeyant.pipeline.request_log.line import LineParser, topic_names
+from abeyant.pipeline.request_log.replication import facts
+from abeyant.pipeline.schemas import HIGH_WATERMARKS, PREDICTIONS, check_table
 from pages.page_checks import check_page
 from pipeline.conftest import SHIPPED
 from pipeline.request_log.kafka_lines import line
@@ -87,7 +87,7 @@ def test_a_log_without_a_produce_is_refused(
     log.write_bytes(line("HEARTBEAT", {}, {}) + b"\n")
     assert main(["model", str(log), "--out", str(tmp_path / "out"), "--quiet"]) == 2
     why = f"nothing to predict: no produce with acks=all was appended in {log}"
-    assert capsys.readouterr().err == f"abeyance: error: {why}\n"
+    assert capsys.readouterr().err == f"abeyant: error: {why}\n"
     assert not (tmp_path / "out").exists()
     assert main(["model", "nowhere", "--out", str(tmp_path / "other"), "--quiet"]) == 2
     with pytest.raises(SystemExit):

@@ -1,4 +1,4 @@
-"""`abeyance pending`: of which stream it tells, as far as that is known before Spark starts."""
+"""`abeyant pending`: of which stream it tells, as far as that is known before Spark starts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.cli import main
-from abeyance.pipeline.commands.pending import _checkpoint, _text_lines
-from abeyance.pipeline.commands.stream_run.description import DESCRIPTION
+from abeyant.cli import main
+from abeyant.pipeline.commands.pending import _checkpoint, _text_lines
+from abeyant.pipeline.commands.stream_run.description import DESCRIPTION
 
 
 def stream(out: Path, checkpoint: Path) -> Path:
@@ -36,7 +36,7 @@ def test_a_damaged_description_is_refused_in_one_line(
     (tmp_path / DESCRIPTION).write_text(description)
     assert main(["pending", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        f"abeyance: error: {tmp_path}/{DESCRIPTION} is damaged: it names no checkpoint; "
+        f"abeyant: error: {tmp_path}/{DESCRIPTION} is damaged: it names no checkpoint; "
         "name the checkpoint in place of it\n"
     )
 

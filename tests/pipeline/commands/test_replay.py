@@ -1,4 +1,4 @@
-"""`abeyance replay`: logs, tables and analyses in; three tables and a page out; refusals in one line."""
+"""`abeyant replay`: logs, tables and analyses in; three tables and a page out; refusals in one line."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance import pipeline
-from abeyance.cli import main
-from abeyance.pipeline.request_log.groups import with_sync_limits
-from abeyance.pipeline.results.directory import MARKER, write_marker
-from abeyance.pipeline.schemas import OBSERVED
+from abeyant import pipeline
+from abeyant.cli import main
+from abeyant.pipeline.request_log.groups import with_sync_limits
+from abeyant.pipeline.results.directory import MARKER, write_marker
+from abeyant.pipeline.schemas import OBSERVED
 from pages.page_checks import check_page
 from pipeline.long_known import Known
 
@@ -86,7 +86,7 @@ def test_the_result_of_an_analysis(
     before = rows(out, "replay")
     assert main(["replay", str(analysis), "--out", str(out), "--overwrite", "--kind", "TSET", *SHORT]) == 2
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line == "abeyance: error: --kind: no operation is a 'TSET'; there are TEST; did you mean TEST?"
+    assert line == "abeyant: error: --kind: no operation is a 'TSET'; there are TEST; did you mean TEST?"
     assert rows(out, "replay") == before
 
 
@@ -106,7 +106,7 @@ def test_what_is_refused_is_one_line(spark: SparkSession, tmp_path: Path, capsys
         return line
 
     assert "nowhere" in refusal("nowhere.log")
-    assert refusal(str(empty)) == f"abeyance: error: nothing to replay: no operation is in {empty}\n"
+    assert refusal(str(empty)) == f"abeyant: error: nothing to replay: no operation is in {empty}\n"
     assert f"nothing to replay: no operation is in {orders}" in refusal(str(orders), "--events", str(events))
     assert f"{orders} does not tell how its operations ended" in refusal(str(orders))
     assert "wheel_size must be from 2 to 65,536 buckets, not 1" in refusal(str(LOG), "--wheel-size", "1")

@@ -1,4 +1,4 @@
-"""`abeyance resolve`: anybody's tables, mapped, resolved and written whole; refusals in one line."""
+"""`abeyant resolve`: anybody's tables, mapped, resolved and written whole; refusals in one line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.cli import main
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.results.directory import MARKER
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS, SchemaError, check_table
-from abeyance.pipeline.sources.tables import events_from, operations_from
+from abeyant.cli import main
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.results.directory import MARKER
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, SchemaError, check_table
+from abeyant.pipeline.sources.tables import events_from, operations_from
 from pages.page_checks import check_page
 from pipeline.orders import MAPPING, write_orders
 
@@ -57,14 +57,14 @@ def test_an_exclusive_deadline_and_a_result_that_is_replaced(
     out.mkdir()
     with monkeypatch.context() as without:
         for module in list(sys.modules):
-            if module.partition(".")[0] == "plotly" or module.startswith("abeyance.pipeline.report"):
+            if module.partition(".")[0] == "plotly" or module.startswith("abeyant.pipeline.report"):
                 without.delitem(sys.modules, module)
         without.setitem(sys.modules, "plotly", None)
         assert main(["resolve", *files, "--out", str(out), *MAPPING, "--deadline", "exclusive"]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("3 operations: 0 completed, 3 expired (100 %)\n")
     assert said.out.splitlines()[-1] == f"Result: {out}"
-    assert "pip install 'abeyance[report]'" in said.err
+    assert "pip install 'abeyant[report]'" in said.err
     assert set(pq.read_table(out / "outcomes")["outcome"].to_pylist()) == {"expired"}
     with pytest.raises(SystemExit):
         main(["resolve", *files, "--out", str(out), "--operation", "nonsense"])
@@ -158,5 +158,5 @@ def test_columns_are_known_by_their_names_in_any_case(either: SparkSession) -> N
 def test_a_table_that_has_it_all_stays_as_it_is(spark: SparkSession) -> None:
     events = spark.createDataFrame([("i", "k", None, 3)], EVENTS)
     assert events_from(events).collect() == events.collect()
-    with pytest.raises(AbeyanceError, match="events: there is no column 'watches'"):
+    with pytest.raises(AbeyantError, match="events: there is no column 'watches'"):
         events_from(events, {"watches": "1"})

@@ -11,26 +11,26 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.pipeline.commands.running import spark_for
-from abeyance.pipeline.spark.errors import explained
+from abeyant.pipeline.commands.running import spark_for
+from abeyant.pipeline.spark.errors import explained
 from pipeline.orders import MAPPING, write_orders
 
 _BEFORE_SPARK = """
 import sys
 import pyspark.sql
 before = set(sys.modules)  # PySpark 4.1 brings NumPy
-from abeyance.pipeline.spark import session
+from abeyant.pipeline.spark import session
 
 def start(*_, **__):
     raise SystemExit("heavy: " + " ".join(sorted({"numpy", "pandas", "plotly", "pyarrow"} & set(sys.modules) - before)))
 
 session.command_session = start
-from abeyance.cli import main
+from abeyant.cli import main
 main(sys.argv[1:])
 """
 _MEANWHILE = """
 import sys
-from abeyance.pipeline.spark.meanwhile import importing
+from abeyant.pipeline.spark.meanwhile import importing
 
 BEFORE
 with importing():
@@ -56,7 +56,7 @@ def test_it_is_imported_meanwhile_and_what_cannot_be_is_told_where_it_is_needed(
 def test_what_resolves_tables_in_a_worker_brings_no_pandas() -> None:
     program = (
         "import sys\nimport pyspark.sql\nbefore = set(sys.modules)\n"
-        "import abeyance.pipeline.resolver.tables.first_look, abeyance.pipeline.resolver.tables.reaching\n"
+        "import abeyant.pipeline.resolver.tables.first_look, abeyant.pipeline.resolver.tables.reaching\n"
         "print('pandas' in set(sys.modules) - before, 'pyarrow' in sys.modules)"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -77,9 +77,9 @@ def test_py4j_tells_of_no_interrupt_while_a_session_starts_and_stops(
         return spark
 
     args = Namespace(master="local[1]", conf=[], quiet=True)
-    with spark_for(args, "abeyance", start=start), explained():
+    with spark_for(args, "abeyant", start=start), explained():
         pass
-    with spark_for(args, "abeyance", start=start):
+    with spark_for(args, "abeyant", start=start):
         with explained():
             log("java_gateway")
         log("java_gateway")

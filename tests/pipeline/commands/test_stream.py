@@ -1,4 +1,4 @@
-"""`abeyance stream` over files, and `abeyance pending`: stopped, gone on with, drained; refusals in one line."""
+"""`abeyant stream` over files, and `abeyant pending`: stopped, gone on with, drained; refusals in one line."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.cli import main
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.analysis.outcomes import Counted
-from abeyance.pipeline.commands.stream_run import run as stream_run
-from abeyance.pipeline.commands.stream_run import summary
-from abeyance.pipeline.commands.stream_run.description import DESCRIPTION, LocalFolder, describe
-from abeyance.pipeline.commands.stream_run.inputs import Input, Kafka
-from abeyance.pipeline.commands.stream_run.lines import Lines
-from abeyance.pipeline.commands.stream_run.plan import Plan
-from abeyance.pipeline.commands.stream_run.summary import sum_up
-from abeyance.pipeline.commands.stream_run.topic_sink import TopicSink
+from abeyant.cli import main
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.analysis.outcomes import Counted
+from abeyant.pipeline.commands.stream_run import run as stream_run
+from abeyant.pipeline.commands.stream_run import summary
+from abeyant.pipeline.commands.stream_run.description import DESCRIPTION, LocalFolder, describe
+from abeyant.pipeline.commands.stream_run.inputs import Input, Kafka
+from abeyant.pipeline.commands.stream_run.lines import Lines
+from abeyant.pipeline.commands.stream_run.plan import Plan
+from abeyant.pipeline.commands.stream_run.summary import sum_up
+from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
 from pages.page_checks import check_page
 from pipeline.jvm import BRIEF_OPTIONS, kill_jvm
 from pipeline.orders import MAPPING, write_orders
@@ -155,7 +155,7 @@ def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
 ) -> None:
     out = tmp_path / "out"
     arguments = ["stream", *files, "--out", str(out), *MAPPING, "--quiet"]
-    call = [sys.executable, "-m", "abeyance", *arguments, *BRIEF_OPTIONS]
+    call = [sys.executable, "-m", "abeyant", *arguments, *BRIEF_OPTIONS]
     looked_at = tmp_path / "looked at by readlink"
     environment = os.environ | {"PATH": f"{recorder(tmp_path / 'bin', 'readlink', looked_at)}:{os.environ['PATH']}"}
     with subprocess.Popen(
@@ -165,7 +165,7 @@ def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
         kill_jvm(process.pid)
         assert process.stderr is not None
         assert process.stderr.read().splitlines() == [
-            "abeyance: error: Spark failed: its JVM was killed by signal 9, as when the machine runs out of memory"
+            "abeyant: error: Spark failed: its JVM was killed by signal 9, as when the machine runs out of memory"
         ]
     assert process.returncode == 2
     assert "checkpoint" not in (looked_at.read_text() if looked_at.exists() else ""), "a process for each file"
@@ -264,7 +264,7 @@ def test_files_in_another_order_than_their_times_are_told_of(
         "1 of 1 rows read (100.0 %) came too late and were set aside. They lie up to 114m before what counts as known."
     )
     assert [line for line in told if line.startswith(f"batch 1: {late}")], told
-    assert told[-1].startswith("abeyance: this run: 1 of ")
+    assert told[-1].startswith("abeyant: this run: 1 of ")
     assert "begin anew with another --out and --lateness 115m, or take files" in told[-1]
     assert outcomes(tmp_path / "out") == {"a": "expired", "b": "completed"}
     assert main([*command, "--out", str(tmp_path / "mended"), "--lateness", "115m", "--quiet"]) == 0
@@ -293,7 +293,7 @@ def test_a_file_of_another_type_is_named_and_without_it_the_stream_goes_on(
         return line.strip()
 
     bad = orders / "2 bad.parquet"
-    before = "abeyance: error: the stream ended: "
+    before = "abeyant: error: the stream ended: "
     after = "write it as the others, or take it away; then the same command goes on"
     pq.write_table(pa.table(table | {"timeout_ms": ["soon"]}), bad)
     assert ended(bad) == f"{before}{bad}: column 'timeout_ms' is text in it, expected bigint: {after}"
@@ -403,13 +403,13 @@ def test_a_checkpoint_belongs_to_one_result(tmp_path: Path) -> None:
     claim(out, str(checkpoint), {"deadline": "inclusive"})
     claim(out, str(checkpoint), {"deadline": "inclusive"})
     assert json.loads((out / DESCRIPTION).read_text())["checkpoint"] == str(checkpoint)
-    with pytest.raises(AbeyanceError, match=r'checkpoint was ".*", is "elsewhere"'):
+    with pytest.raises(AbeyantError, match=r'checkpoint was ".*", is "elsewhere"'):
         claim(out, "elsewhere", {"deadline": "inclusive"})
     checkpoint.mkdir()
     (checkpoint / "metadata").touch()
-    with pytest.raises(AbeyanceError, match="is the checkpoint of another stream: its result is not in"):
+    with pytest.raises(AbeyantError, match="is the checkpoint of another stream: its result is not in"):
         claim(tmp_path / "other", str(checkpoint), {"deadline": "inclusive"})
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "something").touch()
-    with pytest.raises(AbeyanceError, match="is not a result of abeyance stream: it is left alone"):
+    with pytest.raises(AbeyantError, match="is not a result of abeyant stream: it is left alone"):
         claim(tmp_path / "full", str(tmp_path / "new"), {})

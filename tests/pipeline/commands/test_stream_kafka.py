@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from abeyance.broker import Cluster
-from abeyance.pipeline.sources.connector import ConnectorError, maven_jars
+from abeyant.broker import Cluster
+from abeyant.pipeline.sources.connector import ConnectorError, maven_jars
 from pipeline import kafka_stream
 from pipeline.jvm import BRIEF_OPTIONS
 from pipeline.kafka_topics import Producer, create_topics
@@ -50,7 +50,7 @@ def test_from_topics_to_a_topic(brokers: Brokers, tmp_path: Path) -> None:
 # Two commands in one process, because a JVM costs more than both of them.
 _ONE_AFTER_THE_OTHER = """
 import sys
-from abeyance.cli import main
+from abeyant.cli import main
 
 servers, missing, out, *brief = sys.argv[1:]
 said = main(["stream", "nowhere", "no-events", "--kafka", servers, "--out", missing, "--quiet", *brief])

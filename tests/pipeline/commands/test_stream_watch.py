@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.commands.durations import duration, duration_or
-from abeyance.pipeline.commands.stream_run.late import Lateness
-from abeyance.pipeline.commands.stream_run.lines import Lines
-from abeyance.pipeline.commands.stream_run.watch import follow
-from abeyance.pipeline.resolver.streams import BatchCounts, StateError
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.commands.durations import duration, duration_or
+from abeyant.pipeline.commands.stream_run.late import Lateness
+from abeyant.pipeline.commands.stream_run.lines import Lines
+from abeyant.pipeline.commands.stream_run.watch import follow
+from abeyant.pipeline.resolver.streams import BatchCounts, StateError
 
 REFUSED = "the checkpoint's state has layout version 7, expected 1"
 COUNTS = BatchCounts(
@@ -44,7 +44,7 @@ def in_a_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def in_the_driver(table: DataFrame, batch: int) -> None:
-    raise AbeyanceError(f"batch {batch} is too much")
+    raise AbeyantError(f"batch {batch} is too much")
 
 
 def by_itself(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -62,7 +62,7 @@ def test_a_failure_is_one_line(spark: SparkSession, tmp_path: Path, where: str) 
         table = table.mapInArrow(in_a_worker if where == "worker" else by_itself, "value string")
     write = in_the_driver if where == "driver" else partial(_collect)
     query = table.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    with pytest.raises(AbeyanceError) as error:
+    with pytest.raises(AbeyantError) as error:
         follow(query, Lines(quiet=True), threading.Event())
     said = {
         "worker": f"the stream ended: {REFUSED}",

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from abeyance.pipeline.commands.summary_text import print_outcomes, standard_output
-from abeyance.pipeline.report.outcomes import Outcomes, named
+from abeyant.pipeline.commands.summary_text import print_outcomes, standard_output
+from abeyant.pipeline.report.outcomes import Outcomes, named
 
 
 def said(kinds: list[str], keys: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> str:

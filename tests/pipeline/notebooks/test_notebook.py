@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from abeyance.pipeline import plots
+from abeyant.pipeline import plots
 from pages.browser import NAMES, Page, browse, installed
 from pages.legible import lasting_faults
 
@@ -28,13 +28,13 @@ EVENTS = "SELECT 'i' AS instance, 'a' AS key, timestamp '2026-01-01 00:00:03' AS
 # Of our own threads: while a cell runs, after it, and when progress was switched off.
 THREADS = """\
 import threading
-ours = lambda: [thread.name for thread in threading.enumerate() if thread.name.startswith("abeyance")]
+ours = lambda: [thread.name for thread in threading.enumerate() if thread.name.startswith("abeyant")]
 seen = []
 get_ipython().events.register("post_run_cell", lambda *_: seen.append(ours()))
 seen.append(ours())
 """
 OFF = """\
-from abeyance import pipeline
+from abeyant import pipeline
 pipeline.notebook_progress(False)
 print(seen, ours())
 """
@@ -80,7 +80,7 @@ def test_a_line_tells_how_far_spark_was(example: list[Any]) -> None:
 
 
 def test_no_thread_is_left_behind(example: list[Any]) -> None:
-    assert shown(example[-1]) == [f"{[['abeyance-notebook'], []]} []\n"]
+    assert shown(example[-1]) == [f"{[['abeyant-notebook'], []]} []\n"]
 
 
 def test_the_plots_say_what_the_tables_say(example: list[Any]) -> None:
@@ -91,13 +91,13 @@ def test_the_plots_say_what_the_tables_say(example: list[Any]) -> None:
 
 CONNECT = """\
 import threading
-from abeyance import pipeline
+from abeyant import pipeline
 spark = pipeline.spark_session({url!r}, config={{"spark.connect.progress.reportInterval": "10ms"}})
 operations = spark.sql({operations!r})
 events = spark.sql({events!r})
 outcomes = pipeline.resolve(operations, events)
 %%
-print(outcomes.collect()[0].outcome, [t.name for t in threading.enumerate() if t.name.startswith("abeyance")])
+print(outcomes.collect()[0].outcome, [t.name for t in threading.enumerate() if t.name.startswith("abeyant")])
 %%
 pipeline.notebook_progress(False)
 print(outcomes.collect()[0].outcome)

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.errors import AbeyanceError, SchemaError
-from abeyance.pipeline import plots
-from abeyance.pipeline.notebooks import on_spark
-from abeyance.pipeline.schemas import OPERATIONS, OUTCOMES
-from abeyance.tables.schemas import OUTCOMES as OUTCOME_COLUMNS
+from abeyant.errors import AbeyantError, SchemaError
+from abeyant.pipeline import plots
+from abeyant.pipeline.notebooks import on_spark
+from abeyant.pipeline.schemas import OPERATIONS, OUTCOMES
+from abeyant.tables.schemas import OUTCOMES as OUTCOME_COLUMNS
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -104,7 +104,7 @@ def test_what_is_no_table_of_outcomes_is_refused(spark: SparkSession, monkeypatc
         ((frame.drop("outcome"),), SchemaError, "outcomes: no column 'outcome', expected string"),
         (([1, 2],), TypeError, "outcomes must be a table that speaks Arrow .*, not list"),
         ((found, frame), TypeError, "operations are a DataFrame of Spark, and outcomes are not"),
-        ((spark.readStream.format("rate").load(),), AbeyanceError, "outcomes are a stream"),
+        ((spark.readStream.format("rate").load(),), AbeyantError, "outcomes are a stream"),
     ):
         with pytest.raises(error, match=said):
             plots(*given)
@@ -112,7 +112,7 @@ def test_what_is_no_table_of_outcomes_is_refused(spark: SparkSession, monkeypatc
     with pytest.raises(SchemaError, match="column 'waited_ms' has rows without a value"):
         plots(unknown)
     monkeypatch.setattr(on_spark, "MOST_COUNTS", 20)
-    with pytest.raises(AbeyanceError, match="too many different kinds"):
+    with pytest.raises(AbeyantError, match="too many different kinds"):
         plots(frame)
 
 
@@ -128,6 +128,6 @@ def test_hostile_names_stay_text() -> None:
 
 
 def test_spark_is_not_imported_without_need() -> None:
-    program = "import sys\nfrom abeyance import pipeline\npipeline.plots\nprint('pyspark' in sys.modules)"
+    program = "import sys\nfrom abeyant import pipeline\npipeline.plots\nprint('pyspark' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"

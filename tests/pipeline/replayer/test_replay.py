@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance import pipeline
-from abeyance.engine.replay import ReplayStats
-from abeyance.engine.replay import replay as engine_replay
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.replayer.purges import purges
-from abeyance.pipeline.schemas import OBSERVED, REPLAYED, REPLAYED_PENDING, SchemaError, check_table
+from abeyant import pipeline
+from abeyant.engine.replay import ReplayStats
+from abeyant.engine.replay import replay as engine_replay
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.replayer.purges import purges
+from abeyant.pipeline.schemas import OBSERVED, REPLAYED, REPLAYED_PENDING, SchemaError, check_table
 from pipeline.long_known import NEVER, Known, ends, traces, with_timeout
 from pipeline.resolve_traces import MS, Deadline, Op, Trace, Watch, by_brute_force
 from pipeline.trace_tables import EPOCH_US, operation_row, operations_table
@@ -258,7 +258,7 @@ def test_configurations_may_be_a_table(spark: SparkSession, known: Known) -> Non
         ("SELECT 1 AS wheel_size", "configurations: wheel_size must be from 2"),
         ("SELECT 1 AS tick_ms WHERE false", "there is no configuration to replay"),
     ):
-        with pytest.raises(AbeyanceError, match=complaint):
+        with pytest.raises(AbeyantError, match=complaint):
             pipeline.replay(operations, outcomes, spark.sql(sql))
 
 
@@ -280,5 +280,5 @@ def test_purges_over_years_take_no_time_and_over_centuries_are_refused() -> None
     starts = np.array([0, 80 * year])
     never, timeouts, first = np.full(2, NEVER), np.array([60 * year, 1]), np.arange(2)
     assert purges(starts, timeouts, never, first, first + 1, first, 1) == (2, 0, 0)
-    with pytest.raises(AbeyanceError, match="over 90 years at most, and the operations began over 160"):
+    with pytest.raises(AbeyantError, match="over 90 years at most, and the operations began over 160"):
         purges(2 * starts, timeouts, never, first, first + 1, first, 1)

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance import pipeline
-from abeyance.pipeline.replication.explanations import CLOCK, HANDLING, IN_SYNC, OUTCOME, UNEXPLAINED
-from abeyance.pipeline.replication.partition import Moved, Partition
-from abeyance.pipeline.request_log.line import BadLineError, LineParser
-from abeyance.pipeline.request_log.replication import Fact, facts
-from abeyance.pipeline.schemas import (
+from abeyant import pipeline
+from abeyant.pipeline.replication.explanations import CLOCK, HANDLING, IN_SYNC, OUTCOME, UNEXPLAINED
+from abeyant.pipeline.replication.partition import Moved, Partition
+from abeyant.pipeline.request_log.line import BadLineError, LineParser
+from abeyant.pipeline.request_log.replication import Fact, facts
+from abeyant.pipeline.schemas import (
     HIGH_WATERMARKS,
     PREDICTIONS,
     PRODUCES,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from abeyance.pipeline.report.analysis import ALL, COLUMNS, MARKER
+from abeyant.pipeline.report.analysis import ALL, COLUMNS, MARKER
 
 HOSTILE_KEYS = (
     "<script>alert(1)</script>",
@@ -98,9 +98,9 @@ def write(where: Path, made: dict[str, pd.DataFrame]) -> Path:
         frame.to_parquet(where / name / "part-00000.parquet", index=False)
         (where / name / "_SUCCESS").touch()
     marker = {
-        "tool": "abeyance",
-        "abeyance": "0.1.0",
-        "command": "abeyance analyze 'logs/<b>*.log' --out result",
+        "tool": "abeyant",
+        "abeyant": "0.1.0",
+        "command": "abeyant analyze 'logs/<b>*.log' --out result",
         "requests": 61_234,
         "inputs": [
             {"instance": "1", "file": "logs/broker-1.log.gz", "bytes": 12_345},

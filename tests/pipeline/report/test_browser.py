@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from abeyance.pipeline.report.page import write_report
+from abeyant.pipeline.report.page import write_report
 from pages.browser import NAMES, Page, browse, installed
 from pages.legible import faults, lasting_faults
 from pipeline.report import samples

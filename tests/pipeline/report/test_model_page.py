@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from abeyance.pipeline.replication.explanations import CLOCK, HANDLING, UNEXPLAINED
-from abeyance.pipeline.report.model_page import write_model_report
+from abeyant.pipeline.replication.explanations import CLOCK, HANDLING, UNEXPLAINED
+from abeyant.pipeline.report.model_page import write_model_report
 from pages.browser import browse, installed
 from pages.legible import lasting_faults
 

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from abeyance.pipeline.commands.replay import _summary
-from abeyance.pipeline.report.analysis import MARKER
-from abeyance.pipeline.report.replay_page import write_replay_report
-from abeyance.pipeline.report.replay_words import conclusions
-from abeyance.pipeline.report.small_plots import milliseconds
+from abeyant.pipeline.commands.replay import _summary
+from abeyant.pipeline.report.analysis import MARKER
+from abeyant.pipeline.report.replay_page import write_replay_report
+from abeyant.pipeline.report.replay_words import conclusions
+from abeyant.pipeline.report.small_plots import milliseconds
 from pages.browser import browse, installed
 from pages.legible import lasting_faults
 
@@ -70,7 +70,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (where / name).mkdir()
         table.to_parquet(where / name / "part.parquet")
     settings = [{"tick_ms": 1.0, "wheel_size": 20, "timeout_ms": None}, {"tick_ms": 10.0, "wheel_size": 20}]
-    (where / MARKER).write_text(json.dumps({"tool": "abeyance", "settings": settings}), encoding="utf-8")
+    (where / MARKER).write_text(json.dumps({"tool": "abeyant", "settings": settings}), encoding="utf-8")
     write_replay_report(where, where / "report.html")
     return where / "report.html"
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from abeyance.errors import AbeyanceError
-from abeyance.pages.style import EXPIRED, ReportError
-from abeyance.pages.words import duration, escaped, label, percent, shortened, tick_values
-from abeyance.pipeline.report.analysis import ALL, COLUMNS, MARKER, MOST_SCOPES, Analysis, read_analysis
-from abeyance.pipeline.report.headline import findings, headline
-from abeyance.pipeline.report.kinds import colours
-from abeyance.pipeline.report.page import write_report
-from abeyance.pipeline.report.steps import thinned, total
+from abeyant.errors import AbeyantError
+from abeyant.pages.style import EXPIRED, ReportError
+from abeyant.pages.words import duration, escaped, label, percent, shortened, tick_values
+from abeyant.pipeline.report.analysis import ALL, COLUMNS, MARKER, MOST_SCOPES, Analysis, read_analysis
+from abeyant.pipeline.report.headline import findings, headline
+from abeyant.pipeline.report.kinds import colours
+from abeyant.pipeline.report.page import write_report
+from abeyant.pipeline.report.steps import thinned, total
 from pipeline.report import samples
 
 Tables = dict[str, pd.DataFrame]
@@ -83,20 +83,20 @@ def test_it_says_the_counts_of_the_tables(tmp_path: Path, sample: Tables) -> Non
 
 def test_it_says_how_it_was_made(tmp_path: Path, sample: Tables) -> None:
     page = report(tmp_path, sample)
-    assert "abeyance analyze 'logs/<b>*.log' --out result" in page.words
+    assert "abeyant analyze 'logs/<b>*.log' --out result" in page.words
     assert "logs/<script>alert(7)</script>.log67,890" in page.words
 
 
 def test_no_place_of_the_machine_is_in_it(tmp_path: Path, sample: Tables) -> None:
     written = samples.write(tmp_path / "tables", sample)
     made = json.loads((written / MARKER).read_text(encoding="utf-8"))
-    made["command"] = "abeyance analyze /home/jane/logs '/var/log/k*/kafka.log' --out /tmp/x/result --master local[2]"
+    made["command"] = "abeyant analyze /home/jane/logs '/var/log/k*/kafka.log' --out /tmp/x/result --master local[2]"
     for entry, broker in zip(made["inputs"], ("broker-1", "broker-2"), strict=True):
         entry["file"] = f"/home/jane/logs/{broker}/kafka-request.log"
     (written / MARKER).write_text(json.dumps(made), encoding="utf-8")
     write_report(written, tmp_path / "report.html")
     page = Outline(tmp_path / "report.html")
-    assert "abeyance analyze logs kafka.log --out result --master 'local[2]'" in page.words
+    assert "abeyant analyze logs kafka.log --out result --master 'local[2]'" in page.words
     assert "broker-1/kafka-request.log12,345" in page.words
     assert not [place for place in ("/home", "/var", "/tmp", str(tmp_path)) if place in page.words]
     assert ", ".join(sorted(sample)) in page.words
@@ -290,15 +290,15 @@ def test_it_replaces_an_older_report_whole_or_not_at_all(
 
 def test_without_plotly_it_says_what_to_install_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in list(sys.modules):
-        if module.partition(".")[0] == "plotly" or module.startswith("abeyance.pipeline.report"):
+        if module.partition(".")[0] == "plotly" or module.startswith("abeyant.pipeline.report"):
             monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "plotly", None)
-    with pytest.raises(AbeyanceError, match=r"pip install 'abeyance\[report\]'"):
-        importlib.import_module("abeyance.pipeline.report.page")
+    with pytest.raises(AbeyantError, match=r"pip install 'abeyant\[report\]'"):
+        importlib.import_module("abeyant.pipeline.report.page")
 
 
 def test_what_is_no_analysis_is_refused_in_one_line(tmp_path: Path, sample: Tables) -> None:
-    assert issubclass(ReportError, AbeyanceError)
+    assert issubclass(ReportError, AbeyantError)
     with pytest.raises(ReportError, match="no such directory of tables"):
         read_analysis(tmp_path / "absent")
     written = samples.write(tmp_path / "tables", sample)
@@ -314,7 +314,7 @@ def test_what_is_no_analysis_is_refused_in_one_line(tmp_path: Path, sample: Tabl
 
 
 def test_the_tables_are_those_that_the_analysis_writes() -> None:
-    from abeyance.pipeline.schemas import ALL_INSTANCES, TABLES
+    from abeyant.pipeline.schemas import ALL_INSTANCES, TABLES
 
     assert ALL == ALL_INSTANCES
     for name, columns in COLUMNS.items():

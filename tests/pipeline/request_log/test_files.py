@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.request_log import files as log_files
-from abeyance.pipeline.request_log.files import (
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.request_log import files as log_files
+from abeyant.pipeline.request_log.files import (
     Chunk,
     DamagedFileError,
     LogFile,
@@ -86,7 +86,7 @@ def test_the_folder_names_the_instance_and_more_of_it_where_needed(tmp_path: Pat
     assert {file.instance for file in named} == {"all"}
     assert len({file.label for file in named}) == 3
     assert {f.instance for f in find_logs(tmp_path, instance=lambda path: path.split("/")[-3])} == {"a", "b"}
-    with pytest.raises(AbeyanceError, match="cannot be called"):
+    with pytest.raises(AbeyantError, match="cannot be called"):
         find_logs(tmp_path, instance="*")
 
 
@@ -101,14 +101,14 @@ def test_what_cannot_be_found_is_one_line(tmp_path: Path) -> None:
         ("dangling", "no such file or directory: "),
         ("pipe", "cannot read "),
     ]:
-        with pytest.raises(AbeyanceError) as caught:
+        with pytest.raises(AbeyantError) as caught:
             find_logs(str(tmp_path / path))
         assert str(caught.value).startswith(message)
         assert path in str(caught.value)
     for uri in ("file:///nowhere/at/all", "nosuchscheme://x/y"):
-        with pytest.raises(AbeyanceError, match=uri):
+        with pytest.raises(AbeyantError, match=uri):
             find_logs(uri)
-    with pytest.raises(AbeyanceError, match="no log was named"):
+    with pytest.raises(AbeyantError, match="no log was named"):
         find_logs([])
 
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_found_is_one_line(tmp_path: Path) -> None:
 def test_an_unreadable_file_is_one_line(tmp_path: Path) -> None:
     file = put(tmp_path / "kafka-request.log")
     file.chmod(0)
-    program = f"from abeyance.pipeline.request_log.files import find_logs; find_logs({str(file)!r})"
+    program = f"from abeyant.pipeline.request_log.files import find_logs; find_logs({str(file)!r})"
     command = [sys.executable, "-c", program]
     if os.geteuid() == 0:
         # Root reads everything, unless it gives up that one right.

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyance.pipeline.request_log.line import BadLineError, LineParser, excerpt, topic_names
-from abeyance.pipeline.request_log.operation import DELAYABLE, operation
+from abeyant.pipeline.request_log.line import BadLineError, LineParser, excerpt, topic_names
+from abeyant.pipeline.request_log.operation import DELAYABLE, operation
 from pipeline.conftest import shipped_lines
 from pipeline.request_log.kafka_lines import line, produce
 

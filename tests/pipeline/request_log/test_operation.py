@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from abeyance.pipeline.request_log.line import ApiRequest, BadLineError, LineParser, topic_names
-from abeyance.pipeline.request_log.operation import COMPLETED, DELAYABLE, EXPIRED, Operation, operation
+from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser, topic_names
+from abeyant.pipeline.request_log.operation import COMPLETED, DELAYABLE, EXPIRED, Operation, operation
 from pipeline.request_log.kafka_lines import fetch, line, produce
 
 Parsed = list[tuple[ApiRequest, Operation]]

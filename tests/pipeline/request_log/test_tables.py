@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline import KafkaRequestLog, read_kafka_request_log
-from abeyance.pipeline.request_log import files as log_files
-from abeyance.pipeline.request_log import tables as log_tables
-from abeyance.pipeline.schemas import OBSERVED, REJECTED, check_table
+from abeyant.errors import AbeyantError
+from abeyant.pipeline import KafkaRequestLog, read_kafka_request_log
+from abeyant.pipeline.request_log import files as log_files
+from abeyant.pipeline.request_log import tables as log_tables
+from abeyant.pipeline.schemas import OBSERVED, REJECTED, check_table
 from pipeline.request_log.kafka_lines import fetch, line, produce
 
 DATA = Path(__file__).parents[2] / "data"
@@ -206,5 +206,5 @@ def test_bodies_left_out_leave_what_the_line_still_knows(spark: SparkSession, tm
 def test_a_time_zone_that_is_none(spark: SparkSession, tmp_path: Path) -> None:
     file = put(tmp_path / "kafka-request.log", produce())
     for zone in ("Middle/Earth", "", "../etc/passwd"):
-        with pytest.raises(AbeyanceError, match="no such time zone"):
+        with pytest.raises(AbeyantError, match="no such time zone"):
             read_kafka_request_log(spark, file, timezone=zone)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from abeyance.pipeline.request_log.line import ApiRequest, BadLineError, LineParser
-from abeyance.pipeline.request_log.operation import COMPLETED, EXPIRED, Operation, operation
+from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser
+from abeyant.pipeline.request_log.operation import COMPLETED, EXPIRED, Operation, operation
 
 SAMPLE = (Path(__file__).parent / "samples" / "kafka-2.6.3.log").read_bytes().splitlines()
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance import pipeline
-from abeyance.errors import SchemaError
-from abeyance.pipeline.resolver.given import as_dataframe
+from abeyant import pipeline
+from abeyant.errors import SchemaError
+from abeyant.pipeline.resolver.given import as_dataframe
 
 NOON = datetime(2026, 3, 2, 12)
 OPERATIONS = {

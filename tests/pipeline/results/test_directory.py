@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.results.directory import MARKER, check_target, is_result, new_result, write_marker
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.results.directory import MARKER, check_target, is_result, new_result, write_marker
 
 
 def make(out: Path, content: str = "new", *, overwrite: bool = False) -> None:
@@ -48,9 +48,9 @@ def test_the_directory_that_one_stands_in_is_not_replaced(
     if below:
         write_marker(out, {"requests": 1})
     monkeypatch.chdir(out / below)
-    with pytest.raises(AbeyanceError, match="out is the working directory, or holds it"):
+    with pytest.raises(AbeyantError, match="out is the working directory, or holds it"):
         check_target(out, overwrite=True)
-    with pytest.raises(AbeyanceError, match="is the working directory, or holds it"):
+    with pytest.raises(AbeyantError, match="is the working directory, or holds it"):
         make(Path(".." if below else "."), overwrite=True)
     assert Path.cwd() == out / below
     make(out / below / "result")
@@ -59,7 +59,7 @@ def test_the_directory_that_one_stands_in_is_not_replaced(
 def test_a_result_is_replaced_only_when_told_to(tmp_path: Path) -> None:
     out = tmp_path / "out"
     make(out, "old")
-    with pytest.raises(AbeyanceError, match="already holds a result; use --overwrite"):
+    with pytest.raises(AbeyantError, match="already holds a result; use --overwrite"):
         make(out)
     assert (out / "table").read_text() == "old"
     make(out, overwrite=True)
@@ -74,13 +74,13 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path, marker: str | None) -> N
     (out / "thesis.txt").write_text("years")
     if marker is not None:
         (out / MARKER).write_text(marker)
-    with pytest.raises(AbeyanceError, match="is not a result of abeyance: it is left alone"):
+    with pytest.raises(AbeyantError, match="is not a result of abeyant: it is left alone"):
         make(out, overwrite=True)
     assert (out / "thesis.txt").read_text() == "years"
-    with pytest.raises(AbeyanceError, match="is left alone"):
+    with pytest.raises(AbeyantError, match="is left alone"):
         check_target(out / "thesis.txt", overwrite=True)
     (tmp_path / "link").symlink_to(out)
-    with pytest.raises(AbeyanceError, match="is left alone"):
+    with pytest.raises(AbeyantError, match="is left alone"):
         check_target(tmp_path / "link", overwrite=True)
 
 
@@ -92,7 +92,7 @@ def test_what_appears_meanwhile_is_not_lost(tmp_path: Path) -> None:
             out.mkdir()
             (out / "someone's").write_text("else")
 
-    with pytest.raises(AbeyanceError, match="is left alone"):
+    with pytest.raises(AbeyantError, match="is left alone"):
         meanwhile()
     assert (out / "someone's").exists()
     assert left_beside(out) == []
@@ -115,33 +115,33 @@ def test_a_failed_run_leaves_nothing(tmp_path: Path, failure: BaseException) -> 
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(AbeyanceError, match="the disk is full"), new_result(tmp_path / "out", overwrite=False):
+    with pytest.raises(AbeyantError, match="the disk is full"), new_result(tmp_path / "out", overwrite=False):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_parent_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(AbeyanceError, match="cannot write"):
+    with pytest.raises(AbeyantError, match="cannot write"):
         make(tmp_path / "file" / "out")
 
 
 def test_what_a_killed_run_left_is_removed_but_not_one_that_runs(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    for name in (".out.abeyance-dead", ".out.abeyance-alive", ".out.other", ".outer.abeyance-x"):
+    for name in (".out.abeyant-dead", ".out.abeyant-alive", ".out.other", ".outer.abeyant-x"):
         (tmp_path / name).mkdir()
         (tmp_path / name / ".lock").write_text("")
-    with (tmp_path / ".out.abeyance-alive" / ".lock").open() as held:
+    with (tmp_path / ".out.abeyant-alive" / ".lock").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         make(out)
-    assert {path.name for path in left_beside(out)} == {".out.abeyance-alive", ".out.other", ".outer.abeyance-x"}
+    assert {path.name for path in left_beside(out)} == {".out.abeyant-alive", ".out.other", ".outer.abeyant-x"}
 
 
 def test_a_result_that_a_kill_caught_half_replaced_is_put_back(tmp_path: Path) -> None:
     out = tmp_path / "out"
     make(out, "old")
-    (tmp_path / ".out.abeyance-k").mkdir()
-    out.rename(tmp_path / ".out.abeyance-k" / "replaced")
-    with pytest.raises(AbeyanceError, match="already holds a result"):
+    (tmp_path / ".out.abeyant-k").mkdir()
+    out.rename(tmp_path / ".out.abeyant-k" / "replaced")
+    with pytest.raises(AbeyantError, match="already holds a result"):
         make(out)
     assert (out / "table").read_text() == "old"

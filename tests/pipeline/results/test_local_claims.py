@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from abeyance.cli import main
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.commands.running import spark_for
-from abeyance.pipeline.results.directory import check_target, new_result
-from abeyance.pipeline.results.local_claims import check_free, held, hold, let_go, of_result, of_stream
+from abeyant.cli import main
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.commands.running import spark_for
+from abeyant.pipeline.results.directory import check_target, new_result
+from abeyant.pipeline.results.local_claims import check_free, held, hold, let_go, of_result, of_stream
 from pipeline.another_process import another_holds
 from pipeline.orders import MAPPING, write_orders
 
 TAKE_TURNS = """
 import sys
 from pathlib import Path
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.results.local_claims import held
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.results.local_claims import held
 claim, mark, turns = Path(sys.argv[1]), Path(sys.argv[2]), 0
 while turns < 100:
     try:
@@ -32,7 +32,7 @@ while turns < 100:
             mark.mkdir()
             mark.rmdir()
             turns += 1
-    except AbeyanceError as error:
+    except AbeyantError as error:
         assert "is being written by" in str(error), error
 """
 
@@ -48,10 +48,10 @@ def test_the_second_is_refused_at_once_and_the_dead_give_way(
         command = ["resolve", orders, payments, *MAPPING, "--out", str(out)]
         assert main(command) == 2
         line = capsys.readouterr().err
-        assert line.startswith(f"abeyance: error: {who}")
+        assert line.startswith(f"abeyant: error: {who}")
         assert line.endswith(": wait for its end, or name another place\n")
         assert line.count("\n") == 1
-        with pytest.raises(AbeyanceError) as refused, new_result(out, overwrite=False):
+        with pytest.raises(AbeyantError) as refused, new_result(out, overwrite=False):
             pytest.fail("two write")
         assert who in str(refused.value)
     assert of_result(out).exists()  # it was killed
@@ -72,11 +72,11 @@ def test_the_second_is_refused_at_once_and_the_dead_give_way(
 def test_a_command_holds_its_place_before_spark_starts(tmp_path: Path) -> None:
     def start(*_: object, **__: object) -> None:
         holds.append(of_result(tmp_path / "out").exists())
-        raise AbeyanceError("no Spark here")
+        raise AbeyantError("no Spark here")
 
     holds: list[bool] = []
     args = argparse.Namespace(out=tmp_path / "out", overwrite=False, quiet=True, conf=[], master="local")
-    with pytest.raises(AbeyanceError, match="no Spark here"), spark_for(args, "test", start=start):  # type: ignore[arg-type]
+    with pytest.raises(AbeyantError, match="no Spark here"), spark_for(args, "test", start=start):  # type: ignore[arg-type]
         pass
     assert holds == [True]
     assert list(tmp_path.iterdir()) == []
@@ -87,7 +87,7 @@ def test_within_a_process_a_thread_holds_it_again_and_another_does_not(tmp_path:
     said: list[str] = []
 
     def other() -> None:
-        with pytest.raises(AbeyanceError) as refused, held(of_result(out), out):
+        with pytest.raises(AbeyantError) as refused, held(of_result(out), out):
             pytest.fail("two write")
         said.append(str(refused.value))
 

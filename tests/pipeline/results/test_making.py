@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance import pipeline
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.results.directory import MARKER, write_marker
-from abeyance.pipeline.results.making import Making, making
+from abeyant import pipeline
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.results.directory import MARKER, write_marker
+from abeyant.pipeline.results.making import Making, making
 
 LIVE = {"host": "elsewhere", "process": 7, "since": "2026-01-01T00:00:00+00:00"}
 
@@ -39,7 +39,7 @@ def there(out: Path) -> list[str]:
 
 def test_a_result_is_there_when_its_marker_is(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "a result"
-    with pytest.raises(AbeyanceError, match="no table 'outcomes' of a finished result"):
+    with pytest.raises(AbeyantError, match="no table 'outcomes' of a finished result"):
         pipeline.read_result(spark, f"file://{out}")
     with pytest.raises(KeyboardInterrupt):
         make(spark, out, 3, fail=True)
@@ -48,7 +48,7 @@ def test_a_result_is_there_when_its_marker_is(spark: SparkSession, tmp_path: Pat
     torn = out / "run-killed" / "outcomes" / "part-0.parquet"
     torn.parent.mkdir(parents=True)
     torn.write_bytes(b"PAR1")
-    with pytest.raises(AbeyanceError, match="no table 'outcomes' of a finished result"):
+    with pytest.raises(AbeyantError, match="no table 'outcomes' of a finished result"):
         pipeline.read_result(spark, out)
 
     made = make(spark, out, 3)
@@ -57,10 +57,10 @@ def test_a_result_is_there_when_its_marker_is(spark: SparkSession, tmp_path: Pat
     assert [row.n for row in pipeline.read_result(spark, out, "waits").collect()] == [3]
     assert Path(str(made.page).removeprefix("file://"), "report.html").read_text() == "3 rows"
     assert json.loads((out / MARKER).read_text())["deadline"] == "inclusive"
-    with pytest.raises(AbeyanceError, match=r"has no table 'keys'; there are outcomes, waits"):
+    with pytest.raises(AbeyantError, match=r"has no table 'keys'; there are outcomes, waits"):
         pipeline.read_result(spark, out, "keys")
 
-    with pytest.raises(AbeyanceError, match="already holds a result; use --overwrite"):
+    with pytest.raises(AbeyantError, match="already holds a result; use --overwrite"):
         make(spark, out, 4)
     with pytest.raises(KeyboardInterrupt):
         make(spark, out, 4, overwrite=True, fail=True)
@@ -72,17 +72,17 @@ def test_a_result_is_there_when_its_marker_is(spark: SparkSession, tmp_path: Pat
 
 def test_what_is_not_ours_is_left_alone_and_one_run_writes_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years")
-    with pytest.raises(AbeyanceError, match="is not a result of abeyance: it is left alone"):
+    with pytest.raises(AbeyantError, match="is not a result of abeyant: it is left alone"):
         make(spark, tmp_path, 1, overwrite=True)
     assert (tmp_path / "thesis.txt").read_text() == "years"
     out = tmp_path / "out"
     (out / "claims").mkdir(parents=True)
     (out / "run-other" / "outcomes").mkdir(parents=True)
     (out / "claims" / "run-other.json").write_text(json.dumps(LIVE))
-    with pytest.raises(AbeyanceError, match="is being written by process 7 on elsewhere, since 2026-01-01"):
+    with pytest.raises(AbeyantError, match="is being written by process 7 on elsewhere, since 2026-01-01"):
         make(spark, out, 1, overwrite=True)
     (out / "claims" / "run-other.json").write_text("")
-    with pytest.raises(AbeyanceError, match=r"a run whose claim is not whole, .*; if that is dead, it gives way \d+ s"):
+    with pytest.raises(AbeyantError, match=r"a run whose claim is not whole, .*; if that is dead, it gives way \d+ s"):
         make(spark, out, 1, overwrite=True)
     assert (out / "run-other" / "outcomes").exists()
 
@@ -93,6 +93,6 @@ def test_what_is_not_ours_is_left_alone_and_one_run_writes_at_a_time(spark: Spar
             for claim in (tmp_path / "slow" / "claims").glob("*.json"):
                 claim.unlink()
 
-    with pytest.raises(AbeyanceError, match="another run has taken over"):
+    with pytest.raises(AbeyantError, match="another run has taken over"):
         taken_over()
     assert not (tmp_path / "slow" / MARKER).exists()

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from abeyance.pipeline.sources.arrival import pattern_of
-from abeyance.pipeline.sources.files import stream_lines, stream_table
+from abeyant.pipeline.sources.arrival import pattern_of
+from abeyant.pipeline.sources.files import stream_lines, stream_table
 
 SCHEMA = StructType([StructField("name", StringType())])
 SHUFFLED = (7, 2, 5, 0, 3, 6, 1, 4)

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.sources.files import file_format, read_files
-from abeyance.pipeline.spark.errors import explained
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.sources.files import file_format, read_files
+from abeyant.pipeline.spark.errors import explained
 from timer.guard import wait_until
 
 PLAIN = {
@@ -56,10 +56,10 @@ def test_files_of_a_folder_have_one_header(spark: SparkSession, tmp_path: Path) 
     assert sorted(read_files(spark, str(tmp_path), "csv").collect()) == [("a", "k"), ("b", "k")]
     assert [row.key for row in read_files(spark, str(tmp_path), "csv").select("key").collect()] == ["k", "k"]
     (tmp_path / "4.csv").write_text("key,op_id\nk,c\n")
-    with pytest.raises(AbeyanceError, match=r"has other columns \(.*\) than the files before it \(.*\): "), explained():
+    with pytest.raises(AbeyantError, match=r"has other columns \(.*\) than the files before it \(.*\): "), explained():
         read_files(spark, str(tmp_path), "csv").collect()
     (tmp_path / "4.csv").write_text("a remark\n")
-    with pytest.raises(AbeyanceError, match=r"4\.csv has another number of columns than the files"), explained():
+    with pytest.raises(AbeyantError, match=r"4\.csv has another number of columns than the files"), explained():
         read_files(spark, str(tmp_path), "csv").collect()
 
 
@@ -118,7 +118,7 @@ def test_what_is_no_utf8_is_null_and_not_some_letter(spark: SparkSession, tmp_pa
 
 def test_json_that_is_not_in_lines_is_told_so(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "table.json").write_text('{\n"op_id": "a",\n"key": "k"\n}\n')
-    with pytest.raises(AbeyanceError, match=r"table\.json: no line of it is an object of JSON: there has to be one in"):
+    with pytest.raises(AbeyantError, match=r"table\.json: no line of it is an object of JSON: there has to be one in"):
         read_files(spark, str(tmp_path / "table.json"), "json")
 
 
@@ -126,5 +126,5 @@ def test_nanoseconds_of_parquet_are_refused_with_the_mend(spark: SparkSession, t
     """As pandas writes times unless told otherwise."""
     file = tmp_path / "table.parquet"
     pq.write_table(pa.table({"start": pa.array([1], pa.timestamp("ns"))}), file)
-    with pytest.raises(AbeyanceError, match=r"table\.parquet: its times are in nanoseconds, .* coerce_timestamps='us'"):
+    with pytest.raises(AbeyantError, match=r"table\.parquet: its times are in nanoseconds, .* coerce_timestamps='us'"):
         read_files(spark, str(file), "parquet")

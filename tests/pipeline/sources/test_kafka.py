@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.pipeline.sources import connector
-from abeyance.pipeline.sources.connector import ConnectorError, coordinate, start_with_connector
-from abeyance.pipeline.sources.kafka import KafkaError, check_brokers, read_properties
+from abeyant.pipeline.sources import connector
+from abeyant.pipeline.sources.connector import ConnectorError, coordinate, start_with_connector
+from abeyant.pipeline.sources.kafka import KafkaError, check_brokers, read_properties
 
 
 def test_a_session_without_the_connector_is_refused(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from abeyance.pipeline.sources.properties import parse_properties
+from abeyant.pipeline.sources.properties import parse_properties
 
 JAAS = """\
 # a comment

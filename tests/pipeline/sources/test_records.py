@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE, UNREADABLE_ROW, SchemaError, check_table
-from abeyance.pipeline.sources.records import read_events, read_operations
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE, UNREADABLE_ROW, SchemaError, check_table
+from abeyant.pipeline.sources.records import read_events, read_operations
 
 GOOD = {"op_id": "o", "start": "2026-01-01T10:00:00Z", "timeout_ms": 5, "key": "k"}
 
@@ -148,7 +148,7 @@ def test_fields_may_have_types_and_parts(spark: SparkSession) -> None:
 def test_a_mapping_that_cannot_work_is_refused_at_once(
     spark: SparkSession, mapping: Mapping[str, str], said: str
 ) -> None:
-    with pytest.raises(AbeyanceError) as error:
+    with pytest.raises(AbeyantError) as error:
         read_operations(records(spark, []), mapping)
     assert said in str(error.value)
     assert "\n" not in str(error.value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from abeyance.pipeline.sources.records import read_events
-from abeyance.pipeline.sources.tables import events_from
+from abeyant.pipeline.sources.records import read_events
+from abeyant.pipeline.sources.tables import events_from
 
 
 def test_a_clock_time_without_a_day_is_no_time(spark: SparkSession) -> None:

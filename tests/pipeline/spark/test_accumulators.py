@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer, UpdateRequestHandler
 
-from abeyance.pipeline.spark.accumulators import end_quietly
+from abeyant.pipeline.spark.accumulators import end_quietly
 
 TOKEN = "secret"
 NO_UPDATES = bytes(4)

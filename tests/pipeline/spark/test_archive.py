@@ -13,9 +13,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from abeyance.pipeline.spark import archive
-from abeyance.pipeline.spark.archive import archive_options
-from abeyance.pipeline.spark.java import Java, find_java
+from abeyant.pipeline.spark import archive
+from abeyant.pipeline.spark.archive import archive_options
+from abeyant.pipeline.spark.java import Java, find_java
 
 JARS = Path(pyspark.__file__).parent / "jars"
 MAIN = "org.apache.spark.launcher.Main"
@@ -148,7 +148,7 @@ def test_who_says_what_to_share_is_heard(jars: Path, cache: Path, named: str) ->
 
 
 def test_it_can_be_switched_off(jars: Path, cache: Path) -> None:
-    off = {"ABEYANCE_CLASS_ARCHIVE": "off"}
+    off = {"ABEYANT_CLASS_ARCHIVE": "off"}
     assert archive_options(the_java(), jars, "", write=True, environ=off, cache=cache) == []
 
 

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, StructType
 
-from abeyance.pipeline import schemas
-from abeyance.pipeline.spark.arrow import arrow_schema
+from abeyant.pipeline import schemas
+from abeyant.pipeline.spark.arrow import arrow_schema
 
 OURS = {name: value for name, value in vars(schemas).items() if isinstance(value, StructType)}
 

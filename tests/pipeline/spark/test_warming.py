@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from abeyance.pipeline.spark.warming import warming
+from abeyant.pipeline.spark.warming import warming
 
 
 def test_a_worker_prepares_itself_while_the_block_runs(spark: SparkSession, tmp_path: Path) -> None:

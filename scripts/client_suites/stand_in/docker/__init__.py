@@ -1,4 +1,4 @@
-"""What aiokafka's tests ask of Docker: "a container with Kafka at these ports". They get `abeyance broker` at each.
+"""What aiokafka's tests ask of Docker: "a container with Kafka at these ports". They get `abeyant broker` at each.
 
 Kafka has one broker behind all four ports; these are four, for ours has one kind of listener. In the container that
 makes certificates their script runs; what a test orders in the other one (users, ACLs, Kerberos) does nothing.
@@ -31,7 +31,7 @@ class Container:
         store.write_text(key.read_text() + chain.read_text())
         self._processes = []
         for protocol, port in _PORTS.items():
-            command = [os.environ["ABEYANCE"], "broker", f"--port={asked[port]}", f"--security={protocol}"]
+            command = [os.environ["ABEYANT"], "broker", f"--port={asked[port]}", f"--security={protocol}"]
             command += ["--set", f"num.partitions={asked['NUM_PARTITIONS']}", "--set", "node.id=0"]
             command += ["--set", f"ssl.keystore.location={store}"] if protocol.endswith("SSL") else []
             command += _USERS if protocol.startswith("SASL") else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from abeyance.broker.wire.apis import BY_NAME
+from abeyant.broker.wire.apis import BY_NAME
 
 from ..messages import API_KEYS, kio_versions, response
 from ..scenario import Stage, scenario, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from abeyance.broker.groups.subscription import assignment_value, read_assignment
+from abeyant.broker.groups.subscription import assignment_value, read_assignment
 
 from ..grouped import Group
 from ..messages import Plain

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from abeyance.pipeline.resolver.streams.clock import Clock
-from abeyance.pipeline.resolver.streams.columns import column, picked
-from abeyance.pipeline.resolver.streams.combined import combined
-from abeyance.pipeline.resolver.streams.layout import EVENTS, REPORTS, WATCHES, What, joined, mark_from, rows_from
-from abeyance.pipeline.resolver.streams.options import Options, checked
-from abeyance.pipeline.resolver.streams.packing import pack, pack_marks
-from abeyance.pipeline.resolver.streams.shard import Arrived, live_through
-from abeyance.pipeline.resolver.streams.state import ShardState, decode_shard, encode_shard
+from abeyant.pipeline.resolver.streams.clock import Clock
+from abeyant.pipeline.resolver.streams.columns import column, picked
+from abeyant.pipeline.resolver.streams.combined import combined
+from abeyant.pipeline.resolver.streams.layout import EVENTS, REPORTS, WATCHES, What, joined, mark_from, rows_from
+from abeyant.pipeline.resolver.streams.options import Options, checked
+from abeyant.pipeline.resolver.streams.packing import pack, pack_marks
+from abeyant.pipeline.resolver.streams.shard import Arrived, live_through
+from abeyant.pipeline.resolver.streams.state import ShardState, decode_shard, encode_shard
 from pipeline.resolve_traces import Event, Op, Outcomes, Trace
 
 ASIDE = [pa.field("reason", pa.string()), pa.field("row", pa.string())]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from abeyance import pipeline
-from abeyance.pipeline.commands.stream_run.run import LOCAL_CHECKPOINTS
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS
+from abeyant import pipeline
+from abeyant.pipeline.commands.stream_run.run import LOCAL_CHECKPOINTS
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS
 
 
 def answers(spark: SparkSession, folder: Path) -> DataFrame:
@@ -41,7 +41,7 @@ def run(spark: SparkSession, folder: Path, sink: str) -> None:
 def main() -> None:
     folder, sink = Path(sys.argv[1]), sys.argv[2]
     config = {"spark.sql.shuffle.partitions": "2"} | (LOCAL_CHECKPOINTS if sink == "table" else {})
-    spark = pipeline.spark_session("local[2]", "abeyance stream job", brief=True, config=config)
+    spark = pipeline.spark_session("local[2]", "abeyant stream job", brief=True, config=config)
     print("ready", flush=True)
     run(spark, folder, sink)
     print("done", flush=True)

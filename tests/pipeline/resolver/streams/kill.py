@@ -164,7 +164,7 @@ def main() -> int:
     parser.add_argument("--sink", choices=["parquet", "table"], default="parquet")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="abeyance-kill-") as home:
+    with tempfile.TemporaryDirectory(prefix="abeyant-kill-") as home:
         folder = Path(home)
         traces = some_traces(4000, args.seed)
         write_input(folder, traces, 4 * args.kills, args.seed)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from benchmarks.spark.cluster import SETTINGS, Cluster, brief_java, cluster
 
-from abeyance import pipeline
+from abeyant import pipeline
 from pipeline.jvm import BRIEF
 from pipeline.resolve_traces import Trace, some_traces
 from pipeline.resolver.streams import job
@@ -81,7 +81,7 @@ def kill_executors_at_random(
     with cluster(folder / "cluster") as there:
         java = {f"spark.{side}.defaultJavaOptions": brief_java() for side in ("driver", "executor")}
         config = SETTINGS | BRIEF | java | {"spark.sql.shuffle.partitions": "2"}
-        spark = pipeline.spark_session(there.master, "abeyance executors killed", config=config)
+        spark = pipeline.spark_session(there.master, "abeyant executors killed", config=config)
         killer = _Killer(folder, there, kills, seed, minutes)
         try:
             killer.start()
@@ -113,7 +113,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=600.0, help="kill none later (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="abeyance-kill-") as home:
+    with tempfile.TemporaryDirectory(prefix="abeyant-kill-") as home:
         traces = some_traces(args.traces, args.seed)
         told = kill_executors_at_random(
             Path(home), args.sink, traces, args.kills, args.seed, args.minutes, spare=args.kills + 6

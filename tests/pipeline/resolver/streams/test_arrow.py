@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.resolver.streams import arrow, resolve_stream
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.streams import arrow, resolve_stream
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS
 
 
 @pytest.mark.parametrize(
@@ -29,5 +29,5 @@ def test_a_stream_is_refused_in_one_line(
         spark.readStream.schema(schema).parquet(str(tmp_path_factory.mktemp("in"))) for schema in (OPERATIONS, EVENTS)
     ]
     monkeypatch.setattr(arrow, "works_with", lambda *_: False)
-    with pytest.raises(AbeyanceError, match=r"^streams on PySpark \S+ need a pyarrow below 26, .*'pyspark>=4\.1\.4'$"):
+    with pytest.raises(AbeyantError, match=r"^streams on PySpark \S+ need a pyarrow below 26, .*'pyspark>=4\.1\.4'$"):
         resolve_stream(*streams)

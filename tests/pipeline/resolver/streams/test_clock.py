@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from abeyance.pipeline.resolver.streams.clock import START, Clock, Mark, Seen, seen_of
-from abeyance.pipeline.resolver.streams.layout import WATCHES, joined, mark_from, mark_to
-from abeyance.pipeline.resolver.streams.state import VERSION, ShardState, StateError, decode_shard, encode_shard
+from abeyant.pipeline.resolver.streams.clock import START, Clock, Mark, Seen, seen_of
+from abeyant.pipeline.resolver.streams.layout import WATCHES, joined, mark_from, mark_to
+from abeyant.pipeline.resolver.streams.state import VERSION, ShardState, StateError, decode_shard, encode_shard
 from pipeline.resolver.streams.cuts import how
 
 S = 1_000_000

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyance import pipeline
-from abeyance.errors import AbeyanceError
+from abeyant import pipeline
+from abeyant.errors import AbeyantError
 
 ROOT = Path(__file__).parents[4]
 SINKS = [pipeline.DeltaSink, pipeline.IcebergSink]
@@ -21,7 +21,7 @@ def test_a_session_without_the_format_is_told_the_package(
 ) -> None:
     minor = ".".join(spark.version.split(".")[:2])
     package = re.escape(sink._artifact.format(minor))
-    with pytest.raises(AbeyanceError, match=f"^this Spark session has no tables of .*: start it with .*{package}:"):
+    with pytest.raises(AbeyantError, match=f"^this Spark session has no tables of .*: start it with .*{package}:"):
         sink("outcomes", "aside")
 
 

@@ -15,12 +15,12 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from abeyance import pipeline
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.resolver.streams.place import claim_place, leave_place
-from abeyance.pipeline.results.claims import ALIVE_SECONDS, Claim
-from abeyance.pipeline.results.manifests import CLAIMS
-from abeyance.pipeline.spark.store import Store
+from abeyant import pipeline
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.streams.place import claim_place, leave_place
+from abeyant.pipeline.results.claims import ALIVE_SECONDS, Claim
+from abeyant.pipeline.results.manifests import CLAIMS
+from abeyant.pipeline.spark.store import Store
 from pipeline.resolve_traces import by_brute_force, some_traces
 from pipeline.resolver.streams.cuts import Batch
 from pipeline.resolver.streams.kill import DISORDER_US, write_input
@@ -63,7 +63,7 @@ def test_a_batch_is_there_when_its_manifest_is(spark: SparkSession, tmp_path: Pa
     torn.parent.mkdir(parents=True)
     torn.write_bytes(b"PAR1")
     (out / "batches").mkdir()
-    (out / "batches" / "1.json.half").write_text('{"tool": "abeyance", "files": {')
+    (out / "batches" / "1.json.half").write_text('{"tool": "abeyant", "files": {')
 
     stream.start(pipeline.ParquetSink(out, manifests=True)).awaitTermination()
     first = outcomes(pipeline.read_result(spark, out))
@@ -99,7 +99,7 @@ def test_a_batch_is_there_when_its_manifest_is(spark: SparkSession, tmp_path: Pa
     ]
     there = {str(file.relative_to(out)): file.stat().st_size for file in (out / "outcomes").rglob("*.parquet")}
     assert {entry["file"]: entry["bytes"] for entry in named} == there, "no file is left that no manifest names"
-    with pytest.raises(AbeyanceError, match="a stream has no table 'waits'; there are outcomes, aside"):
+    with pytest.raises(AbeyantError, match="a stream has no table 'waits'; there are outcomes, aside"):
         pipeline.read_result(spark, out, "waits")
 
 
@@ -150,7 +150,7 @@ def test_a_claim_of_another_machine_counts_for_a_minute(spark: SparkSession, tmp
     claims.mkdir()
     other = claims / "stream-other.json"
     other.write_text(OTHER)
-    with pytest.raises(AbeyanceError, match=r"by process 1 on elsewhere, since 2026-01-01.*gives way \d\d s from now"):
+    with pytest.raises(AbeyantError, match=r"by process 1 on elsewhere, since 2026-01-01.*gives way \d\d s from now"):
         Claim(store, "stream")
     assert list(claims.glob("*.json")) == [other]
     before = time.time() - ALIVE_SECONDS - 1
@@ -182,7 +182,7 @@ def test_a_store_puts_whole_files_and_knows_who_was_first(spark: SparkSession, t
 
 
 def test_a_session_without_the_file_system_says_which_package_it_lacks(spark: SparkSession) -> None:
-    with pytest.raises(AbeyanceError, match=r"s3a.*org\.apache\.hadoop:hadoop-aws:3\.\d+\.\d+"):
+    with pytest.raises(AbeyantError, match=r"s3a.*org\.apache\.hadoop:hadoop-aws:3\.\d+\.\d+"):
         Store(spark, "s3a://bucket/out")
 
 

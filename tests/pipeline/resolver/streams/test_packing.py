@@ -8,8 +8,8 @@ from typing import Literal
 import pyarrow as pa
 import pytest
 
-from abeyance.pipeline.resolver.streams.layout import EVENTS, WATCHES
-from abeyance.pipeline.resolver.streams.packing import pack
+from abeyant.pipeline.resolver.streams.layout import EVENTS, WATCHES
+from abeyant.pipeline.resolver.streams.packing import pack
 
 
 def rows_of(schema: pa.Schema, time: str) -> pa.RecordBatch:

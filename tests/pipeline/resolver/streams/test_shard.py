@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from abeyance.pipeline.resolver.streams.clock import START
-from abeyance.pipeline.resolver.streams.options import Options
+from abeyant.pipeline.resolver.streams.clock import START
+from abeyant.pipeline.resolver.streams.options import Options
 from pipeline.resolve_traces import (
     Deadline,
     Event,

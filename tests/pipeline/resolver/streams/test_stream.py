@@ -16,12 +16,12 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from abeyance import pipeline
-from abeyance.errors import AbeyanceError
-from abeyance.pipeline.resolver.streams import ANSWERS, ASIDE, PENDING_WATCHES, plan
-from abeyance.pipeline.resolver.streams.stages import shards_turn
-from abeyance.pipeline.results.local_claims import of_result, of_stream
-from abeyance.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES
+from abeyant import pipeline
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.streams import ANSWERS, ASIDE, PENDING_WATCHES, plan
+from abeyant.pipeline.resolver.streams.stages import shards_turn
+from abeyant.pipeline.results.local_claims import of_result, of_stream
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES
 from pipeline.another_process import another_holds
 from pipeline.resolve_traces import Deadline, Event, Op, Watch, by_brute_force, some_traces
 from pipeline.resolver.streams.cuts import Batch
@@ -150,10 +150,10 @@ def test_what_waits_can_be_read_while_the_query_runs(spark: SparkSession, tmp_pa
         ("TEST", "2026-01-01 00:00:00.010000", "2026-01-01 00:00:00.060000")
     }
     assert stream.outcomes() == {"i": {"op": ("completed", 12 * MS), "any": ("completed", 12 * MS)}}
-    with pytest.raises(AbeyanceError, match=r"no state can be read from the checkpoint .*nowhere"):
+    with pytest.raises(AbeyantError, match=r"no state can be read from the checkpoint .*nowhere"):
         pipeline.read_pending(spark, tmp_path / "nowhere")
     shutil.copytree(tmp_path / "checkpoint", tmp_path / "a checkpoint")
-    with pytest.raises(AbeyanceError, match="checkpoint: Spark reads no state below a path with a space"):
+    with pytest.raises(AbeyantError, match="checkpoint: Spark reads no state below a path with a space"):
         pipeline.read_pending(spark, tmp_path / "a checkpoint")
 
 
@@ -325,12 +325,12 @@ def test_streams_and_tables_do_not_mix(spark: SparkSession, tmp_path: Path) -> N
     events = stream.table("events")
     empty = spark.createDataFrame([], OPERATIONS)
     with pytest.raises(
-        AbeyanceError, match=r"events is a stream and operations is not: read both with spark\.readStream"
+        AbeyantError, match=r"events is a stream and operations is not: read both with spark\.readStream"
     ):
         pipeline.resolve(empty, events)
-    with pytest.raises(AbeyanceError, match="operations is no stream"):
+    with pytest.raises(AbeyantError, match="operations is no stream"):
         pipeline.resolve_stream(empty, events)
-    with pytest.raises(AbeyanceError, match=r"cannot mark the end of input in .*nowhere"):
+    with pytest.raises(AbeyantError, match=r"cannot mark the end of input in .*nowhere"):
         pipeline.end_of_input(tmp_path / "nowhere")
-    with pytest.raises(AbeyanceError, match=r"this sink is for writeStream\.foreachBatch"):
+    with pytest.raises(AbeyantError, match=r"this sink is for writeStream\.foreachBatch"):
         pipeline.ParquetSink(tmp_path / "out")(spark.createDataFrame([], ANSWERS), 0)

@@ -24,11 +24,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance import pipeline
-from abeyance.pipeline.resolver.tables import file_tasks, from_files
-from abeyance.pipeline.resolver.tables.file_tasks import Task, _read, tasks_of
-from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKeys, Sample
-from abeyance.pipeline.resolver.tables.packing import (
+from abeyant import pipeline
+from abeyant.pipeline.resolver.tables import file_tasks, from_files
+from abeyant.pipeline.resolver.tables.file_tasks import Task, _read, tasks_of
+from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKeys, Sample
+from abeyant.pipeline.resolver.tables.packing import (
     COMBINED,
     EVENTS,
     KINDS,
@@ -39,12 +39,12 @@ from abeyance.pipeline.resolver.tables.packing import (
     unpacked_events,
     unpacked_operations,
 )
-from abeyance.pipeline.schemas import EVENTS as EVENT_COLUMNS
-from abeyance.pipeline.schemas import OPERATIONS
-from abeyance.pipeline.spark import chunks
-from abeyance.pipeline.spark.errors import in_one_line
-from abeyance.pipeline.spark.parquet_files import DIRECT, RowGroup, _groups_of, row_groups
-from abeyance.tables.keys import PairHash
+from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
+from abeyant.pipeline.schemas import OPERATIONS
+from abeyant.pipeline.spark import chunks
+from abeyant.pipeline.spark.errors import in_one_line
+from abeyant.pipeline.spark.parquet_files import DIRECT, RowGroup, _groups_of, row_groups
+from abeyant.tables.keys import PairHash
 from pipeline.resolve_traces import Deadline, Event, Op, Trace, Watch, by_brute_force, some_traces
 from pipeline.small_cases import small_events, small_operations
 from pipeline.trace_tables import (

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance import pipeline
-from abeyance.engine.resolve import Staircases
-from abeyance.pipeline.resolver.tables import from_spark
-from abeyance.pipeline.resolver.tables.from_spark import _IS_FIRST, _IS_ONE, _pack
-from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
-from abeyance.pipeline.resolver.tables.packing import (
+from abeyant import pipeline
+from abeyant.engine.resolve import Staircases
+from abeyant.pipeline.resolver.tables import from_spark
+from abeyant.pipeline.resolver.tables.from_spark import _IS_FIRST, _IS_ONE, _pack
+from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
+from abeyant.pipeline.resolver.tables.packing import (
     ALONE,
     COMBINED,
     EVENTS,
@@ -26,8 +26,8 @@ from abeyance.pipeline.resolver.tables.packing import (
     unpacked_events,
     unpacked_operations,
 )
-from abeyance.pipeline.resolver.tables.reaching import first_reached
-from abeyance.pipeline.spark import chunks
+from abeyant.pipeline.resolver.tables.reaching import first_reached
+from abeyant.pipeline.spark import chunks
 from pipeline.resolve_traces import Event, Op, Watch
 from pipeline.trace_tables import event_row, events_table, operation_row, operations_table
 

@@ -19,15 +19,15 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyance import pipeline
-from abeyance import tables as in_process
-from abeyance.engine.resolve import Staircases
-from abeyance.pipeline.resolver.tables.first_look import _look, is_repeated, look_at
-from abeyance.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample
-from abeyance.pipeline.resolver.tables.small import few_partitions
-from abeyance.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
-from abeyance.pipeline.spark.chunks import chunks
-from abeyance.pipeline.spark.estimates import Size, estimated_size
+from abeyant import pipeline
+from abeyant import tables as in_process
+from abeyant.engine.resolve import Staircases
+from abeyant.pipeline.resolver.tables.first_look import _look, is_repeated, look_at
+from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample
+from abeyant.pipeline.resolver.tables.small import few_partitions
+from abeyant.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
+from abeyant.pipeline.spark.chunks import chunks
+from abeyant.pipeline.spark.estimates import Size, estimated_size
 from pipeline.resolve_traces import (
     Deadline,
     Event,

@@ -1,5 +1,0 @@
-"""Idle time-outs: a peer that has been silent for too long."""
-
-from abeyance.idle.detector import IdleDetector, IdleStats
-
-__all__ = ["IdleDetector", "IdleStats"]

@@ -1,6 +1,0 @@
-"""Replay: the trace of each instance through the real engine, for every tick, wheel size and time-out asked for."""
-
-from abeyance.pipeline.replayer.batch import replay, replay_pending
-from abeyance.pipeline.replayer.configurations import Configuration, grid
-
-__all__ = ["Configuration", "grid", "replay", "replay_pending"]

@@ -1,6 +1,0 @@
-"""Complete or expire over whole tables: operations and events in, one outcome an operation out (laws O1-O4)."""
-
-from abeyance.pipeline.resolver.tables.batch import resolve
-from abeyance.pipeline.resolver.tables.validity import invalid_events, invalid_operations
-
-__all__ = ["invalid_events", "invalid_operations", "resolve"]

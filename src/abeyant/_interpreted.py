@@ -1,0 +1,86 @@
+"""Run the compiled modules' own `.py` instead: set ABEYANT_PURE=1 before the first import. And why they run so.
+
+For the tests, which pass both ways, and for stepping through the engine with a debugger. And for subinterpreters: what
+Cython compiles keeps the types of its memoryviews, which most of our modules use, once for the process, so a compiled
+module serves the interpreter that loaded it first, and no other.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+
+_REASON = Path(__file__).with_name("not_compiled.txt")  # left by the build where it could not compile: _compilation.py
+_warned = False
+_in_subinterpreter = False
+
+
+class _SourceFinder:
+    """Finds this package's modules in their source files only, never in an extension beside them."""
+
+    @classmethod
+    def find_spec(
+        cls, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith("abeyant."):
+            return None
+        for folder in path or ():
+            spec = FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES)).find_spec(fullname)
+            if spec is not None:
+                return spec
+        return None
+
+
+def install() -> None:
+    """Put the finder first. Modules already imported stay as they are."""
+    if _SourceFinder not in sys.meta_path:
+        sys.meta_path.insert(0, _SourceFinder)
+
+
+def install_in_subinterpreter(refusal: ImportError) -> None:
+    """As `install`, where that is why a compiled module refused to be imported; else raise its refusal."""
+    global _in_subinterpreter
+    if "interpreter" not in str(refusal):  # CPython's words and Cython's both have it
+        raise refusal
+    _in_subinterpreter = True
+    install()
+
+
+def _is_asked_for() -> bool:
+    return os.environ.get("ABEYANT_PURE", "0") not in ("", "0")
+
+
+def why() -> str:
+    """Tell why the engine runs interpreted, and the mend, in one line. For where `engine.is_compiled()` is False."""
+    if _is_asked_for():
+        return "ABEYANT_PURE is set; unset it"
+    if _in_subinterpreter:
+        return "compiled, the engine serves one interpreter of a process, and this is another; use threads or processes"
+    if sys.implementation.name != "cpython" or sys.platform == "emscripten":
+        here = f"{sys.implementation.name} on {sys.platform}"
+        return f"it is compiled for CPython on Linux, macOS and Windows only, and this is {here}"
+    try:
+        reason = " ".join(_REASON.read_text(encoding="utf-8").split())
+    except OSError:
+        reason = "it was installed without being compiled"
+    return f"{reason}; with a C compiler and Python's headers (apt install gcc python3-dev) install abeyant anew"
+
+
+def warn_once(what: str, stacklevel: int) -> None:
+    """Warn that `what`, whose purpose is speed, runs interpreted: once in a process, and not where that was asked for.
+
+    For where `engine.is_compiled()` is False; `stacklevel` as seen from the caller.
+    """
+    global _warned
+    if not _warned and not _is_asked_for():
+        _warned = True
+        warnings.warn(
+            f"{what} runs interpreted, so it is slower than asyncio's own loop, and not faster: {why()}",
+            RuntimeWarning,
+            stacklevel=stacklevel + 1,
+        )

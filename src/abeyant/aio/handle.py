@@ -1,0 +1,152 @@
+# cython: nonecheck=True
+"""What `loop.call_later` and `loop.call_at` return: asyncio's TimerHandle, with the wheel behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+import traceback
+from asyncio import format_helpers
+from collections.abc import Callable
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from abeyant.engine import uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        from abeyant.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyant.aio.calling import call_in
+else:
+    from cython.cimports.abeyant.aio.calling import call_in
+
+from abeyant.engine.wheel import TimingWheel
+from abeyant.signature import CLASS_SIGNATURE
+
+_Stock: Any = asyncio.TimerHandle
+# Newer versions of asyncio show a callback's arguments in debug mode only, and take the mode as an argument.
+_SHOWS_BY_MODE = "debug" in inspect.signature(format_helpers._format_callback_source).parameters
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+@cython.freelist(1024)
+@cython.cclass
+class TimerHandle:
+    """A callback that waits in a loop's wheel. To everyone else it is an `asyncio.TimerHandle`, `isinstance` included.
+
+    `cancel` takes it out of the wheel in O(1): from then on the loop refers neither to it nor to what it would have
+    called. Not thread-safe, as all of asyncio's. It is a class of its own, and not a subclass, because a compiled
+    one costs a fifth; what is not on the hot path is done by asyncio's own methods, so that it looks as they do.
+    """
+
+    __slots__ = (
+        "__weakref__", "_args", "_callback", "_cancelled", "_context", "_deadline", "_loop", "_repr",
+        "_source_traceback", "_ticket", "_wheel", "_whole",
+    )  # fmt: skip
+    __signature__ = CLASS_SIGNATURE
+
+    # All written by the schedule before anyone else has seen the handle; the names are asyncio's but for two.
+    _callback: Callable[..., object] | None
+    _args: tuple[Any, ...] | None
+    _cancelled: bool
+    _context: Context
+    _loop: asyncio.AbstractEventLoop
+    _repr: str | None
+    _source_traceback: traceback.StackSummary | None  # of its creation, in debug mode
+    _deadline: float
+    _whole: bool  # it was given as an int
+    _wheel: TimingWheel
+    _ticket: int  # the wheel's handle for it; stale once it has left the wheel
+
+    def __init__(self) -> None:
+        """Raise TypeError: a loop's `call_later` and `call_at` make handles."""
+        raise TypeError("a TimerHandle is made by a loop's call_later or call_at")
+
+    def cancel(self) -> None:
+        """Keep the callback from being called, unless it has been. The callback and its arguments are let go of."""
+        if self._cancelled:
+            return
+        self._cancelled = True
+        self._wheel._remove(self._ticket)
+        if self._source_traceback is not None:
+            self._repr = repr(self)  # for the debug log, which may name it when what it called is gone
+        self._callback = None
+        self._args = None
+
+    def cancelled(self) -> bool:
+        """Whether `cancel` has been called."""
+        return self._cancelled
+
+    def when(self) -> float:
+        """The deadline, on the clock of the loop (`loop.time()`). It is not called before that."""
+        return self._when
+
+    @property
+    def _when(self) -> float:  # an int to whoever gave one, as asyncio's is
+        return int(self._deadline) if self._whole else self._deadline
+
+    def get_context(self) -> Context:
+        """The context variables that the callback will see."""
+        return self._context
+
+    def _run(self: Any) -> None:
+        try:
+            call_in(self._context, self._callback, self._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001  (as asyncio: whatever else it raises is reported, T8)
+            self._report(error)
+
+    def _report(self: Any, error: BaseException) -> None:
+        mode = {"debug": self._loop.get_debug()} if _SHOWS_BY_MODE else {}
+        source = format_helpers._format_callback_source(self._callback, self._args, **mode)
+        failure = {"message": f"Exception in callback {source}", "exception": error, "handle": self}
+        if self._source_traceback:
+            failure["source_traceback"] = self._source_traceback
+        self._loop.call_exception_handler(failure)
+
+    @property
+    def _scheduled(self) -> bool:
+        return self._wheel._is_pending(self._ticket)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return _Stock
+
+    def _repr_info(self) -> Any:
+        return _Stock._repr_info(self)
+
+    def __repr__(self) -> str:
+        text: str = _Stock.__repr__(self)
+        return text
+
+    def __hash__(self) -> int:
+        return hash(self._deadline)
+
+    def __eq__(self, other: object) -> Any:
+        return _Stock.__eq__(self, other)
+
+    def __lt__(self, other: object) -> Any:
+        return _Stock.__lt__(self, other)
+
+    def __le__(self, other: object) -> Any:
+        return _Stock.__le__(self, other)
+
+    def __gt__(self, other: object) -> Any:
+        return _Stock.__gt__(self, other)
+
+    def __ge__(self, other: object) -> Any:
+        return _Stock.__ge__(self, other)
+
+
+def creation_stack() -> traceback.StackSummary:
+    """The stack from the caller of this package's innermost method upwards, as debug mode keeps it."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        frame = frame.f_back
+    return format_helpers.extract_stack(frame)

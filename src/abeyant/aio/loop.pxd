@@ -1,0 +1,14 @@
+# C types for loop.py: the same source runs interpreted without them.
+cimport cython
+from abeyant.aio.handle cimport TimerHandle
+from abeyant.aio.schedule cimport Schedule
+
+
+cdef class WheelTimers:
+    cdef Schedule _schedule
+    cdef bint _call_at_overridden
+    cdef bint _time_overridden
+
+    @cython.locals(handle=TimerHandle)
+    cdef object _call(self, object when, object callback, tuple args, object context)
+    cdef object _patience(self)

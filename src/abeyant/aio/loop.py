@@ -1,0 +1,223 @@
+# cython: nonecheck=True
+"""asyncio's selector loop with its timers on the wheel.
+
+`call_later` and `call_at`, and with them `asyncio.timeout`, `wait_for` and `sleep`, go to a `Schedule` in place of
+asyncio's heap; everything else is asyncio's own loop, as it is in the Python that runs it. Hence one method of it is
+written anew, `_run_once`: the same turn in the same order, with the wheel where the heap was.
+
+    1. wait for sockets: not at all while there is something to call, else until the wheel's next bucket comes up
+    2. line up the callbacks of the sockets that are ready, behind those that `call_soon` has lined up
+    3. line up the timers that are due, behind those; so many and no more (`Schedule.collect`)
+    4. call those that are lined up now; what they add is for the next turn
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import time
+from collections.abc import Callable
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, Unpack
+
+from abeyant import _interpreted
+from abeyant.aio.schedule import Schedule
+from abeyant.engine import is_compiled
+from abeyant.signature import CLASS_SIGNATURE
+from abeyant.timer.base import Ts
+
+_base_events: Any = asyncio.base_events
+_LONGEST = _base_events.MAXIMUM_SELECT_TIMEOUT
+
+
+class WheelTimers:
+    """For an asyncio loop to inherit from first: its timers on a wheel, and the turn that hands them out."""
+
+    __slots__ = ("_call_at_overridden", "_schedule", "_time_overridden")
+    __signature__ = CLASS_SIGNATURE
+
+    _schedule: Schedule
+    _call_at_overridden: bool
+    _time_overridden: bool
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """As the loop's own."""
+        # A subclass may have a clock of its own, or watch every timer go through its `call_at`, as asyncio's do.
+        self._time_overridden = type(self).time is not WheelTimers.time
+        self._schedule = Schedule(self._ask if self._time_overridden else None)
+        self._call_at_overridden = type(self).call_at is not WheelTimers.call_at
+        super().__init__(*args, **kwargs)
+
+    def call_later(
+        self: Any,
+        delay: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Arrange for `callback(*args)` to be called `delay` seconds from now, never earlier. O(1).
+
+        `cancel` of the handle that is returned is O(1) too, and lets go of callback and arguments at once.
+        """
+        if delay is None:
+            raise TypeError("delay must not be None")
+        when = self._schedule.now() + delay
+        if self._call_at_overridden:
+            handle: asyncio.TimerHandle = self.call_at(when, callback, *args, context=context)
+        else:
+            handle = self._call(when, callback, args, context)
+        return handle
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Like `call_later`, at a time of the loop's clock, `time()`."""
+        if when is None:
+            raise TypeError("when cannot be None")
+        handle: asyncio.TimerHandle = self._call(when, callback, args, context)
+        return handle
+
+    def _call(
+        self: Any, when: float, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None
+    ) -> Any:
+        if self._closed:
+            self._check_closed()
+        debug = self._debug
+        if debug:
+            self._check_thread()
+            self._check_callback(callback, "call_at")
+        handle = self._schedule.add(self, when, callback, args, context, debug)
+        if type(when) is int:
+            handle._whole = True
+        return handle
+
+    @property
+    def time(self) -> Callable[[], float]:
+        """`loop.time()` is the loop's clock in seconds: the machine's monotonic one, unless it has been replaced.
+
+        Replacing it on the instance (`loop.time = clock`), as tests do, is followed by the timers too.
+        """
+        if self._time_overridden:
+            return time.monotonic  # for `super().time()`: the schedule's clock is the override that calls this
+        return self._schedule.clock
+
+    @time.setter
+    def time(self, clock: Callable[[], float]) -> None:
+        self._schedule.use_clock(clock)
+
+    @time.deleter
+    def time(self) -> None:
+        self._schedule.use_clock(None)
+
+    def _ask(self) -> float:
+        """What the loop's `time()` says, its class having one of its own."""
+        now: float = self.time()
+        return now
+
+    def _use_clock(self, clock: Callable[[], float] | None) -> None:
+        """Run the loop by another clock, in seconds, from here on; None for the machine's monotonic one. O(pending).
+
+        For virtual time. The clock must not go back while it is in use; it may differ from the last one in any way.
+        """
+        self._schedule.use_clock(clock)
+
+    def _upcoming(self) -> float | None:
+        """When the next timer, or its bucket, comes up, in seconds on the loop's clock; None for never. O(1).
+
+        For virtual time, which goes there when nothing else can run.
+        """
+        return self._schedule.upcoming()
+
+    def close(self) -> None:
+        """As asyncio's. Pending timers are let go of, and never called."""
+        super().close()  # type: ignore[misc]
+        self._schedule.clear()
+
+    @property
+    def _scheduled(self: Any) -> list[Any]:
+        # asyncio keeps its heap by this name, and there are tools that look into it: they see a copy, by deadline.
+        # nest_asyncio puts a turn of its own in place of `_run_once`, that of a loop with a heap: it gets one to turn.
+        if getattr(self, "_nest_patched", False):
+            heap: list[Any] = self._heap_to_turn()
+        else:
+            heap = self._schedule.pending()
+        return heap
+
+    @_scheduled.setter
+    def _scheduled(self, heap: list[Any]) -> None:
+        pass  # asyncio's constructor puts its heap here; there is none
+
+    def _heap_to_turn(self: Any) -> list[asyncio.TimerHandle]:
+        """A heap for one turn as asyncio's: of one timer, which lines up what is due on the wheel for the next turn."""
+        upcoming = self._schedule.upcoming()
+        if upcoming is None:
+            return []
+        return [asyncio.TimerHandle(upcoming, self._line_up_due, (), self)]
+
+    def _line_up_due(self: Any) -> None:
+        self._schedule.collect(self._ready)
+
+    def _run_once(self: Any) -> None:
+        ready = self._ready
+        events = self._selector.select(self._patience())
+        self._process_events(events)
+        events = None  # not to be kept alive, nor `handle` below, by a traceback that refers to this frame
+        self._schedule.collect(ready)
+        for _ in range(len(ready)):
+            if not ready:  # a callback ran the loop itself, which nest_asyncio allows
+                break
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            if self._debug:
+                self._current_handle = handle  # the default exception handler shows where it was made
+                try:
+                    run_timed(self, handle)
+                finally:
+                    self._current_handle = None
+            else:
+                handle._run()
+        handle = None
+
+    def _patience(self: Any) -> Any:
+        """How long to wait for sockets, in seconds; None for ever."""
+        if self._ready or self._stopping:
+            return 0
+        upcoming = self._schedule.upcoming()
+        if upcoming is None:
+            return None
+        return min(max(0, upcoming - self._schedule.now()), _LONGEST)
+
+
+class EventLoop(WheelTimers, asyncio.SelectorEventLoop):
+    """asyncio's selector loop, its timers on the hierarchical wheel.
+
+    For everything that `asyncio.SelectorEventLoop` is for, and used as it is: `aio.run(main())`,
+    `asyncio.Runner(loop_factory=EventLoop)`, `EventLoop(selector)`.
+    """
+
+    if TYPE_CHECKING:  # what users call and override is a method, as asyncio's is
+
+        def time(self) -> float: ...  # noqa: D102
+
+    _closed = True  # until it is made: its finaliser asks, also where the warning below is an error
+
+    def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
+        """On `selector`, by default the best that the machine has. Warns, once, where it runs interpreted."""
+        if not is_compiled():
+            _interpreted.warn_once("abeyant.aio.EventLoop", stacklevel=2)
+        super().__init__(selector)
+
+
+def run_timed(loop: Any, handle: Any) -> None:
+    """Call what a handle is for in debug mode: warn when it takes longer than `loop.slow_callback_duration`."""
+    began = loop.time()
+    handle._run()
+    took = loop.time() - began
+    if took >= loop.slow_callback_duration:
+        _base_events.logger.warning("Executing %s took %.3f seconds", _base_events._format_handle(handle), took)
+    handle = None  # not to be kept alive by a traceback that refers to this frame

@@ -1,0 +1,189 @@
+# cython: nonecheck=True
+"""The pending timers of one event loop: a wheel of handles, and the clock that it follows.
+
+A tick is 2**-20 s, about a microsecond. A float times a power of two loses nothing, so what is due is decided exactly,
+by the last bit of `loop.time()`, whatever clock has been put in its place. A handle is filed by its deadline's tick
+rounded *down*, and is due when its deadline itself has been reached: one whose tick has begun, while its deadline
+has not, waits for the rest of that microsecond in `_near`. So nothing is early (T1), nothing is rounded, and a timer
+meant for 0.1 on a virtual clock runs at 0.1 and not at the next tick.
+
+Not thread-safe, as asyncio's loops are not: only the loop's own thread gets here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+try:
+    import cython
+except ImportError:
+    from abeyant.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyant.aio.calling import current_context
+    from abeyant.timer.clock import monotonic_ns, whole
+else:
+    from cython.cimports.abeyant.aio.calling import current_context
+    from cython.cimports.abeyant.timer.clock import monotonic_ns, whole
+
+from abeyant.aio.handle import TimerHandle, creation_stack
+from abeyant.engine.wheel import MAX_TIME, TimingWheel
+
+_TICKS = 1048576.0  # in a second
+_MOST = 4611686018427387904.0  # ticks: MAX_TIME, where what is infinite or beyond 139,000 years is filed
+_NEVER = MAX_TIME
+_EARLIEST = -MAX_TIME // 2  # a clock may begin 70,000 years before its zero: what is to come still fits 64 bits
+_WHEEL_SIZE = 256
+_NANOSECONDS = 1e9  # in a second
+
+# One turn hands out so many timers at most, and stops filing others anew after so long (seconds): a million
+# time-outs at once are taken between looks at the sockets, not before the next one.
+_TURN = 512
+_SLICE = 0.001
+
+
+class Schedule:
+    """Handles by deadline, in seconds on `clock`, which is the machine's monotonic one unless another is put in."""
+
+    __slots__ = ("_near", "_order", "_origin", "_reached", "_wheel", "clock")
+
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        """A `clock` that is given is not asked for the time yet: its owner may be half made."""
+        self.clock: Callable[[], float] = time.monotonic
+        self._near: list[tuple[float, int, TimerHandle]] = []  # heap: their tick has begun, their deadline has not come
+        self._order = 0
+        self._begin(0 if clock is not None else self._tick_of(self.now()))
+        if clock is not None:
+            self.clock = clock
+
+    def _begin(self, tick: int) -> None:
+        # A wheel begins at 0 or later: where the clock does not, the wheel's ticks are counted from an earlier origin.
+        self._origin = max(min(tick, 0), _EARLIEST)
+        self._reached = tick
+        self._wheel = TimingWheel(1, _WHEEL_SIZE, max(0, tick))
+
+    def now(self) -> float:
+        """The time, in seconds: what `loop.time()` says, to the bit."""
+        if self.clock is time.monotonic:
+            return monotonic_ns() / _NANOSECONDS
+        return self.clock()
+
+    def use_clock(self, clock: Callable[[], float] | None) -> None:
+        """Follow another clock from here on, None for the machine's own. Deadlines keep their meaning: `when()`.
+
+        O(pending), as whenever the clock goes back, for a wheel's time never does.
+        """
+        self.clock = time.monotonic if clock is None else clock
+        self._file_anew(self._tick_of(self.now()))
+
+    def _file_anew(self, tick: int) -> None:
+        handles: list[Any] = [entry[2] for entry in sorted(self._near)]
+        handles += [item for _, item in self._wheel.drain()]
+        self._near = []
+        self._begin(tick)
+        for handle in handles:
+            if not handle._cancelled:
+                self._file(handle)
+
+    def add(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        when: float,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+        debug: bool,
+    ) -> TimerHandle:
+        """File a call at `when`. O(1)."""
+        handle = TimerHandle.__new__(TimerHandle)
+        handle._loop = loop
+        handle._deadline = when
+        handle._whole = False
+        handle._callback = callback
+        handle._args = args
+        handle._context = current_context() if context is None else context
+        handle._cancelled = False
+        handle._repr = None
+        handle._source_traceback = creation_stack() if debug else None
+        self._file(handle)
+        return handle
+
+    def _file(self, handle: TimerHandle) -> None:
+        handle._wheel = self._wheel
+        handle._ticket = self._wheel._add(self._on_wheel(self._tick_of(handle._deadline)), handle)
+
+    def upcoming(self) -> float | None:
+        """When there is something to do next, in seconds on the clock; None when nothing is pending."""
+        tick = self._tick_of(self.now())
+        if tick < self._reached:
+            self._file_anew(tick)
+        ticks = self._wheel.next_expiration()
+        if ticks is not None:
+            ticks += self._origin
+        while self._near and self._near[0][2]._cancelled:
+            heappop(self._near)
+        if self._near and (ticks is None or self._near[0][0] < ticks / _TICKS):
+            return self._near[0][0]
+        return None if ticks is None else ticks / _TICKS
+
+    def collect(self, ready: deque[Any]) -> None:
+        """Append what is due to `ready`, in order: at most one turn's worth; `upcoming` says if there is more."""
+        now = self.now()
+        tick = self._tick_of(now)
+        if tick < self._reached:  # the clock went back
+            self._file_anew(tick)
+        self._reached = tick
+        left = _TURN
+        while left > 0:
+            handed: list[Any] = self._wheel.advance(self._on_wheel(tick), left)
+            for handle in handed:
+                self._take(handle, now, ready)
+            left -= len(handed)
+            upcoming = self._wheel.next_expiration()
+            if upcoming is None or upcoming > self._on_wheel(tick):
+                self._take_near(tick, now, ready)
+                return
+            if self.now() - now > _SLICE:
+                return
+
+    def _take(self, handle: TimerHandle, now: float, ready: deque[Any]) -> None:
+        if handle._deadline <= now:
+            if self._near:  # a deadline that was past when it was added may be of an earlier tick than theirs (T6)
+                self._take_near(self._tick_of(handle._deadline), now, ready)
+            ready.append(handle)
+        else:
+            heappush(self._near, (handle._deadline, self._order, handle))
+            self._order += 1
+
+    def _take_near(self, tick: int, now: float, ready: deque[Any]) -> None:
+        """Those near that are due, up to a tick."""
+        while self._near and self._near[0][0] <= now and self._tick_of(self._near[0][0]) <= tick:
+            ready.append(heappop(self._near)[2])
+
+    def pending(self) -> list[TimerHandle]:
+        """All that have neither been handed out nor cancelled, by deadline. O(n log n), for those who look inside."""
+        handles: list[Any] = [entry[2] for entry in self._near if not entry[2]._cancelled]
+        return sorted(handles + self._wheel.items(), key=TimerHandle.when)
+
+    def clear(self) -> None:
+        """Let go of all of them: none will be called."""
+        self._near.clear()
+        self._wheel.drain()
+
+    def _on_wheel(self, tick: int) -> int:
+        """The tick as the wheel counts it."""
+        return min(tick - self._origin, _NEVER)
+
+    def _tick_of(self, seconds: float) -> int:
+        ticks = seconds * _TICKS
+        if -_MOST < ticks < _MOST:
+            return whole(ticks)
+        if ticks != ticks:
+            raise ValueError("a timer's time must be a number of seconds, not NaN")
+        return _NEVER if ticks > 0 else -_NEVER

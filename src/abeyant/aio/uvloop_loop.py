@@ -1,0 +1,121 @@
+"""uvloop's loop with its timers on the wheel: one uvloop timer, armed for the next bucket, stands for all of them.
+
+By itself uvloop counts a timer's time in whole milliseconds from a clock that it has rounded down, so it may call up to
+a millisecond early, and its clock stands still within a turn. Here `time()` is the machine's monotonic clock, and a
+callback is called when that clock has reached its deadline (T1): within a millisecond after it, for libuv wakes by
+the millisecond.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any, Unpack
+
+import uvloop
+
+from abeyant import _interpreted
+from abeyant.aio.loop import run_timed
+from abeyant.aio.schedule import Schedule
+from abeyant.engine import is_compiled
+from abeyant.timer.base import Ts
+
+_MILLISECONDS = 1000.0  # in a second
+_LONGEST = 86400.0  # seconds: an alarm further away is set anew when it goes off
+
+
+class UvloopEventLoop(uvloop.Loop):
+    """`uvloop.Loop` with `call_later` and `call_at`, and what rests on them, on the hierarchical wheel."""
+
+    def __init__(self) -> None:
+        """Warn, once in a process, where it is interpreted."""
+        if not is_compiled():
+            _interpreted.warn_once("abeyant.aio.UvloopEventLoop", stacklevel=2)
+        super().__init__()
+        self._schedule = Schedule()
+        self._due: deque[Any] = deque()  # handed out and not yet called
+        self._alarm: asyncio.Handle | None = None  # uvloop's timer, or its `call_soon` when something is due already
+        self._alarm_at = math.inf
+        self._alarm_context = Context()  # of no one's: so that the alarm keeps no context variables alive
+
+    def time(self) -> float:
+        """The machine's monotonic clock, in seconds."""
+        return self._schedule.now()
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """As `EventLoop.call_later`."""
+        if delay is None:
+            raise TypeError("delay must not be None")
+        return self.call_at(self._schedule.now() + delay, callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """As `EventLoop.call_at`."""
+        if when is None:
+            raise TypeError("when cannot be None")
+        if self.is_closed():
+            raise RuntimeError("Event loop is closed")
+        debug = self.get_debug()
+        if debug and self.is_running() and asyncio._get_running_loop() is not self:
+            raise RuntimeError("Non-thread-safe operation invoked on an event loop other than the current one")
+        handle: Any = self._schedule.add(self, when, callback, args, context, debug)
+        if when < self._alarm_at:
+            self._set_alarm(when)
+            # libuv reckons how long to wait from when the turn began: too long by what this callback still takes. One
+            # of its handles that is being closed makes it look at the sockets without waiting, and then at the clock.
+            super().call_later(1, _nothing, context=self._alarm_context).cancel()
+        return handle  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """As uvloop's. Pending timers are let go of, and never called."""
+        super().close()
+        self._schedule.clear()
+        self._due.clear()
+
+    def _set_alarm(self, when: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        now = self._schedule.now()
+        when = min(when, now + _LONGEST)
+        # In libuv's terms: from the millisecond that has begun to the first that begins at or after `when`.
+        delay = math.ceil(when * _MILLISECONDS) - math.floor(now * _MILLISECONDS) if when > now else 0
+        self._alarm = super().call_later(delay / _MILLISECONDS, self._turn, context=self._alarm_context)
+        self._alarm_at = when
+
+    def _turn(self) -> None:
+        """Call what is due, at most one turn's worth; set the alarm for what comes next."""
+        self._alarm = None
+        self._schedule.collect(self._due)
+        try:
+            for _ in range(len(self._due)):
+                handle = self._due.popleft()
+                if handle._cancelled:
+                    continue
+                if self.get_debug():
+                    run_timed(self, handle)
+                else:
+                    handle._run()
+        finally:
+            upcoming = self._schedule.now() if self._due else self._schedule.upcoming()
+            if upcoming is None:
+                self._alarm_at = math.inf
+            else:
+                self._set_alarm(upcoming)
+
+
+def _nothing() -> None:
+    pass

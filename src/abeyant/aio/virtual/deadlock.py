@@ -1,0 +1,156 @@
+"""What every task of a loop waits for, and the error that tells it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import linecache
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
+from typing import Any
+
+_SHOWN = 50  # tasks in a message
+_LONGEST = 160  # characters of a repr
+
+# Frames of these are how a task waits; the innermost one outside of them is where.
+_LIBRARIES = ("asyncio", "anyio", "abeyant.aio")
+_OURS = ("abeyant.aio.virtual.run", "pytest_abeyant")  # frames around the user's coroutine
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A task and what it waits for, in words."""
+
+    task: str
+    coroutine: str
+    place: str  # file:line of the await
+    source: str  # that line
+    awaits: str
+    on_tasks: tuple[str, ...]  # names of the tasks among what it waits for
+
+    def __str__(self) -> str:
+        """Four lines at most."""
+        lines = [f"{self.task}, {self.coroutine}", f"  at {self.place}: {self.source}", f"  waits for {self.awaits}"]
+        if self.on_tasks:
+            lines.append(f"  that is, for {', '.join(self.on_tasks)}")
+        return "\n".join(lines)
+
+
+class DeadlockError(RuntimeError):
+    """Nothing can run any more in virtual time. `waiting` and the message tell what each task waits for."""
+
+    def __init__(self, reason: str, waiting: Iterable[Waiting]) -> None:
+        """`reason` is how it came to that."""
+        self.reason = reason
+        self.waiting = tuple(waiting)
+        shown = "\n".join(map(str, self.waiting[:_SHOWN]))
+        hidden = len(self.waiting) - _SHOWN
+        more = f"\nand {hidden} tasks more" if hidden > 0 else ""
+        count = f"{len(self.waiting)} task{'s wait' if len(self.waiting) != 1 else ' waits'}"
+        super().__init__(f"{reason}. {count}{':' if self.waiting else ''}\n{shown}{more}".rstrip())
+
+    def __reduce__(self) -> tuple[type[DeadlockError], tuple[str, tuple[Waiting, ...]]]:
+        return type(self), (self.reason, self.waiting)  # test runners send errors between processes
+
+
+def all_waiting(loop: asyncio.AbstractEventLoop, first: asyncio.Task[Any] | None = None) -> list[Waiting]:
+    """Every unfinished task of `loop`, the task `first` first, the others by name."""
+    tasks = asyncio.all_tasks(loop)
+    return [_waiting(task) for task in sorted(tasks, key=lambda task: (task is not first, _by_number(task.get_name())))]
+
+
+def _by_number(name: str) -> list[tuple[int, str]]:
+    """Task-9 before Task-10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _waiting(task: asyncio.Task[Any]) -> Waiting:
+    frames = list(_frames(task.get_coro()))
+    own = [depth for depth, frame in enumerate(frames) if not _is_library(frame)]
+    inner = frames[own[-1] + 1 :] if own else frames
+    future = getattr(task, "_fut_waiter", None)
+    if not frames:  # a coroutine that is no Python
+        return Waiting(task.get_name(), _short(task.get_coro()), "an unknown place", "", _short(future), ())
+    where = frames[own[-1] if own else -1]
+    return Waiting(
+        task=task.get_name(),
+        coroutine=_function(frames[own[0] if own else 0]),
+        place=_place(where),
+        source=linecache.getline(where.f_code.co_filename, where.f_lineno).strip(),
+        awaits=_awaited(inner, future),
+        on_tasks=tuple(sorted({other.get_name() for other in _tasks_in(inner, future)}, key=_by_number)),
+    )
+
+
+def _frames(step: object) -> Iterator[FrameType]:
+    """The frames in which a coroutine is suspended, from the outermost to the innermost."""
+    while step is not None:
+        if isinstance(step, CoroutineType):
+            frame, step = step.cr_frame, step.cr_await
+        elif isinstance(step, GeneratorType):
+            frame, step = step.gi_frame, step.gi_yieldfrom
+        elif isinstance(step, AsyncGeneratorType):
+            frame, step = step.ag_frame, step.ag_await
+        else:  # what stands between a coroutine and an async generator tells nothing, but refers to it
+            links = (CoroutineType, GeneratorType, AsyncGeneratorType)
+            frame, step = None, next((to for to in gc.get_referents(step) if isinstance(to, links)), None)
+        if frame is not None and frame.f_globals.get("__name__") not in _OURS:
+            yield frame
+
+
+def _is_library(frame: FrameType) -> bool:
+    module = str(frame.f_globals.get("__name__", ""))
+    return any(module == library or module.startswith(f"{library}.") for library in _LIBRARIES)
+
+
+def _function(frame: FrameType) -> str:
+    return frame.f_code.co_qualname.replace("<locals>.", "")
+
+
+def _place(frame: FrameType) -> str:
+    path = Path(frame.f_code.co_filename)
+    with contextlib.suppress(ValueError, OSError):
+        path = path.relative_to(Path.cwd())
+    return f"{path}:{frame.f_lineno}"
+
+
+def _awaited(inner: list[FrameType], future: object) -> str:
+    """The library's call that was made, and on what; else the bare future."""
+    if not inner:
+        return "a task" if isinstance(future, asyncio.Task) else _short(future)
+    variables = inner[0].f_locals
+    if "self" in variables:
+        owner = variables["self"]
+        return f"{type(owner).__qualname__}.{inner[0].f_code.co_name} of {_short(owner)}"
+    call = _function(inner[0])
+    if call == "sleep" and "delay" in variables:
+        return f"sleep({variables['delay']!r})"
+    return f"{call}: {_short(future)}"
+
+
+def _short(thing: object) -> str:
+    try:
+        text = repr(thing)
+    except Exception as error:  # noqa: BLE001  (a broken repr must not hide the deadlock)
+        text = f"<{type(thing).__qualname__}, whose repr raised {error!r}>"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
+
+
+def _tasks_in(inner: list[FrameType], future: Any) -> Iterator[asyncio.Task[Any]]:
+    """The unfinished tasks that are waited for: itself, gathered, in a group, or in a set given to `asyncio.wait`."""
+    found: list[Any] = [future, *getattr(future, "_children", ())]
+    for frame in inner:
+        variables = frame.f_locals
+        found += [variables.get("fut"), *_collection(variables.get("fs"))]
+        found += _collection(getattr(variables.get("self"), "_tasks", None))
+    for thing in found:
+        if isinstance(thing, asyncio.Task) and not thing.done():
+            yield thing
+
+
+def _collection(thing: Any) -> Iterable[Any]:
+    return thing if isinstance(thing, (set, frozenset, list, tuple)) else ()

@@ -1,0 +1,127 @@
+"""A clock on a loop: what of the loop is shadowed while virtual time holds, and what is left when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import selectors
+import time
+from collections.abc import Callable
+from typing import Any
+
+from abeyant.aio.timer import Timer
+from abeyant.aio.virtual.outside import Outside
+from abeyant.aio.virtual.selector import VirtualSelector
+from abeyant.aio.virtual.timeline import Timeline
+from abeyant.forking import everything
+from abeyant.idle import IdleDetector
+
+
+class Mount:
+    """Attributes of one loop instance, shadowed by ours: its time, the selector it sleeps in, the calls to watch.
+
+    A loop may offer `_use_clock(clock)`, as ours does: it is told by which clock to go, besides.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Timeline, *, fresh: bool = False) -> None:
+        """Put `clock` on `loop`, which is `fresh` where it was made for it. Raises RuntimeError where it cannot be."""
+        if clock._loop is not None:
+            raise RuntimeError(f"{clock!r} is in use on another loop")
+        selector = getattr(loop, "_selector", None)
+        if isinstance(selector, VirtualSelector):
+            raise RuntimeError(f"virtual time holds on this loop already, by {selector.clock!r}: use that clock")
+        if not isinstance(selector, selectors.BaseSelector):
+            raise RuntimeError(
+                f"virtual time needs a loop that waits in a Python selector, and {_name(loop)} has none (uvloop waits "
+                "inside libuv): run this test on asyncio.SelectorEventLoop or abeyant's own loop"
+            )
+        self.loop = loop
+        self._clock = clock
+        clock._begin(loop, self._start(fresh))
+        outside = Outside(loop, clock._io_grace)
+        shadows: dict[str, Any] = {
+            "time": clock.time,
+            "_selector": VirtualSelector(loop, selector, clock, outside),
+            "_clock_resolution": math.ulp(clock.time()),
+            **outside.watched(),
+        }
+        if _keeps_heap(loop):
+            shadows["call_at"] = _in_order_of_calls(loop.call_at)
+        self._shadows = tuple(shadows)
+        self._shadowed = {name: vars(loop)[name] for name in shadows if name in vars(loop)}
+        vars(loop).update(shadows)
+        _tell(loop, clock.time)
+        for thing in everything():  # made before, and used to a clock that may have been ahead of this one
+            if isinstance(thing, (Timer, IdleDetector)):
+                thing._set_back(loop)
+
+    def _start(self, fresh: bool) -> float:
+        """What the loop's time is to be from now on. Where timers are pending it stays: they keep their delays."""
+        start, now = self._clock._start, self.loop.time()
+        pending = sum(not timer.cancelled() for timer in getattr(self.loop, "_scheduled", ()))
+        if start is None:
+            return now if pending else 0.0 if fresh else float(math.ceil(now))
+        if pending:
+            raise ValueError(
+                f"start={start} would move the {pending} timers that are pending on this loop at {now:.6f} s: "
+                "leave start out here"
+            )
+        return start
+
+    def take_off(self) -> None:
+        """Give the loop its own back. Its time goes on from where the clock stands: never back, and no leap (T7)."""
+        self._clock._end()
+        if self.loop.is_closed():
+            return
+        for name in self._shadows:
+            del vars(self.loop)[name]
+        vars(self.loop).update(self._shadowed)
+        go_on = _continued(self._clock.time())
+        vars(self.loop)["time"] = go_on
+        _tell(self.loop, go_on)
+
+
+def _continued(begin: float) -> Callable[[], float]:
+    """The machine's clock, set so that it shows `begin` now."""
+    ahead = begin - time.monotonic()
+    return lambda: max(begin, time.monotonic() + ahead)  # the sum's rounding must not take it back
+
+
+def _name(loop: asyncio.AbstractEventLoop) -> str:
+    return f"{type(loop).__module__}.{type(loop).__qualname__}"
+
+
+def _tell(loop: asyncio.AbstractEventLoop, clock: Callable[[], float]) -> None:
+    use_clock = getattr(loop, "_use_clock", None)
+    if use_clock is not None:
+        use_clock(clock)
+
+
+def _keeps_heap(loop: asyncio.AbstractEventLoop) -> bool:
+    return hasattr(loop, "_scheduled") and not hasattr(loop, "_use_clock")
+
+
+class _Deadline(float):
+    """A deadline that knows which of two equal ones was asked for first.
+
+    Asyncio's heap leaves open in which order equal deadlines run. In real time they hardly occur; in virtual time ten
+    workers that sleep for a second all wake at the same instant, and should do so in the order they went to sleep.
+    """
+
+    __slots__ = ("order",)
+    order: int
+
+    def __lt__(self, other: float) -> bool:
+        return float.__lt__(self, other) or (self == other and self.order < getattr(other, "order", self.order))
+
+
+def _in_order_of_calls(call_at: Callable[..., asyncio.TimerHandle]) -> Callable[..., asyncio.TimerHandle]:
+    order = itertools.count()
+
+    def ordered(when: float, callback: Callable[..., object], *args: Any, context: Any = None) -> asyncio.TimerHandle:
+        deadline = _Deadline(when)
+        deadline.order = next(order)
+        return call_at(deadline, callback, *args, context=context)
+
+    return ordered

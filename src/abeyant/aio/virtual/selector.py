@@ -1,0 +1,144 @@
+"""Where a loop sleeps: here the clock moves instead.
+
+A loop calls `select(timeout)` once a turn, with the time until its next timer; nothing of the loop can run while it is
+in there. So this is the one place that knows that nothing else can run, and the one place where the clock moves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import selectors
+from collections.abc import Mapping
+from typing import Any
+
+from abeyant.aio.virtual.deadlock import DeadlockError, all_waiting
+from abeyant.aio.virtual.outside import Outlook, Outside
+from abeyant.aio.virtual.timeline import Timeline
+
+_Events = list[tuple[selectors.SelectorKey, int]]
+_AGES = 1e9  # seconds, 30 years: so far off, it may be that the wheel has only endless timers left
+_SLICE = 0.05  # real seconds: how long at most until we look again whether what we wait for is still there
+
+
+class VirtualSelector(selectors.BaseSelector):
+    """A loop's own selector, and in place of its sleep a jump of the clock."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, real: selectors.BaseSelector, clock: Timeline, outside: Outside
+    ) -> None:
+        """`real` keeps the registrations and polls; only its waiting is replaced."""
+        self.clock = clock
+        self._loop: Any = loop
+        self._real = real
+        self._outside = outside
+
+    def select(self, timeout: float | None = None) -> _Events:
+        """What I/O is ready; when there is none, and nothing else can run, the clock moves and it is none.
+
+        Raises DeadlockError where the clock cannot move and no task is left to be told.
+        """
+        if timeout is not None and timeout <= 0:
+            return self._real.select(0)
+        deadline = self._next_deadline(timeout)
+        target = self.clock._step(deadline)
+        waited = 0.0  # counted, not measured: tests freeze the machine's clocks, too
+        while True:
+            # In this order: what ends out there wakes the loop first, and looks idle afterwards.
+            outlook = self._outside.look(self._real.get_map(), target)
+            left = (self.clock._patience if outlook.needs_patience(target) else outlook.grace) - waited
+            events = self._real.select(min(max(left, 0), _SLICE))
+            if events or self._loop._ready:  # the latter where a signal's handler called the loop as if from a task
+                return events
+            if left <= _SLICE:
+                break
+            waited += _SLICE
+        if target is None or outlook.busy or target > self.clock._end_of_time:
+            self._report(self._reason(target, outlook, deadline))
+        else:
+            self.clock._move(target, deadline)
+            self._loop._clock_resolution = math.ulp(self.clock.time())  # due is what is due, and not a bit more
+        return []
+
+    def _next_deadline(self, timeout: float | None) -> float | None:
+        """When the loop has something to do next, as exactly as it can say; None for never.
+
+        A loop may offer `_upcoming()`, as ours does; asyncio's has a heap; of others there is what they would sleep.
+        """
+        if timeout is None:
+            return None
+        now = self.clock.time()
+        upcoming = getattr(self._loop, "_upcoming", None)
+        if upcoming is not None:
+            deadline: float | None = upcoming()
+            if deadline is None or deadline < now + _AGES:
+                return deadline
+        timers = getattr(self._loop, "_scheduled", None)
+        if timers:
+            first = float(timers[0].when())
+            return first if first < math.inf else None
+        return max(now + timeout, math.nextafter(now, math.inf))
+
+    def _reason(self, target: float | None, outlook: Outlook, deadline: float | None) -> str:
+        now = f"{self.clock.time():.9g} s"
+        if outlook.busy or (target is None and outlook.chances):
+            awaited = ", ".join(outlook.busy or outlook.chances)
+            return (
+                f"nothing happened for {self.clock._patience:g} s of real time, the clock's patience, at {now} of "
+                f"virtual time: it waits for {awaited}"
+            )
+        if target is not None:
+            return f"the clock has come to its limit: at {now} what goes on next is at {target:.9g} s"
+        if deadline is not None:
+            return (
+                f"the clock stands still at {now}: a timer is due at {deadline:.9g} s, but autojump is off and no "
+                "task is in `await clock.advance()`"
+            )
+        reason = (
+            f"nothing can run any more at {now}: no callback is ready, no timer pending, nothing open to the outside"
+        )
+        others = self._outside.signals.not_waited_for()
+        if others:
+            reason += f" (the handler of {', '.join(others)} stood before virtual time began, and is not waited for)"
+        return reason
+
+    def _report(self, reason: str) -> None:
+        """Tell the task that entered, by cancelling it; where there is none, or it would not hear, stop the loop."""
+        task, told = self.clock._task, self.clock._deadlock
+        if told is not None:
+            self.clock._deadlock = None
+            raise told  # stuck again, on its way out: how it came to that is in the first report
+        error = DeadlockError(reason, all_waiting(self._loop, first=task))
+        if task is None or task.done():
+            raise error
+        try:
+            task.cancel("a deadlock in virtual time")
+        except RecursionError:  # it is one of a circle of tasks that wait for one another
+            raise error from None
+        self.clock._deadlock = error
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """As the real one."""
+        self._outside.sockets.changed = True
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        """As the real one."""
+        self._outside.sockets.changed = True
+        return self._real.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """As the real one."""
+        return self._real.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        """As the real one."""
+        return self._real.get_map()
+
+    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+        """As the real one."""
+        return self._real.get_key(fileobj)
+
+    def close(self) -> None:
+        """As the real one."""
+        self._real.close()

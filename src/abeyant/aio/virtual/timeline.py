@@ -1,0 +1,102 @@
+"""The virtual time of one loop: what it is, and where it may go next. Knows nothing of how it is put on a loop."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import math
+from datetime import timedelta
+
+from abeyant.aio.virtual.deadlock import DeadlockError
+from abeyant.timer.units import as_float
+
+
+class Timeline:
+    """Time that is told to move. `mount` puts it on a loop, and `selector` moves it when nothing else can run.
+
+    All of it belongs to the loop's thread; `time` may be read from any.
+    """
+
+    def __init__(
+        self,
+        *,
+        start: float | timedelta | None,
+        autojump: bool,
+        io_grace: float | timedelta,
+        patience: float | timedelta,
+        limit: float | timedelta,
+    ) -> None:
+        """See `VirtualClock`."""
+        if not isinstance(autojump, bool):
+            raise TypeError(f"autojump must be True or False, not {autojump!r}")
+        self.autojump = autojump
+        self._start = None if start is None else span(start, "start")
+        self._io_grace = span(io_grace, "io_grace")
+        self._patience = span(patience, "patience", endless=True)
+        self._limit = span(limit, "limit", endless=True)
+        self._time = self._start or 0.0
+        self._end_of_time = math.inf
+        self._loop: asyncio.AbstractEventLoop | None = None  # whose time it is
+        self._task: asyncio.Task[object] | None = None  # the one that entered, and is told of a deadlock
+        self._deadlock: DeadlockError | None = None  # told to it, not yet raised
+        self._stops: list[tuple[float, int, asyncio.Future[None]]] = []  # where `advance` calls end: a heap
+        self._order = itertools.count()
+
+    def time(self) -> float:
+        """The time in seconds, as `loop.time()` gives it."""
+        return self._time
+
+    async def advance(self, seconds: float | timedelta) -> None:
+        """Let `seconds` pass: what comes due on the way runs in order, each at its own time.
+
+        Returns when the clock has moved by exactly that and nothing more can run at that time; with 0, as soon as
+        nothing more can run now. Raises ValueError when negative, and RuntimeError outside of the block.
+        """
+        step = span(seconds, "seconds")
+        if self._loop is None:
+            raise RuntimeError("this clock is on no loop: advance it inside `async with clock:`")
+        arrival = self._loop.create_future()
+        heapq.heappush(self._stops, (self._time + step, next(self._order), arrival))
+        await arrival
+
+    def _step(self, deadline: float | None) -> float | None:
+        """Where the clock goes from here, with the loop's next expiration at `deadline`; None is nowhere.
+
+        An expiration at the end of an `advance` comes first, so that advancing by 5 s is to have seen 5 s.
+        """
+        while self._stops and self._stops[0][2].done():  # whoever advanced was cancelled
+            heapq.heappop(self._stops)
+        stop = self._stops[0][0] if self._stops else None
+        if stop is None:
+            return deadline if self.autojump else None
+        return stop if deadline is None else min(stop, deadline)
+
+    def _move(self, to: float, deadline: float | None) -> None:
+        """Go where `_step` says."""
+        self._time = max(self._time, to)
+        if self._stops and (deadline is None or to < deadline):
+            heapq.heappop(self._stops)[2].set_result(None)
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, start: float) -> None:
+        self._loop = loop
+        self._time = start
+        self._end_of_time = start + self._limit
+
+    def _end(self) -> None:
+        self._loop = None
+        for _, _, arrival in self._stops:
+            arrival.cancel("virtual time has ended")
+        self._stops.clear()
+
+    def __repr__(self) -> str:
+        how = "jumping" if self.autojump else "by hand"
+        return f"<{type(self).__name__} at {self._time:.9g}s, {how}{'' if self._loop else ', on no loop'}>"
+
+
+def span(value: float | timedelta, name: str, *, endless: bool = False) -> float:
+    """A span of time, from 0, as float. Raises TypeError and ValueError, naming the argument `name`."""
+    length = as_float(value, name)
+    if not 0 <= length <= math.inf or (length == math.inf and not endless):
+        raise ValueError(f"{name} must be {'0 or more' if endless else 'finite, and 0 or more'}, not {value!r}")
+    return length

@@ -1,0 +1,22 @@
+"""A Kafka-compatible broker whose waiting is Kafka's own, in one process: for tests, for learning, for looking.
+
+    from abeyant import broker
+
+    with broker.Cluster(brokers=3) as kafka:
+        producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
+
+Needs the extra `broker`: pip install 'abeyant[broker]'. This import alone pulls in nothing of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abeyant.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from abeyant.broker.cluster import Cluster
+
+__all__ = ["Cluster"]
+
+__getattr__, __dir__ = lazy_names(__name__, {"Cluster": "cluster"}, "broker", ("kio", "crc32c"))

@@ -1,0 +1,425 @@
+"""One broker: its replicas, its purgatories, its listening socket, and the calls that come in.
+
+A `Broker` is one life of it: stopped, it is not used again, and `Cluster.start` makes another with the same id.
+
+Whatever happens to a broker comes through `run`: messages of the others, its own timers, requests. So to pause it is to
+keep all that in an inbox, as a process that stands still (SIGSTOP) has it wait in its sockets and its clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import uuid
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from abeyant import IdleDetector, Purgatory
+from abeyant.broker.coordinator.coordinator import Coordinator
+from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
+from abeyant.broker.delayed.delete_records import DelayedDeleteRecords
+from abeyant.broker.delayed.duty import DelayedDuty
+from abeyant.broker.delayed.elect_leader import DelayedElectLeader
+from abeyant.broker.delayed.heartbeat import DelayedHeartbeat
+from abeyant.broker.delayed.join import DelayedJoin
+from abeyant.broker.delayed.peer import DelayedPeerAnswer
+from abeyant.broker.delayed.produce import DelayedProduce
+from abeyant.broker.delayed.sync import DelayedSync
+from abeyant.broker.housekeeping import Housekeeping
+from abeyant.broker.log import Log, LogError
+from abeyant.broker.replica.fetcher import Fetchers
+from abeyant.broker.replica.messages import Key, ReplicaAnswer, ReplicaFetch
+from abeyant.broker.replica.partition import Partition
+from abeyant.broker.replica.passage import ReplicaPassage
+from abeyant.broker.replica.session import Session
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.fetch_sessions import FetchSessions
+from abeyant.broker.security.login import AuthenticationError, Login
+from abeyant.broker.transactions.shard import TransactionShard
+from abeyant.broker.wire.apis import BY_KEY
+from abeyant.broker.wire.connection import Connection
+from abeyant.broker.wire.listener import Listener
+from abeyant.broker.wire.schema import ErrorCode
+from abeyant.reporting import logger
+
+if TYPE_CHECKING:
+    from abeyant.broker.cluster import Cluster
+    from abeyant.broker.groups.shard import GroupShard
+    from abeyant.broker.partition_state import PartitionState, Topic
+    from abeyant.broker.settings import Settings
+    from abeyant.purgatory.ports import Stoppable
+
+_HEADER = struct.Struct(">hhi")  # API key, version, correlation id: the same in every version
+_API_VERSIONS = 18
+_CENTURY_MS = 100 * 365 * 86_400_000
+
+
+class BrokerTimer:
+    """The cluster's one timer, for one broker: what comes due while it is paused waits in its inbox."""
+
+    __slots__ = ("_broker", "_call_later")
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._call_later = broker.cluster.clock.timer.call_later
+
+    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable:
+        """As every timer's; `delay` in seconds."""
+        return self._call_later(delay, self._broker.run, callback, *args)
+
+
+class Broker:
+    """One of the cluster's brokers, from its start to its stop. Use from the loop's thread only."""
+
+    def __init__(self, cluster: Cluster, broker_id: int) -> None:
+        settings = cluster.settings
+        self.cluster = cluster
+        self.id = broker_id
+        self.host = cluster.host
+        self.port = 0
+        self.paused = False
+        self.stopped = False
+        self.now = cluster.clock.now
+        self.now_ms = cluster.clock.now_ms
+        self.timer = BrokerTimer(self)
+        self.partitions: dict[Key, Partition] = {}
+        self.by_id: dict[tuple[uuid.UUID, int], Partition] = {}
+        self.fetchers = Fetchers(self)
+        self.sessions: dict[int, Session] = {}
+        self.connections: set[Connection] = set()
+        self.fetch_sessions = FetchSessions(settings["max.incremental.fetch.session.cache.slots"])
+        self.lag_max: float = settings["replica.lag.time.max.ms"] / 1000
+        self.replica_fetch_wait: float = settings["replica.fetch.wait.max.ms"] / 1000
+        self.replica_fetch_backoff: float = settings["replica.fetch.backoff.ms"] / 1000
+        self.replica_fetch_bytes: int = settings["replica.fetch.response.max.bytes"]
+        self.replica_partition_bytes: int = settings["replica.fetch.max.bytes"]
+        self.produce_purgatory: Purgatory[DelayedProduce] = self._purgatory("Produce")
+        self.fetch_purgatory: Purgatory[Any] = self._purgatory("Fetch")  # consumers' and followers'
+        self.delete_records_purgatory: Purgatory[DelayedDeleteRecords] = self._purgatory("DeleteRecords")
+        self.elect_leader_purgatory: Purgatory[DelayedElectLeader] = self._purgatory("ElectLeader")
+        self.rebalance_purgatory: Purgatory[DelayedJoin | DelayedSync | DelayedDuty] = self._purgatory("Rebalance")
+        self.heartbeat_purgatory: Purgatory[DelayedHeartbeat] = self._purgatory("Heartbeat")
+        self.group_coordinator = Coordinator(self, OFFSETS, _group_shard)
+        self.transaction_coordinator = Coordinator(self, TRANSACTIONS, TransactionShard)
+        # By the topic in which each keeps its state
+        self.coordinators: dict[str, Coordinator[Any]] = {
+            OFFSETS.name: self.group_coordinator,
+            TRANSACTIONS.name: self.transaction_coordinator,
+        }
+        self.inter_broker_purgatory: Purgatory[DelayedPeerAnswer] = self._purgatory("InterBroker")
+        self.request_timeout: float = settings["request.timeout.ms"] / 1000
+        self.housekeeping = Housekeeping(self)
+        self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self._listener: Listener | None = None
+        self._max_request: int = settings["socket.request.max.bytes"]
+        # While it is paused its connections stay.
+        self._idle = IdleDetector(
+            _idle(settings), lambda client: self.run(self._close_idle, client), cluster.clock.timer
+        )
+
+    def _purgatory(self, name: str) -> Purgatory[Any]:
+        return Purgatory(name, self.timer)
+
+    @property
+    def log_dir(self) -> str:
+        """Where its logs are, as clients are told; in memory it is a name only."""
+        directory = self.cluster.directory
+        return f"/memory/broker-{self.id}" if directory is None else str(directory.folder(self.id))
+
+    @property
+    def purgatories(self) -> tuple[Purgatory[Any], ...]:
+        """All of them."""
+        return (
+            self.produce_purgatory,
+            self.fetch_purgatory,
+            self.delete_records_purgatory,
+            self.elect_leader_purgatory,
+            self.rebalance_purgatory,
+            self.heartbeat_purgatory,
+            self.inter_broker_purgatory,
+        )
+
+    def __repr__(self) -> str:
+        state = "stopped" if self.stopped else "paused" if self.paused else f"at {self.host}:{self.port}"
+        return f"<Broker {self.id} {state}>"
+
+    # -- from start to stop
+
+    def listen(self, port: int) -> None:
+        """Open the socket; 0 for a free port. Clients are let in from the loop's next turn on. Raises OSError."""
+        loop = asyncio.get_running_loop()
+
+        def connection() -> Connection:
+            return Connection(loop, self, self.cluster.staging, self._max_request)
+
+        certificates = self.cluster.security.certificates
+        tls = certificates.context if certificates else None
+        self._listener = Listener(self.host, port, connection, self.timer, tls)
+        self.port = self._listener.port
+
+    def stop(self) -> None:
+        """Stop as a broker that is asked to: what waits ends, connections are closed, leaders move."""
+        self.cluster.controller.unregister(self.id)
+        self.cluster.network.settle()
+        self.stopped = True
+        self.paused = False  # to resume it is nothing: it would be taken for alive
+        self._inbox.clear()
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self.connections):
+            connection.abort()
+        for purgatory in self.purgatories:
+            purgatory.close("cancel")
+        for other in self.cluster.brokers.values():
+            self.cluster.network.send(other, other.inter_broker_purgatory.check_and_complete, self)
+        self._idle.close()
+        self.housekeeping.close()
+        for partition in self.partitions.values():
+            try:
+                partition.retire()
+            except LogError as error:  # the next start reads the log's batches instead
+                logger("broker").error("broker %d: %s", self.id, error)
+
+    def pause(self) -> None:
+        """Stand still, as under SIGSTOP: connections stay, nothing is done."""
+        if not self.paused and not self.stopped:
+            self.paused = True
+            self.cluster.controller.silent(self.id)
+
+    def resume(self) -> None:
+        """Go on, with what has come meanwhile first."""
+        if not self.paused:
+            return
+        self.paused = False
+        self.cluster.controller.heard(self)
+        inbox, self._inbox = self._inbox, deque()
+        while inbox and not self.paused:
+            action, args = inbox.popleft()
+            self.run(action, *args)
+        self._inbox.extendleft(reversed(inbox))  # where one of those has paused it again
+
+    def run(self, action: Callable[..., object], *args: Any) -> None:
+        """Do it now; when paused, later; when stopped, never."""
+        if self.paused:
+            self._inbox.append((action, args))
+        elif not self.stopped:
+            action(*args)
+
+    # -- from the controller
+
+    def tell(self, state: PartitionState, topic: Topic) -> None:
+        """A partition has changed."""
+        self.cluster.network.send(self, self._apply, state, topic)
+
+    def tell_topics(self, present: frozenset[uuid.UUID]) -> None:
+        """The topics there are."""
+        self.cluster.network.send(self, self._forget_others, present)
+
+    def tell_deleted(self, topic: Topic) -> None:
+        """A topic is gone."""
+        self.cluster.network.send(self, self._forget_topic, topic)
+
+    def tell_settings(self, topic: Topic) -> None:
+        """A topic's settings have changed."""
+        self.cluster.network.send(self, self._configure, topic)
+
+    def _apply(self, state: PartitionState, topic: Topic) -> None:
+        partition = self.by_id.get((state.topic_id, state.partition))
+        if self.id not in state.replicas:
+            if partition is not None and partition.state.partition_epoch <= state.partition_epoch:
+                self._forget(partition)
+            return
+        if partition is None:
+            if self.cluster.controller.by_id.get(state.topic_id) is None:
+                return  # it was deleted before this broker got to hear of it
+            try:
+                log = self._open_log(state, topic)
+            except LogError as error:
+                logger("broker").error("broker %d has no %s-%d: %s", self.id, state.topic, state.partition, error)
+                return
+            partition = Partition(self, state, topic, log)
+            self.partitions[state.topic, state.partition] = partition
+            self.by_id[state.topic_id, state.partition] = partition
+        partition.become(state)
+        self._tell_coordinator(partition)
+        for broker in self.cluster.brokers.values():
+            broker.elect_leader_purgatory.check_and_complete((state.topic, state.partition))
+
+    def _tell_coordinator(self, partition: Partition) -> None:
+        coordinator = self.coordinators.get(partition.topic)
+        if coordinator is not None:
+            coordinator.changed(partition)
+
+    def _open_log(self, state: PartitionState, topic: Topic) -> Log:
+        config = topic.settings.log_config()
+        directory = self.cluster.directory
+        if directory is None:
+            return Log(state.topic, state.partition, config, self.now_ms())
+        return directory.open_log(self.id, state.topic, state.partition, state.topic_id, config, self.now_ms())
+
+    def _configure(self, topic: Topic) -> None:
+        for partition in self.partitions.values():
+            if partition.topic_id == topic.id:
+                partition.configure(topic)
+
+    def _forget_others(self, present: frozenset[uuid.UUID]) -> None:
+        for partition in list(self.partitions.values()):
+            if partition.topic_id not in present:
+                self._forget(partition)
+
+    def _forget_topic(self, topic: Topic) -> None:
+        for partition in list(self.partitions.values()):
+            if partition.topic_id == topic.id:
+                self._forget(partition)
+        for shard in self.group_coordinator.loaded():
+            shard.forget_topic(topic.name)
+
+    def _forget(self, partition: Partition) -> None:
+        del self.partitions[partition.topic, partition.index]
+        del self.by_id[partition.topic_id, partition.index]
+        partition.close()
+        self._tell_coordinator(partition)
+        try:
+            partition.log.delete(self.now_ms())
+        except LogError as error:
+            logger("broker").error("broker %d: %s", self.id, error)
+
+    # -- followers and leaders
+
+    def ask_leader(self, leader: int, fetch: ReplicaFetch) -> None:
+        """Send a fetch. A leader that is stopped does not answer: the controller will name another."""
+        broker = self.cluster.brokers.get(leader)
+        if broker is not None and not broker.stopped:
+            self.cluster.network.send(broker, broker.take_fetch, fetch)
+
+    def take_fetch(self, fetch: ReplicaFetch) -> None:
+        """A follower's fetch has come."""
+        gate = self.cluster.gate
+        if gate is None or not gate(ReplicaPassage(self, fetch)):
+            self.session(fetch.follower).fetch(fetch)
+
+    def session(self, follower: int) -> Session:
+        """The session of a broker that follows this one."""
+        found = self.sessions.get(follower)
+        if found is None:
+            found = self.sessions[follower] = Session(self, follower)
+        return found
+
+    def answer_follower(self, follower: int, answer: ReplicaAnswer) -> None:
+        """Send what a follower's fetch has brought."""
+        broker = self.cluster.brokers.get(follower)
+        if broker is not None:
+            self.cluster.network.send(broker, broker.fetchers.answered, answer)
+
+    # -- clients
+
+    def connected(self, connection: Connection) -> None:
+        """A client has come."""
+        if self.stopped:
+            connection.abort()
+            return
+        connection.login = self.cluster.security.login()
+        self.connections.add(connection)
+        self._idle.seen(connection)
+
+    def disconnected(self, connection: Connection) -> None:
+        """A client has gone."""
+        self.connections.discard(connection)
+        if not self._idle.closed:
+            self._idle.forget(connection)
+
+    def receive(self, connection: Connection, frame: memoryview) -> None:
+        """A request has come."""
+        if self.paused:
+            self._inbox.append((self.receive, (connection, memoryview(bytes(frame)))))
+            return
+        if connection.closed:
+            return
+        self._idle.seen(connection)
+        if connection.login is not None and connection.login.bare:
+            self._take_token(connection, connection.login, bytes(frame))
+            return
+        try:
+            call = self._call(connection, frame)
+        except Exception as error:  # noqa: BLE001  whatever bytes can cause (K9)
+            connection.close(f"cannot read its request{_named(frame)}: {type(error).__name__}: {error}")
+            return
+        gate = self.cluster.gate
+        if gate is None or not gate(call):
+            self.handle(call)
+
+    def _take_token(self, connection: Connection, login: Login, token: bytes) -> None:
+        try:
+            answer, is_in = login.answer(token)
+        except AuthenticationError as error:
+            connection.close(f"not let in: {error}")
+            return
+        if is_in:
+            connection.login, connection.user = None, login.user
+        connection.answer([answer])
+
+    def handle(self, call: Call) -> None:
+        """Do what a call asks for."""
+        try:
+            call.proceed()
+            call.local = self.now() - call.since
+            if self.cluster.awaited:
+                self.cluster.look()
+        except Exception:  # noqa: BLE001  a bug of ours must not take others along
+            logger("broker").exception("%r failed", call)
+            try:
+                call.refuse(ErrorCode.unknown_server_error)
+            except Exception:  # noqa: BLE001  not even that: the client must not wait for ever
+                call.drop()
+
+    def _call(self, connection: Connection, frame: memoryview) -> Call:
+        try:
+            key, version, _ = _HEADER.unpack_from(frame)
+        except struct.error:
+            raise ValueError(f"{len(frame)} bytes are less than a request's header") from None
+        api = BY_KEY.get(key)
+        if api is None:
+            raise ValueError(f"it asked for API key {key}, which is not supported")
+        if connection.login is not None:
+            connection.login.admit(api)
+        asked = version
+        if not api.lowest <= version <= api.highest:
+            if key != _API_VERSIONS:
+                raise ValueError(f"versions {api.lowest} to {api.highest} are supported")
+            version = 0  # whoever asks for what there is gets an answer in any case, of the lowest version
+        codec = api.codec(version)
+        header, size = codec.read_header(frame, 0)
+        if asked != version:
+            return Call(self, connection, api, asked, codec, header, None)
+        request = codec.read_request(frame, size)
+        return Call(self, connection, api, version, codec, header, request)
+
+    def _close_idle(self, connection: Connection) -> None:
+        """Close it; and where the client has not taken by the next time what it had been answered, forget that."""
+        if connection not in self.connections:
+            return
+        if connection.closed:
+            connection.abort()
+        else:
+            connection.close()
+            self._idle.seen(connection)
+
+
+def _idle(settings: Settings) -> float:
+    """Seconds without a request until a connection is closed; a century for less than 0, which is never."""
+    wanted: int = settings["connections.max.idle.ms"]
+    return min(max(wanted, 1), _CENTURY_MS) / 1000 if wanted >= 0 else _CENTURY_MS / 1000
+
+
+def _named(frame: memoryview) -> str:
+    """What a request that cannot be read is of, where that much can be."""
+    key, version, _ = _HEADER.unpack_from(frame) if len(frame) >= _HEADER.size else (None, 0, 0)
+    return f" ({BY_KEY[key].name} version {version})" if key in BY_KEY else ""
+
+
+def _group_shard(broker: Broker, partition: Partition) -> GroupShard:
+    """Imported with the first of them, for nobody has a group before a cluster has started."""
+    from abeyant.broker.groups.shard import GroupShard
+
+    return GroupShard(broker, partition)

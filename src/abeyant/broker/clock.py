@@ -1,0 +1,123 @@
+"""The broker's one clock (K8): every time in it is read here, and all that waits rides this timer.
+
+`Clock` goes with the event loop, a virtual one too. `MachineClock` also knows of a machine that slept. `HeldClock`
+stands still until it is told to go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+
+from abeyant.aio.timer import Timer
+from abeyant.errors import AbeyantError
+from abeyant.timer import ManualTimer
+from abeyant.timer import Timer as AnyTimer
+
+_SLEPT = 1.0  # seconds: what is less is the time between two looks
+
+# A clock that goes on while the machine sleeps, and the one that does not, which loops go by.
+_CLOCKS: tuple[int, int] | None = None
+if hasattr(time, "CLOCK_BOOTTIME"):  # Linux
+    _CLOCKS = time.CLOCK_BOOTTIME, time.CLOCK_MONOTONIC
+elif hasattr(time, "CLOCK_UPTIME_RAW"):  # macOS
+    _CLOCKS = time.CLOCK_MONOTONIC, time.CLOCK_UPTIME_RAW
+
+
+class Clock:
+    """The loop's clock: seconds since some moment for what waits, milliseconds since 1970 for what is written down."""
+
+    held = False
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.timer: AnyTimer = self._make_timer(loop)
+        self.now: Callable[[], float] = self.timer.time  # seconds, monotonic
+        # Kept, so that a record's time and a time-out do not disagree, also where the machine's clock is set anew.
+        self._epoch = time.time() - self.timer.time()
+
+    def _make_timer(self, loop: asyncio.AbstractEventLoop) -> AnyTimer:
+        return Timer(loop)
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, which never go back either."""
+        return int((self._epoch + self.timer.time()) * 1000)
+
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass. Raises AbeyantError: only a held clock waits to be told."""
+        raise AbeyantError('only a held clock can be advanced: make the Cluster with clock="held"')
+
+    def close(self) -> None:
+        """Run nothing any more."""
+        self.timer.close()
+
+
+class MachineClock(Clock):
+    """The clock of a loop that goes by the machine's, as a cluster's own loop does.
+
+    A loop's clock stands still while the machine sleeps. Without those hours every later record of a client would be
+    too far in the future (`message.timestamp.after.max.ms`). Only clocks that no test sets are asked.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._slept = machine_slept()
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, which never go back either; those that the machine slept are among them."""
+        slept = machine_slept()
+        if slept - self._slept > _SLEPT:
+            self._epoch += slept - self._slept
+            self._slept = slept
+        return super().now_ms()
+
+
+def machine_slept() -> float:
+    """How many seconds the machine has slept since some moment; always 0 where no two clocks tell."""
+    return 0.0 if _CLOCKS is None else time.clock_gettime(_CLOCKS[0]) - time.clock_gettime(_CLOCKS[1])
+
+
+class HeldClock(Clock):
+    """Time that stands still until `advance`."""
+
+    held = True
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_loop: Callable[[Callable[[], None]], None], settle: Callable[[], None]
+    ) -> None:
+        """`on_loop` has something done in the loop's thread, `settle` has what brokers tell one another delivered."""
+        super().__init__(loop)
+        self._on_loop = on_loop
+        self._settle = settle
+
+    def _make_timer(self, loop: asyncio.AbstractEventLoop) -> ManualTimer:
+        def report(error: BaseException, callback: Callable[..., object]) -> None:
+            loop.call_exception_handler({"message": f"Exception in callback {callback!r}", "exception": error})
+
+        self._manual = ManualTimer(on_error=report)
+        return self._manual
+
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass: what comes due is done in order, each at its own time. From any thread.
+
+        What brokers tell one another takes no time. Clients live in real time: see `Cluster.until_waiting`. Raises
+        ValueError for less than 0.
+        """
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"seconds must be 0 or more: time does not go back; not {seconds!r}")
+        self._on_loop(lambda: self._advance(seconds))
+
+    def _advance(self, seconds: float) -> None:
+        settle = self._settle
+        target = self._manual.time() + seconds
+        settle()
+        while (upcoming := self._manual.next_expiration()) is not None and upcoming <= target:
+            if not self._manual.advance_to(max(upcoming, self._manual.time())):
+                # a bucket that only cascaded; or the nearest float is a nanosecond early
+                self._manual.advance_to(min(target, max(math.nextafter(upcoming, math.inf), self._manual.time())))
+                if self._manual.next_expiration() == upcoming:
+                    break
+            settle()
+        self._manual.advance_to(max(target, self._manual.time()))
+        settle()

@@ -1,0 +1,290 @@
+"""A cluster: its brokers, its controller, its clock, and the loop they run on.
+
+    with Cluster(brokers=3) as kafka: ...           a thread of its own with our event loop
+    async with Cluster(brokers=3) as kafka: ...     on the loop that runs, one of virtual time too
+
+Both have the same methods. From another thread they are carried over to the loop's and waited for; in the loop's thread
+they are done at once. Nothing but `on_loop` may be called in another thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+from abeyant.aio.loop import EventLoop
+from abeyant.broker.broker import Broker
+from abeyant.broker.clock import Clock, HeldClock, MachineClock
+from abeyant.broker.controller import Controller
+from abeyant.broker.definitions import definition
+from abeyant.broker.face import Face
+from abeyant.broker.faults import Faults
+from abeyant.broker.log import LogError
+from abeyant.broker.network import Network
+from abeyant.broker.security.protocol import Security
+from abeyant.broker.settings import Settings
+from abeyant.broker.wire.connection import Staging
+from abeyant.engine import is_compiled
+from abeyant.errors import AbeyantError
+from abeyant.reporting import logger
+
+if TYPE_CHECKING:
+    from abeyant.broker.log.directory import DataDirectory
+    from abeyant.broker.request_log import RequestLog
+
+T = TypeVar("T")
+
+_OURS = ("advertised.listeners", "broker.id", "listeners", "log.dirs")  # what is given for them is not looked at
+_LAST_PORT = 65_535
+_LAST_ID = (1 << 31) - 1
+
+Gate = Callable[[Any], bool]
+"""Sees every request before it is handled, a client's `Call` or a follower's `ReplicaPassage`; True if it has taken it
+over: then it is its to `proceed`, `refuse` or `drop`, in the loop's thread, now or later."""
+
+
+class Cluster(Face):
+    """Brokers in this process, numbered from 1, that Kafka's clients take for a cluster.
+
+    `bootstrap` is where clients find it. Use it as a context manager, or `open` and `close` it.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        clock: Literal["real", "held"] = "real",
+        host: str = "127.0.0.1",
+        port: int = 0,
+        settings: Mapping[str, object] | None = None,
+        data: str | Path | None = None,
+        request_log: str | Path | None = None,
+        security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT",
+        users: Mapping[str, str] | None = None,
+    ) -> None:
+        """`port` is that of the first broker, the others have the next ones; 0 for free ones.
+
+        With `data`, a directory, topics and records are kept there, and the next cluster that is opened with it goes
+        on with them, however this one ended; without, they are in memory. `settings` have Kafka's own names and
+        defaults; `node.id` is the first broker's, and the others have the next ones. With `clock="held"` time stands
+        still until `clock.advance`.
+        With `request_log`, a directory, each broker writes Kafka's request log there: `broker-N/kafka-request.log`.
+        `security` is Kafka's name for how clients have to come. With TLS the setting `ssl.keystore.location` names a
+        PEM file of a key and its certificates; without it both are made, and `ca_file` is for clients. With SASL
+        `users` have a password each, and PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are open to them.
+        Raises AbeyantError for an unknown setting, and ValueError for other nonsense.
+        """
+        if not 1 <= brokers <= 1000:
+            raise ValueError(f"brokers must be from 1 to 1000, not {brokers!r}")
+        if not 0 <= port <= _LAST_PORT + 1 - brokers:
+            what = f"{brokers} brokers have ports up to {port + brokers - 1}" if port > 0 else f"port is {port}"
+            raise AbeyantError(f"{what}; a port is from 0 to {_LAST_PORT}")
+        if clock not in ("real", "held"):
+            raise ValueError(f'clock must be "real" or "held", not {clock!r}')
+        self.settings = Settings(settings or {})
+        first = 1 if self.settings["node.id"] is None else self.settings["node.id"]
+        if first + brokers - 1 > _LAST_ID:
+            raise AbeyantError(f"node.id {first} is too great: that of the last of {brokers} would be over {_LAST_ID}")
+        idle = [name for name in self.settings.given if name in _OURS or not definition("broker", name).text]
+        if idle:
+            logger("broker").warning("settings that change nothing in this broker: %s", ", ".join(sorted(idle)))
+        self.security = Security(security, users, host, self.settings)
+        self.host = host
+        self.brokers: dict[int, Broker] = {}
+        self.staging = Staging()
+        self.gate: Gate | None = None
+        self.observer: RequestLog | None = None
+        if request_log is not None:
+            from abeyant.broker.request_log import RequestLog
+
+            self.observer = RequestLog(Path(request_log))
+        self.awaited = []
+        self._faults = Faults(self)
+        self._ports = {first + place: port and port + place for place in range(brokers)}
+        self.directory: DataDirectory | None = None
+        self._data = data
+        self._held = clock == "held"
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    # -- from open to close
+
+    def open(self) -> Self:
+        """Start all brokers in a thread of their own. Raises AbeyantError where a port is taken."""
+        self._require_new()
+        # Ours is the faster one only where it is compiled.
+        loop: asyncio.AbstractEventLoop = EventLoop() if is_compiled() else asyncio.SelectorEventLoop()
+        self._loop = loop
+        self._thread = threading.Thread(target=_run, args=(loop,), name="abeyant-broker", daemon=True)
+        self._thread.start()
+        try:
+            self.on_loop(self._begin, loop)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Stop all brokers; clients' connections end. A second call does nothing."""
+        loop, self._loop = self._loop, None
+        if loop is None:
+            return
+        if self._thread is None:
+            self._end()
+            return
+        if not loop.is_closed():
+            with suppress(RuntimeError):
+                asyncio.run_coroutine_threadsafe(self._end_thread(loop), loop)
+        self._thread.join()
+        self._thread = None
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        self._require_new()
+        self._loop = asyncio.get_running_loop()
+        try:
+            self._begin(self._loop)
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        await asyncio.sleep(0)  # transports that were aborted tell their protocols in the loop's next turn
+
+    # -- for users
+
+    @property
+    def ca_file(self) -> Path | None:
+        """The certificate, PEM, of the authority that clients have to trust, where one was made; removed at the end.
+
+        librdkafka: `ssl.ca.location`. Java: `ssl.truststore.location`, with `ssl.truststore.type=PEM`.
+        """
+        certificates = self.security.certificates
+        return certificates.authority if certificates else None
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients find the cluster: `bootstrap.servers`."""
+        return ",".join(f"{self.host}:{port}" for port in self._ports.values())
+
+    # -- inside
+
+    def _require_new(self) -> None:
+        if self._loop is not None or self.brokers:
+            raise AbeyantError("this cluster has been opened before: make another")
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In the loop's thread: everything there is, and all brokers started."""
+        journal = None
+        if self._data is not None:
+            from abeyant.broker.log.directory import DataDirectory
+
+            self.directory = DataDirectory(self._data)
+            journal = self.directory.journal
+        if self._held:
+            self.clock: Clock = HeldClock(loop, self.on_loop, self._settle)
+        else:
+            self.clock = Clock(loop) if self._thread is None else MachineClock(loop)
+        if self.directory is not None:
+            self.directory.doomed = self._delete_files_at
+        self.network = Network(loop)
+        self.controller = Controller(self.clock, self.settings, tuple(self._ports), journal)
+        for number in self._ports:
+            self._start(number)
+        self.network.settle()
+
+    def _delete_files_at(self, at_ms: int) -> None:
+        assert self.directory is not None
+        delay = max(at_ms - self.clock.now_ms(), 0) / 1000
+        self.clock.timer.call_later(delay, self.directory.delete_due, at_ms)
+
+    def _start(self, number: int) -> None:
+        broker = Broker(self, number)
+        try:
+            broker.listen(self._ports[number])
+        except OSError as error:
+            where = f"{self.host}:{self._ports[number]}"
+            raise AbeyantError(f"broker {number} cannot listen at {where}: {error.strerror or error}") from error
+        self._ports[number] = broker.port
+        self.brokers[number] = broker
+        self.settings.started(number, self._own_settings(broker))
+        if self.directory is not None:
+            try:
+                self.directory.delete_others(number, self.controller.replicas_of(number), broker.now_ms())
+            except LogError as error:
+                raise AbeyantError(f"broker {number} cannot start: {error}") from None
+        self.controller.register(broker)
+
+    def _own_settings(self, broker: Broker) -> dict[str, str]:
+        place = f"{self.security.protocol}://{broker.host}:{broker.port}"
+        number = str(broker.id)
+        named = {"node.id": number, "broker.id": number, "log.dirs": broker.log_dir}
+        return {**named, "listeners": place, "advertised.listeners": place}
+
+    def _end(self) -> None:
+        for broker in self.brokers.values():
+            if not broker.stopped:
+                broker.stop()
+        if hasattr(self, "controller"):
+            self.controller.close()
+            self.clock.close()
+        if self.directory is not None:
+            self.directory.close()
+        if self.observer is not None:
+            self.observer.close()
+        self.security.close()
+
+    async def _end_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self._end()
+            coming = asyncio.all_tasks() - {asyncio.current_task()}
+            # Clients whose connections are being made: a broker that is stopped ends them.
+            await asyncio.gather(*coming, return_exceptions=True)
+            await asyncio.sleep(0)  # transports that were aborted tell their protocols in the loop's next turn
+        finally:
+            loop.stop()
+
+    def on_loop(self, action: Callable[..., T], *args: Any) -> T:
+        """Do `action` in the loop's thread, and return what it returns. From any thread. Not for users."""
+        loop = self._loop
+        if loop is None:
+            raise AbeyantError("the cluster is not open: use it in a `with` statement, or call open()")
+        if asyncio._get_running_loop() is loop:
+            return action(*args)
+        result: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(action(*args))
+            except BaseException as error:  # noqa: BLE001  raised where it is waited for
+                result.set_exception(error)
+
+        loop.call_soon_threadsafe(run)
+        return result.result()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """A cluster's thread."""
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()

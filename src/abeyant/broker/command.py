@@ -1,0 +1,162 @@
+"""`abeyant broker`: a Kafka-compatible cluster in this process, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyant.broker.security.protocol import PROTOCOLS
+from abeyant.ending import add_json, print_json
+from abeyant.errors import AbeyantError
+
+if TYPE_CHECKING:
+    from abeyant.broker.cluster import Cluster
+
+__all__ = ["add_arguments"]
+
+_DESCRIPTION: Final = """\
+Run a Kafka-compatible cluster for development and tests. All brokers are in
+this one process: no JVM, ready in a fraction of a second. What waits in Kafka
+waits here too: acks=all, long polls, DeleteRecords.
+
+Records are kept in memory, or below --data. Ctrl-C ends it. It listens on this
+machine only, unless --host says more.
+"""
+_EXAMPLES: Final = """\
+examples:
+  abeyant broker
+      one broker at 127.0.0.1:9092
+  abeyant broker --brokers 3 --data kafka-data
+      three, at 9092 to 9094, that keep what they have
+  abeyant broker --brokers 3 --topic orders:6 --set min.insync.replicas=2
+      a topic of six partitions, and a setting by its name in Kafka
+  abeyant broker --request-log logs
+      then: abeyant analyze logs --out result
+"""
+_DEFAULTS: Final = ("1", "0")  # partitions; and replicas, 0 for what `create_topic` chooses
+_SETTING: Final = "NAME=VALUE"
+_USER: Final = "NAME:PASSWORD"
+_TOPIC: Final = "NAME[:PARTITIONS[:REPLICAS]]"
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the sub-command `broker`; its parsed arguments have `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "broker",
+        help="run a Kafka-compatible cluster in one process, whose waiting is real",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--brokers", type=int, default=1, metavar="N", help="how many (default: %(default)s)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen at, 0.0.0.0 for every one (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--port", type=int, default=9092, help="of the first broker, 0 for free ones (default: %(default)s)"
+    )
+    parser.add_argument("--data", type=Path, metavar="DIR", help="keep topics and records here (default: in memory)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar=_SETTING, help="a broker's setting, as Kafka names it; repeatable"
+    )
+    parser.add_argument(
+        "--topic", action="append", default=[], metavar=_TOPIC, help="make a topic unless it is there; repeatable"
+    )
+    parser.add_argument(
+        "--request-log", type=Path, metavar="DIR", help="write Kafka's request log to DIR/broker-N/kafka-request.log"
+    )
+    parser.add_argument(
+        "--security",
+        choices=PROTOCOLS,
+        default="PLAINTEXT",
+        metavar="PROTOCOL",
+        help="how clients have to come: PLAINTEXT (default), SSL, SASL_PLAINTEXT or SASL_SSL",
+    )
+    parser.add_argument(
+        "--user", action="append", default=[], metavar=_USER, help="who may come in, with SASL; repeatable"
+    )
+    add_json(parser)
+    parser.set_defaults(run=_run)
+    return parser
+
+
+def _run(args: argparse.Namespace) -> int:
+    from abeyant.broker import Cluster
+
+    topics = [_topic(text) for text in args.topic]
+    cluster = Cluster(
+        _in_range("--brokers", args.brokers, 1, 1000),
+        host=args.host,
+        port=_in_range("--port", args.port, 0, 65_535),
+        settings=dict(_setting(text) for text in args.set),
+        data=args.data,
+        request_log=args.request_log,
+        security=args.security,
+        users=_users(args),
+    )
+    asked_to_end = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: asked_to_end.set())
+    with cluster:
+        for name, partitions, replicas in topics:
+            if name not in cluster.topics():
+                cluster.create_topic(name, partitions, replicas)
+        _tell(cluster, args)
+        asked_to_end.wait()
+        print("abeyant: stopping", file=sys.stderr)
+    return 0
+
+
+def _tell(cluster: Cluster, args: argparse.Namespace) -> None:
+    trusted = cluster.ca_file
+    places = {name: getattr(args, name) and str(getattr(args, name).absolute()) for name in ("data", "request_log")}
+    if args.json:
+        ca = {"ssl.ca.location": str(trusted)} if trusted else {}
+        print_json({"bootstrap.servers": cluster.bootstrap, "brokers": args.brokers, **places, **ca})
+    else:
+        print(f"bootstrap.servers={cluster.bootstrap}", flush=True)
+        if trusted:
+            print(f"ssl.ca.location={trusted}", flush=True)
+    kept = f"in {args.data}" if args.data else "in memory"
+    brokers = "1 broker" if args.brokers == 1 else f"{args.brokers} brokers"
+    print(f"abeyant: {brokers}, records are kept {kept}; Ctrl-C ends it", file=sys.stderr, flush=True)
+
+
+def _in_range(option: str, value: int, least: int, most: int) -> int:
+    if not least <= value <= most:
+        raise AbeyantError(f"{option} must be from {least} to {most}, not {value}")
+    return value
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise AbeyantError(f"--set takes {_SETTING}, for instance min.insync.replicas=2, not {text!r}")
+    return name.strip(), value.strip()
+
+
+def _users(args: argparse.Namespace) -> dict[str, str]:
+    if bool(args.user) != args.security.startswith("SASL"):
+        raise AbeyantError(f"--user {_USER} and --security SASL_PLAINTEXT or SASL_SSL go together")
+    users = {}
+    for text in args.user:
+        name, colon, password = text.partition(":")
+        if not (colon and name and password):
+            raise AbeyantError(f"--user takes {_USER}, for instance alice:a-password")
+        users[name] = password
+    return users
+
+
+def _topic(text: str) -> tuple[str, int, int | None]:
+    name, *numbers = text.split(":")
+    try:
+        partitions, replicas, *more = [int(number) for number in [*numbers, *_DEFAULTS[len(numbers) :]]]
+    except ValueError:
+        more = [0]
+    if more or not name:
+        raise AbeyantError(f"--topic takes {_TOPIC}, for instance orders:6:3, not {text!r}")
+    return name, partitions, replicas or None

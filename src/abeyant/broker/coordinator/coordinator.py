@@ -1,0 +1,59 @@
+"""A broker's part in coordinating: a shard for each partition of the coordinator's topic that it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from abeyant.broker.coordinator.shard import Shard
+from abeyant.broker.coordinator.topics import InternalTopic, partition_for
+from abeyant.broker.errors import ApiError
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.broker import Broker
+    from abeyant.broker.replica.partition import Partition
+
+ShardT = TypeVar("ShardT", bound=Shard)
+
+
+class Coordinator(Generic[ShardT]):
+    """Use from the loop's thread only."""
+
+    def __init__(self, broker: Broker, topic: InternalTopic, make: Callable[[Broker, Partition], ShardT]) -> None:
+        """`make` makes the shard for a partition that this broker has begun to lead."""
+        self.topic = topic
+        self.shards: dict[int, ShardT] = {}
+        self._broker = broker
+        self._make = make
+
+    def changed(self, partition: Partition) -> None:
+        """A partition of the topic has become a leader here, or something else, or is gone.
+
+        A shard stays as it is over a new leader epoch of the same leader: nobody else has written meanwhile.
+        """
+        shard = self.shards.get(partition.index)
+        if partition.leads:
+            if shard is None:
+                shard = self.shards[partition.index] = self._make(self._broker, partition)
+                self._broker.cluster.network.send(self._broker, shard.load)
+        elif shard is not None:
+            del self.shards[partition.index]
+            shard.end()
+
+    def shard(self, key: str) -> ShardT:
+        """The shard of a group or a transactional id.
+
+        Raises ApiError: NOT_COORDINATOR where another broker has it, COORDINATOR_LOAD_IN_PROGRESS while it is read.
+        """
+        topic = self._broker.cluster.controller.topics.get(self.topic.name)
+        shard = None if topic is None else self.shards.get(partition_for(key, len(topic.partitions)))
+        if shard is None:
+            raise ApiError(ErrorCode.not_coordinator)
+        if shard.loading:
+            raise ApiError(ErrorCode.coordinator_load_in_progress)
+        return shard
+
+    def loaded(self) -> list[ShardT]:
+        """All shards that are ready, by partition."""
+        return [shard for _, shard in sorted(self.shards.items()) if not shard.loading]

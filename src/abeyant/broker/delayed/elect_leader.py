@@ -1,0 +1,53 @@
+"""An ElectLeaders: waits until every broker that was elected has begun to lead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from abeyant.broker.delayed.waiting import BrokerOperation
+
+if TYPE_CHECKING:
+    from abeyant.broker.cluster import Cluster
+    from abeyant.broker.partition_state import PartitionState
+
+
+class DelayedElectLeader(BrokerOperation):
+    """In the ElectLeader purgatory of the broker that was asked, on its partitions' topic and index."""
+
+    __slots__ = ("_answer", "_cluster", "waiting")
+
+    kind = "ElectLeader"
+
+    def __init__(
+        self,
+        timeout: float,
+        cluster: Cluster,
+        elected: Sequence[PartitionState],
+        client_id: str,
+        since: float,
+        answer: Callable[[], object],
+    ) -> None:
+        """`timeout` in seconds; `answer` is called once; `waiting` then has those that have not begun to lead."""
+        super().__init__(timeout, client_id, since)
+        self._cluster = cluster
+        self._answer = answer
+        self.waiting = list(elected)
+
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """Those whose new leader does not lead yet."""
+        return ((state.topic, state.partition) for state in self.waiting)
+
+    def try_complete(self) -> bool:
+        """Complete when all lead. Kafka: `DelayedElectLeader.tryComplete`."""
+        self.waiting = [state for state in self.waiting if not self._leads(state)]
+        return not self.waiting and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Answer: those that are waiting still have timed out."""
+        self._answer()
+
+    def _leads(self, state: PartitionState) -> bool:
+        broker = self._cluster.brokers.get(state.leader)
+        partition = None if broker is None else broker.partitions.get((state.topic, state.partition))
+        return partition is not None and partition.state.leader_epoch >= state.leader_epoch

@@ -1,0 +1,52 @@
+"""What every operation of a broker tells of itself while it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, NamedTuple
+
+from abeyant import DelayedOperation
+
+
+class Waiting(NamedTuple):
+    """A request that waits, as `Cluster.waiting` tells of it."""
+
+    broker: int
+    kind: str
+    """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat",
+    "InterBroker" (what one broker asks of another)."""
+    keys: tuple[tuple[str, int | str], ...]
+    """What it waits for: topics and partitions; in a rebalance or a session, groups and members."""
+    client: str
+    """The client's id; followers are called "broker-2-fetcher-0", as Kafka's own."""
+    since: float
+    """When it began to wait, in seconds on the cluster's clock."""
+    deadline: float
+    """When it will expire, in seconds on the cluster's clock."""
+
+
+class BrokerOperation(DelayedOperation):
+    """A request that waits in one of a broker's purgatories."""
+
+    __slots__ = ("client_id", "since")
+
+    kind: ClassVar[str]
+
+    def __init__(self, timeout: float, client_id: str, since: float) -> None:
+        """`timeout` in seconds, `since` in seconds on the cluster's clock."""
+        super().__init__(timeout)
+        self.client_id = client_id
+        self.since = since
+
+    def keys(self) -> Iterable[tuple[str, int | str]]:
+        """The topics and partitions, or groups and members, that it waits for."""
+        raise NotImplementedError
+
+    def told(self, broker: int) -> Waiting:
+        """What there is to tell of it."""
+        return Waiting(broker, self.kind, tuple(self.keys()), self.client_id, self.since, self.since + self.timeout)
+
+
+def follower_name(broker: int) -> str:
+    """What a follower calls itself as a client: the name that Kafka's own fetchers have."""
+    return f"broker-{broker}-fetcher-0"

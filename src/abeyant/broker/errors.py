@@ -1,0 +1,20 @@
+"""What a broker answers instead of what was asked."""
+
+from __future__ import annotations
+
+from abeyant.broker.wire.schema import ErrorCode
+
+# What Kafka says where it has nothing to say
+INVALID_REQUEST = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an"
+    " incompatible broker. See the broker logs for more details."
+)
+
+
+class ApiError(Exception):
+    """An error for the client: Kafka's code, and where the API has room for it a message."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message

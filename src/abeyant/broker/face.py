@@ -1,0 +1,376 @@
+"""What a test asks of a cluster, and does to it. `Cluster` is this, and a way to start and to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Unpack
+
+from abeyant.broker.delayed.waiting import Waiting
+from abeyant.broker.errors import ApiError
+from abeyant.broker.faults import Fault, Faults, Target, Where, nearest
+from abeyant.broker.outages import Outages
+from abeyant.errors import AbeyantError
+
+if TYPE_CHECKING:
+    from abeyant.broker.broker import Broker
+    from abeyant.broker.clock import Clock
+    from abeyant.broker.controller import Controller
+    from abeyant.broker.network import Network
+    from abeyant.broker.partition_state import PartitionState, Topic
+
+T = TypeVar("T")
+
+
+class Written(NamedTuple):
+    """One record of a topic, decoded."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    """Milliseconds since 1970."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class Face(Outages):
+    """The methods of a `Cluster` that is open. Call them from any thread, or in its loop."""
+
+    brokers: dict[int, Broker]
+    clock: Clock
+    """The cluster's one clock: `clock.now()` in seconds, and `clock.advance(seconds)` where it is held."""
+    controller: Controller
+    network: Network
+    awaited: list[_Awaited]
+    _faults: Faults
+
+    def on_loop(self, action: Callable[..., T], *args: Any) -> T:
+        """Do `action` in the loop's thread, and return what it returns. From any thread. Not for users."""
+        raise NotImplementedError
+
+    # -- topics
+
+    def create_topic(
+        self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Make a topic; `replicas` of each partition, by default three or as many as there are brokers.
+
+        Partition 0 is led by broker 1, partition 1 by broker 2, and so on. `config` has Kafka's settings for topics.
+        Raises AbeyantError where there is one of that name, where a setting is wrong, or with too few brokers.
+        """
+        wanted = min(3, len(self.brokers)) if replicas is None else replicas
+        given = {key: setting_text(value) for key, value in (config or {}).items()}
+
+        def create() -> None:
+            try:
+                self.controller.create_topic(name, partitions, wanted, {}, given)
+            except ApiError as error:
+                raise AbeyantError(f"cannot create topic {name!r}: {error.message}") from None
+            self.network.settle()
+
+        self.on_loop(create)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with all that is in it. Raises AbeyantError where there is none, or the disk is full."""
+
+        def delete() -> None:
+            try:
+                self.controller.delete_topic(self._topic(name))
+            except ApiError as error:  # it could not be written down
+                raise AbeyantError(f"cannot delete topic {name!r}: {error.message}") from None
+            self.network.settle()
+
+        self.on_loop(delete)
+
+    def topics(self) -> list[str]:
+        """The names of all topics, Kafka's internal ones included, in order."""
+        return self.on_loop(lambda: sorted(self.controller.topics))
+
+    def leader(self, topic: str, partition: int = 0) -> int | None:
+        """The broker that leads a partition; None where none does."""
+        leader = self.on_loop(lambda: self._state(topic, partition).leader)
+        return None if leader < 0 else leader
+
+    def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
+        """The brokers whose replicas are in sync."""
+        return self.on_loop(lambda: self._state(topic, partition).isr)
+
+    def records(
+        self,
+        topic: str,
+        partition: int | None = None,
+        *,
+        uncommitted: bool = False,
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    ) -> list[Written]:
+        """What was written to a topic, by partition and offset: what a consumer that reads all of it would see.
+
+        With `isolation="read_committed"` what one with that `isolation.level` would: up to the first transaction that
+        is open, and nothing of those that were aborted. With `uncommitted` also what the leader has and some in-sync
+        replica has not. A partition that nobody leads has nothing to show. Raises AbeyantError where there is no such
+        topic or partition, and ValueError for another isolation.
+        """
+        if isolation not in ("read_uncommitted", "read_committed"):
+            raise ValueError(f'isolation must be "read_uncommitted" or "read_committed", not {isolation!r}')
+        committed = isolation == "read_committed"
+        if committed and uncommitted:
+            raise ValueError('uncommitted=True and isolation="read_committed" contradict each other: leave one out')
+        return self.on_loop(lambda: self._records(topic, partition, uncommitted, committed))
+
+    def compact(self, topic: str) -> None:
+        """Compact a topic now, in all its replicas and up to what is committed, however little there is to gain.
+
+        It also happens without being asked, as `cleanup.policy=compact` and its other settings say. Raises
+        AbeyantError where there is no such topic, or where its policy has no `compact`.
+        """
+
+        def compact() -> None:
+            if "compact" not in self._topic(topic).settings["cleanup.policy"]:
+                raise AbeyantError(f"topic {topic!r} has no cleanup.policy=compact")
+            for broker in self.brokers.values():
+                for partition in [] if broker.stopped else broker.partitions.values():
+                    if partition.topic == topic:
+                        partition.log.compact(broker.now_ms(), partition.last_stable_offset, force=True)
+
+        self.on_loop(compact)
+
+    # -- brokers
+
+    def pause(self, broker: int) -> None:
+        """Have a broker stand still, as under SIGSTOP: its connections stay, and nothing is done, until `resume`."""
+        self.on_loop(lambda: self._broker(broker).pause())
+
+    def resume(self, broker: int) -> None:
+        """Have a paused broker go on, with what has come meanwhile first."""
+
+        def resume() -> None:
+            self._broker(broker).resume()
+            self.network.settle()
+
+        self.on_loop(resume)
+
+    def stop(self, broker: int) -> None:
+        """Stop a broker: its connections end, others lead what it led. What it had in memory is gone."""
+        self.on_loop(lambda: self._broker(broker).stop())
+
+    def start(self, broker: int) -> None:
+        """Start a broker that was stopped, where it was before. Raises AbeyantError where its port is taken."""
+
+        def start() -> None:
+            if not self._broker(broker).stopped:
+                raise AbeyantError(f"broker {broker} has not been stopped")
+            self._start(broker)
+            self.network.settle()
+
+        self.on_loop(start)
+
+    # -- faults
+
+    def fail(
+        self,
+        api: str | None = None,
+        *,
+        error: str,
+        times: int | None = None,
+        **where: Unpack[Where],
+    ) -> Fault:
+        """Have requests answered with an error, nothing being done: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
+
+        `api` is Kafka's name for it, None for every one; "ReplicaFetch" is a follower's fetch. Only requests that match
+        all that is given are struck. With `times` it ends by itself; else by `end()`, or with its `with` block. A
+        request that is struck gets the error for everything in it.
+        """
+        return self._faults.fail(Target(api, **where), error, times)
+
+    def delay(
+        self,
+        api: str | None = None,
+        *,
+        seconds: float,
+        times: int | None = None,
+        **where: Unpack[Where],
+    ) -> Fault:
+        """Have requests handled `seconds` after they came, on the cluster's clock. The rest is as for `fail`."""
+        return self._faults.delay(Target(api, **where), seconds, times)
+
+    def drop(
+        self,
+        api: str | None = None,
+        *,
+        answer: bool = False,
+        times: int | None = None,
+        **where: Unpack[Where],
+    ) -> Fault:
+        """Have requests lost: the connection ends, and nothing is done. The rest is as for `fail`.
+
+        With `answer` the request is done, and its answer is lost: the client cannot tell the two apart.
+        """
+        return self._faults.drop(Target(api, **where), times, answer)
+
+    def drop_connections(self, *, broker: int | None = None, client_id: str | None = None) -> int:
+        """End the connections that there are now, of one broker or of one client; returns how many."""
+
+        def drop() -> int:
+            ended = 0
+            for found in self.brokers.values() if broker is None else [self._broker(broker)]:
+                for connection in list(found.connections):
+                    if client_id in (None, connection.client_id):
+                        connection.abort()
+                        ended += 1
+            return ended
+
+        return self.on_loop(drop)
+
+    # -- groups
+
+    def expire_member(self, group: str, member: str) -> None:
+        """Put a member out of its group now, as if its session were over: it was silent for too long.
+
+        `member` is its member id, its `group.instance.id`, or the client id that no other member has. Raises
+        AbeyantError where there is no such group or member, or where its coordinator is stopped, paused or not ready.
+        """
+        from abeyant.broker.groups.expiring import expire
+
+        self.on_loop(expire, self, group, member)
+
+    # -- transactions
+
+    def fence(self, transactional_id: str) -> None:
+        """Fence the producer that has a transactional id, as another one does that begins with the same id.
+
+        Its open transaction is aborted, and whatever it asks for is refused from now on. Raises AbeyantError where
+        there is no such id, where its coordinator is paused, or while its transaction is being ended.
+        """
+        from abeyant.broker.transactions.fencing import fence
+
+        self.on_loop(fence, self, transactional_id)
+
+    # -- what waits
+
+    def waiting(self, kind: str | None = None, *, client: str | None = None) -> list[Waiting]:
+        """What waits now, in all brokers: produces, fetches, followers' fetches, and so on; the oldest first.
+
+        `kind` is the purgatory's name, "Produce" for instance, `client` a client's id; by default all.
+        """
+        self._require_kind(kind)
+        return self.on_loop(self._waiting, kind, client)
+
+    def until_waiting(
+        self, kind: str, count: int = 1, *, client: str | None = None, timeout: float = 10.0
+    ) -> list[Waiting]:
+        """Block until at least `count` requests wait, and return them: then a held clock can be advanced.
+
+        `timeout` is in seconds of real time. Raises TimeoutError once it is over. Not for the cluster's own loop.
+        """
+        self._require_kind(kind)
+        found: Future[list[Waiting]] = Future()
+        awaited = _Awaited(kind, count, client, found)
+
+        def begin() -> None:
+            self.awaited.append(awaited)
+            self.look()
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            raise AbeyantError("until_waiting blocks, so it cannot be called in an event loop: ask waiting() instead")
+        self.on_loop(begin)
+        try:
+            return found.result(timeout)
+        except FutureTimeoutError:
+            there = len(self.waiting(kind, client=client))
+            raise TimeoutError(f"after {timeout:g} s {there} of {count} requests wait in {kind}") from None
+        finally:
+            self.on_loop(self._give_up, awaited)
+
+    def look(self) -> None:
+        """In the loop's thread, after a request: whether what somebody awaits is there. Not for users."""
+        for awaited in list(self.awaited):
+            found = self._waiting(awaited.kind, awaited.client)
+            if len(found) >= awaited.number:
+                self.awaited.remove(awaited)
+                awaited.found.set_result(found)
+
+    # -- inside, in the loop's thread
+
+    def _start(self, number: int) -> None:
+        raise NotImplementedError
+
+    def _settle(self) -> None:
+        self.network.settle()
+
+    def _broker(self, number: int) -> Broker:
+        broker = self.brokers.get(number)
+        if broker is None:
+            least, most = min(self.brokers), max(self.brokers)
+            raise AbeyantError(f"there is no broker {number!r}: there are brokers {least} to {most}")
+        return broker
+
+    def _topic(self, name: str) -> Topic:
+        found = self.controller.topics.get(name)
+        if found is None:
+            raise AbeyantError(f"there is no topic {name!r}{nearest(name, self.controller.topics)}")
+        return found
+
+    def _state(self, topic: str, partition: int) -> PartitionState:
+        partitions = self._topic(topic).partitions
+        if not 0 <= partition < len(partitions):
+            raise AbeyantError(f"topic {topic!r} has partitions 0 to {len(partitions) - 1}, and no {partition!r}")
+        return partitions[partition]
+
+    def _records(self, topic: str, partition: int | None, uncommitted: bool, committed: bool) -> list[Written]:
+        from abeyant.broker.log.reading import decoded
+
+        states = self._topic(topic).partitions if partition is None else [self._state(topic, partition)]
+        found = []
+        for state in states:
+            broker = self.brokers.get(state.leader)
+            replica = None if broker is None else broker.partitions.get((topic, state.partition))
+            if replica is not None and replica.leads:
+                end = replica.log.end_offset if uncommitted else replica.high_watermark
+                end = replica.last_stable_offset if committed else end
+                records = decoded(replica.log, end, aborted=not committed)
+                found += [Written(state.partition, *record) for record in records]
+        return found
+
+    def _waiting(self, kind: str | None, client: str | None) -> list[Waiting]:
+        found = [
+            operation.told(broker.id)
+            for broker in self.brokers.values()
+            for purgatory in broker.purgatories
+            for operation in purgatory.pending()
+            if kind in (None, operation.kind) and client in (None, operation.client_id)
+        ]
+        return sorted(found, key=lambda waiting: (waiting.since, waiting.broker))
+
+    def _give_up(self, awaited: _Awaited) -> None:
+        if awaited in self.awaited:
+            self.awaited.remove(awaited)
+
+    def _require_kind(self, kind: str | None) -> None:
+        known = {purgatory.name for broker in self.brokers.values() for purgatory in broker.purgatories}
+        if kind is not None and kind not in known:
+            raise AbeyantError(f"nothing waits by the name {kind!r}{nearest(kind, known)}; there are {sorted(known)}")
+
+
+class _Awaited(NamedTuple):
+    """What a thread waits to see waiting."""
+
+    kind: str
+    number: int
+    client: str | None
+    found: Future[list[Waiting]]
+
+
+def setting_text(value: object) -> str:
+    """A setting's value as Kafka writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(map(str, sorted(value) if isinstance(value, (set, frozenset)) else value))
+    return str(value)

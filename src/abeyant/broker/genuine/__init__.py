@@ -1,0 +1,10 @@
+"""Genuine Apache Kafka on loopback: three brokers from Maven, for captures of request logs, for tests and benchmarks.
+
+`GenuineKafka` is the same with the face of our own cluster, for `pytest --kafka=genuine`; it needs the extra
+`broker`.
+"""
+
+from abeyant.broker.genuine.cluster import Cluster, free_ports, terminate
+from abeyant.broker.genuine.distribution import ClusterError, Kafka, die_with_parent, fetch
+
+__all__ = ["Cluster", "ClusterError", "Kafka", "die_with_parent", "fetch", "free_ports", "terminate"]

@@ -1,0 +1,144 @@
+"""The few requests that tests ask genuine Kafka for: topics made and deleted, what there is, records.
+
+One connection per request: these are for tests, between the requests that the test is about.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from io import BytesIO
+from struct import Struct
+from typing import Any, NamedTuple
+
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+
+from abeyant.broker.log.batch import Batch, split
+from abeyant.broker.log.reading import decoded_batch
+from abeyant.broker.log.records import Record
+from abeyant.broker.wire.schema import ErrorCode
+from abeyant.errors import AbeyantError
+
+_FETCH, _METADATA, _CREATE_TOPICS, _DELETE_TOPICS = (1, 12), (3, 9), (19, 5), (20, 5)  # keys and versions
+_SECONDS = 30.0
+_LENGTH = Struct(">i")
+_BYTES = 50_000_000
+_NONE = 0
+
+
+class Described(NamedTuple):
+    """A partition as the cluster describes it."""
+
+    leader: int
+    in_sync: tuple[int, ...]
+
+
+class Admin:
+    """Asks the brokers of a cluster."""
+
+    def __init__(self, addresses: Mapping[int, tuple[str, int]]) -> None:
+        self._addresses = addresses
+
+    def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+        """Raises AbeyantError with what Kafka says against it."""
+        of = _types(_CREATE_TOPICS)
+        settings = tuple(of.CreatableTopicConfig(name=key, value=value) for key, value in config.items())
+        topic = of.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=replicas, assignments=(), configs=settings
+        )
+        asked = of.CreateTopicsRequest(topics=(topic,), timeout=timedelta(seconds=_SECONDS))
+        [made] = self._ask(_CREATE_TOPICS, asked).topics
+        if made.error_code != _NONE:
+            raise AbeyantError(f"cannot create topic {name!r}: {made.error_message or made.error_code.name.upper()}")
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        """Those that are there."""
+        asked = _types(_DELETE_TOPICS).DeleteTopicsRequest(
+            topic_names=tuple(names), timeout=timedelta(seconds=_SECONDS)
+        )
+        self._ask(_DELETE_TOPICS, asked)
+
+    def topics(self) -> dict[str, dict[int, Described]]:
+        """Every topic and its partitions."""
+        asked = _types(_METADATA).MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        return {
+            topic.name: {
+                part.partition_index: Described(part.leader_id, tuple(sorted(part.isr_nodes)))
+                for part in topic.partitions
+            }
+            for topic in self._ask(_METADATA, asked).topics
+        }
+
+    def records(self, topic: str, partition: int, leader: int, committed: bool) -> Iterator[Record]:
+        """Yield what a consumer sees of a partition, from its first offset on; `committed`: one with read_committed."""
+        of = _types(_FETCH)
+        offset = 0
+        while True:
+            wanted = of.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_BYTES)
+            asked = of.FetchRequest(
+                max_wait=timedelta(0),
+                min_bytes=0,
+                isolation_level=int(committed),
+                topics=(of.FetchTopic(topic=topic, partitions=(wanted,)),),
+                forgotten_topics_data=(),
+            )
+            [[got]] = [found.partitions for found in self._ask(_FETCH, asked, leader).responses]
+            if got.error_code == ErrorCode.offset_out_of_range and got.log_start_offset > offset:
+                offset = got.log_start_offset
+                continue
+            if got.error_code != _NONE:
+                raise AbeyantError(f"cannot read {topic}-{partition}: {got.error_code.name.upper()}")
+            batches = split(got.records or b"")
+            if not batches:
+                return
+            for batch in _without(batches, got.aborted_transactions or ()):
+                yield from (record for record in decoded_batch(batch) if record.offset >= offset)
+            offset = batches[-1].next_offset
+
+    def _ask(self, what: tuple[int, int], request: Any, broker: int | None = None) -> Any:
+        """Send to one broker, or to the first that answers."""
+        unreachable: OSError | None = None
+        for address in self._addresses.values() if broker is None else [self._addresses[broker]]:
+            try:
+                return _exchange(address, what, request)
+            except OSError as error:
+                unreachable = error
+        raise AbeyantError(f"no broker of genuine Kafka answers: {unreachable}")
+
+
+def _without(batches: Iterable[Batch], aborted: Iterable[Any]) -> Iterator[Batch]:
+    """The batches that are of no aborted transaction; each ends with its producer's next marker."""
+    to_come = sorted((one.first_offset, one.producer_id) for one in aborted)
+    under_way: set[int] = set()
+    for batch in batches:
+        while to_come and to_come[0][0] <= batch.last_offset:
+            under_way.add(to_come.pop(0)[1])
+        if batch.is_control:
+            under_way.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in under_way):
+            yield batch
+
+
+def _exchange(address: tuple[str, int], what: tuple[int, int], request: Any) -> Any:
+    key, version = what
+    response = load_response_schema(key, version)
+    head = request.__header_schema__
+    frame = BytesIO()
+    header = head(request_api_key=key, request_api_version=version, correlation_id=1, client_id="abeyant-pytest")
+    entity_writer(head)(frame, header)
+    entity_writer(type(request))(frame, request)
+    with socket.create_connection(address, timeout=_SECONDS) as connection:
+        connection.sendall(_LENGTH.pack(frame.tell()) + frame.getvalue())
+        with connection.makefile("rb") as stream:
+            [size] = _LENGTH.unpack(stream.read(4))
+            answer = stream.read(size)
+    _, used = entity_reader(response.__header_schema__)(answer, 0)
+    return entity_reader(response)(answer, used)[0]
+
+
+def _types(what: tuple[int, int]) -> Any:
+    """Kio's module with the request and all that it is made of."""
+    return sys.modules[load_request_schema(*what).__module__]

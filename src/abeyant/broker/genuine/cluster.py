@@ -1,0 +1,272 @@
+"""Three KRaft nodes of Apache Kafka on loopback, each of them broker and controller."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from abeyant.broker.genuine.distribution import HERE, ClusterError, Kafka, die_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+NODES = (1, 2, 3)
+HOST = "127.0.0.1"
+START_SECONDS = 60.0
+
+# Any fixed 16 bytes in base64 do: a capture that is repeated has the same cluster id.
+CLUSTER_ID = "QWJleWFuY2VLYWZrYTAwMQ"
+
+# The first compiler alone, with the room for its code that both of them would have.
+_BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+
+# What differs from Kafka's defaults, and why.
+SETTINGS = {
+    "num.replica.fetchers": "1",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "offsets.topic.num.partitions": "6",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "auto.create.topics.enable": "false",
+    # Leaders stay where the assignment put them after a freeze, unless we ask otherwise.
+    "auto.leader.rebalance.enable": "false",
+    "log.cleaner.enable": "false",
+    # Each node has two cores for three nodes and all of the clients.
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+}
+
+
+@dataclass
+class Node:
+    """One broker: its folder, its ports and its process."""
+
+    number: int
+    folder: Path
+    port: int
+    controller_port: int
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    frozen: bool = False
+
+    @property
+    def logs(self) -> Path:
+        """Where this broker logs."""
+        return self.folder / "logs"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is there, be it frozen."""
+        return self.process is not None and self.process.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process, which must run."""
+        if self.process is None or not self.is_running:
+            raise ClusterError(f"broker {self.number} is not running (see {self.logs})")
+        self.process.send_signal(number)
+        self.frozen = number == signal.SIGSTOP
+
+
+class Cluster:
+    """Starts, freezes and always stops the nodes."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        work: Path,
+        base_port: int,
+        *,
+        settings: Mapping[str, str] | None = None,
+        request_level: str = "OFF",
+        heap_mb: int = 700,
+        brief: bool = False,
+    ) -> None:
+        """Prepare nodes below `work` on ports base_port + 1, 2, 3 and + 11, 12, 13; nothing is started yet.
+
+        `settings` are brokers' beside `SETTINGS`; `request_level` is that of Kafka's request logger.
+        `brief` is for work of a minute: Java then spends little on making brokers fast.
+        """
+        self.kafka = kafka
+        self._settings = SETTINGS | dict(settings or {})
+        self._level = request_level
+        self._heap_mb = heap_mb
+        self._compiler = _BRIEF if brief else ()
+        self.nodes = {n: Node(n, work / f"broker-{n}", base_port + n, base_port + 10 + n) for n in NODES}
+        self.bootstrap = ",".join(f"{HOST}:{node.port}" for node in self.nodes.values())
+
+    def start(self) -> None:
+        """Format and start every node; return when all of them serve."""
+        for node in self.nodes.values():
+            for port in (node.port, node.controller_port):
+                _require_free(port)
+            node.logs.mkdir(parents=True)
+            self._configure(node)
+            self._format(node)
+        # Two of three voters are a quorum: node 3 comes when one of the others leads it, so
+        # that the broker that is frozen later (3) is not the active controller.
+        for number in (1, 2):
+            self._launch(self.nodes[number])
+        for number in (1, 2):
+            self._await_started(self.nodes[number])
+        self._launch(self.nodes[3])
+        self._await_started(self.nodes[3])
+
+    def stop(self) -> None:
+        """End every node. Safe to call at any time, any number of times."""
+        running = [n.process for n in self.nodes.values() if n.process and n.process.poll() is None]
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        until = time.monotonic() + 15
+        for process in running:
+            try:
+                process.wait(max(0.1, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def freeze(self, number: int) -> None:
+        """Stop a broker as a long garbage collection or a stalled machine would."""
+        self.nodes[number].signal(signal.SIGSTOP)
+
+    def thaw(self, number: int) -> None:
+        """Let a frozen broker go on."""
+        self.nodes[number].signal(signal.SIGCONT)
+
+    def kill(self, number: int) -> None:
+        """Kill a broker with signal 9: nobody is told."""
+        node = self.nodes[number]
+        node.signal(signal.SIGKILL)
+        assert node.process is not None
+        node.process.wait()
+
+    def stop_one(self, number: int) -> None:
+        """Stop a broker as one that is asked to: it hands over what it leads first."""
+        process = self.nodes[number].process
+        if process is not None:
+            terminate(process, seconds=30.0)
+
+    def restart(self, number: int) -> None:
+        """Start a broker that was killed or stopped, on what it has on its disk; return when it serves."""
+        node = self.nodes[number]
+        (node.logs / "server.log").rename(node.logs / f"server.log.{time.monotonic_ns()}")
+        self._launch(node)
+        self._await_started(node)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Cluster]:
+        """Start the nodes; in the end, stop them."""
+        try:
+            self.start()
+            yield self
+        finally:
+            self.stop()
+
+    def check_alive(self) -> None:
+        """Complain about a broker that has ended by itself."""
+        for node in self.nodes.values():
+            if node.process is None or node.process.poll() is not None:
+                raise ClusterError(f"broker {node.number} has ended (see {node.logs}/server.log)")
+
+    def _configure(self, node: Node) -> None:
+        voters = ",".join(f"{n.number}@{HOST}:{n.controller_port}" for n in self.nodes.values())
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": str(node.number),
+            "controller.quorum.voters": voters,
+            "listeners": f"PLAINTEXT://{HOST}:{node.port},CONTROLLER://{HOST}:{node.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{node.port}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(node.folder / "data"),
+            **self._settings,
+        }
+        text = "".join(f"{key}={value}\n" for key, value in settings.items())
+        (node.folder / "server.properties").write_text(text)
+
+    def _format(self, node: Node) -> None:
+        command = self.kafka.command(
+            "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID,
+            "-c", str(node.folder / "server.properties"), options=(*_BRIEF, *self._logging(node)),
+        )  # fmt: skip
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise ClusterError(f"formatting broker {node.number} failed:\n{result.stderr[-2000:]}")
+
+    def _launch(self, node: Node) -> None:
+        options = (f"-Xmx{self._heap_mb}m", "-Xms256m", "-XX:+UseSerialGC", *self._compiler, *self._logging(node))
+        command = self.kafka.command("kafka.Kafka", str(node.folder / "server.properties"), options=options)
+        with (node.folder / "stdout").open("wb") as out:
+            # Its own session: Ctrl-C at the terminal reaches us only, and we end it in order.
+            node.process = subprocess.Popen(
+                command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+                preexec_fn=die_with_parent,
+            )  # fmt: skip
+
+    def _logging(self, node: Node) -> tuple[str, ...]:
+        return (
+            f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}",
+            f"-Dkafka.logs.dir={node.logs}",
+            f"-Dkafka.request.level={self._level}",
+        )
+
+    def _await_started(self, node: Node) -> None:
+        until = time.monotonic() + START_SECONDS
+        log = node.logs / "server.log"
+        while time.monotonic() < until:
+            if node.process is None or node.process.poll() is not None:
+                tail = (node.folder / "stdout").read_text(errors="replace")[-2000:]
+                raise ClusterError(f"broker {node.number} ended at its start (see {log})\n{tail}")
+            if log.exists() and "Kafka Server started" in log.read_text(errors="replace"):
+                return
+            time.sleep(0.2)
+        raise ClusterError(f"broker {node.number} did not start in {START_SECONDS:.0f} s ({log})")
+
+
+def free_ports() -> int:
+    """Return a base port whose ports a cluster can have."""
+    for base in range(21_000 + 20 * (os.getpid() % 400), 32_000, 20):
+        try:
+            for number in NODES:
+                _require_free(base + number)
+                _require_free(base + 10 + number)
+        except ClusterError:
+            continue
+        return base
+    raise ClusterError("no free ports")
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise ClusterError(f"port {port} is taken (choose another --base-port)") from error
+
+
+def terminate(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
+    """End a client: politely, then for certain."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGCONT)
+            process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

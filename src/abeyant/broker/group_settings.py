@@ -1,0 +1,100 @@
+"""Settings of single groups, Kafka's dynamic group configurations (KIP-848): the broker's where there is none.
+
+A group needs not exist to have some, and they stay when it is gone. Kafka: `GroupConfig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from abeyant.broker.definitions import ConfigError, definition, definitions
+from abeyant.broker.errors import ApiError
+from abeyant.broker.settings import DEFAULT, ConfigEntry, Synonym, entry_of, texts_of
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.memory import Memory
+    from abeyant.broker.settings import Settings
+
+GROUP = 8  # DescribeConfigs' number for what was set for a group
+_KINDS = ("consumer", "share", "streams")
+
+
+class GroupSettings:
+    """Of all groups that have any. Use from the loop's thread only."""
+
+    def __init__(self, brokers: Settings, memory: Memory) -> None:
+        """Those that `memory` has, over the brokers'."""
+        self._brokers = brokers
+        self._memory = memory
+        self._given = dict(memory.group_settings())
+        self._values: dict[tuple[str, str], Any] = {}
+
+    def names(self) -> list[str]:
+        """The groups that have settings of their own."""
+        return list(self._given)
+
+    def given(self, group_id: str) -> dict[str, str]:
+        """What was set for a group."""
+        return dict(self._given.get(group_id, {}))
+
+    def value(self, group_id: str, name: str) -> Any:
+        """The typed value of one that brokers have too. Raises ConfigError for a name that there is not. O(1)."""
+        text = self._given[group_id].get(name) if group_id in self._given else None
+        if text is None:
+            return self._brokers[f"group.{name}"]
+        key = group_id, name
+        if key not in self._values:
+            self._values[key] = definition("group", name).parse(text)
+        return self._values[key]
+
+    def check(self, given: Mapping[str, str]) -> None:
+        """Raise ApiError, with Kafka's words, where a group must not have these."""
+        try:
+            typed = {name: definition("group", name).parse(text) for name, text in texts_of(given).items()}
+        except ConfigError as error:
+            raise ApiError(ErrorCode.invalid_config, error.kafka_message) from None
+        for name, value in typed.items():
+            self._check_limits(name, value)
+        for kind in _KINDS:
+            session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+            longest, shortest = (typed.get(name, self._brokers[f"group.{name}"]) for name in (session, heartbeat))
+            if longest <= shortest and (session in typed or heartbeat in typed):
+                raise ApiError(ErrorCode.invalid_config, f"{session} must be greater than {heartbeat}")
+
+    def _check_limits(self, name: str, value: Any) -> None:
+        kind, _, rest = name.partition(".")
+        for limit, word in (("min", "greater"), ("max", "less")):
+            broker = f"group.{kind}.{limit}.{rest.removeprefix('num.')}"
+            if broker not in definitions("broker"):
+                continue
+            bound = self._brokers[broker]
+            if value < bound if limit == "min" else value > bound:
+                raise ApiError(ErrorCode.invalid_config, f"{name} must be {word} than or equal to {broker}")
+
+    def change(self, group_id: str, given: Mapping[str, str]) -> None:
+        """Let `given` be all that a group has. Raises ApiError, and then nothing has changed."""
+        self.check(given)
+        self._memory.keep_group_settings(group_id, given)
+        if given:
+            self._given[group_id] = texts_of(given)
+        else:
+            self._given.pop(group_id, None)
+        self._values = {key: value for key, value in self._values.items() if key[0] != group_id}
+
+    def describe(self, group_id: str, names: Iterable[str] | None = None) -> list[ConfigEntry]:
+        """What DescribeConfigs tells of a group. Names that Kafka does not know are left out."""
+        wanted = definitions("group") if names is None else set(names)
+        given = self.given(group_id)
+        entries = []
+        for found in definitions("group").values():
+            if found.name not in wanted:
+                continue
+            places = [Synonym(found.name, given[found.name], GROUP)] if found.name in given else []
+            if found.fallback:
+                places += self._brokers.places(found.fallback)
+            else:
+                places.append(Synonym(found.name, found.default, DEFAULT))
+            entries.append(entry_of(found, tuple(places), read_only=False))
+        return entries

@@ -1,0 +1,224 @@
+"""A group that speaks the classic protocol: its members and where it is in its rebalance. State, and no time.
+
+Kafka: `ClassicGroup`. What leads from one state to the next is in `rebalancing`, who joins and leaves in `membership`.
+
+    Empty ---------> PreparingRebalance ----> CompletingRebalance ----> Stable
+      ^                 |     ^  ^                     |                  |
+      +-----------------+     |  +---------------------+                  |
+                              +-------------------------------------------+
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from enum import Enum
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.member import Joined, Member, Session, Synced
+from abeyant.broker.groups.subscription import CONSUMER, subscribed_topics
+from abeyant.broker.wire.schema import ErrorCode
+
+_LONGEST_NAME = 1_000  # characters, of at most 4 bytes
+
+
+class State(Enum):
+    """As Kafka names them."""
+
+    EMPTY = "Empty"
+    """No members; maybe offsets."""
+    PREPARING = "PreparingRebalance"
+    """Members are joining."""
+    COMPLETING = "CompletingRebalance"
+    """All have joined; the leader is to say who has what."""
+    STABLE = "Stable"
+    """All know what they have."""
+    DEAD = "Dead"
+    """It is no more, or no more here."""
+
+
+class ClassicGroup:
+    """One group. `members` are in the order in which they joined."""
+
+    type = "classic"
+
+    def __init__(self, group_id: str, now_ms: int | None) -> None:
+        """Empty."""
+        self.id = group_id
+        self.state = State.EMPTY
+        self.previous = State.EMPTY
+        self.since_ms = now_ms  # when it came into this state; None where a log of old does not say
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, Member] = {}
+        self.static: dict[str, str] = {}  # the member ids of instance ids
+        self.pending: dict[str, Session] = {}  # they have been given an id, and have not joined with it yet
+        self.unsynced: set[str] = set()  # they have joined, and have not sent a SyncGroup yet
+        self.new_member_added = False  # while the first members are waited for
+        self._awaiting_join = 0
+        self._supported: Counter[str] = Counter()  # how many members have a protocol
+
+    def __repr__(self) -> str:
+        return f"<ClassicGroup {self.id} {self.state.value} of {len(self.members)}>"
+
+    # -- what it is
+
+    @property
+    def all_joined(self) -> bool:
+        """Whether every member that is known waits for this rebalance to be over."""
+        return self._awaiting_join == len(self.members) and not self.pending
+
+    @property
+    def awaiting_join(self) -> int:
+        """How many wait for it."""
+        return self._awaiting_join
+
+    @property
+    def rebalance_timeout(self) -> int:
+        """The longest that a member allows the others, in ms."""
+        return max((member.rebalance_timeout for member in self.members.values()), default=0)
+
+    @property
+    def can_rebalance(self) -> bool:
+        """Whether it can begin one: not while one has begun."""
+        return self.state in (State.EMPTY, State.COMPLETING, State.STABLE)
+
+    @property
+    def simple(self) -> bool:
+        """Whether nobody has ever joined: it has offsets and no more."""
+        return self.protocol_type is None
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether a member reads a topic; what they tell has to be read for that. O(members)."""
+        if self.protocol_type != CONSUMER or self.protocol is None:
+            return False
+        return any(topic in subscribed_topics(member.metadata(self.protocol)) for member in self.members.values())
+
+    def supports(self, protocol_type: str, names: list[str]) -> bool:
+        """Whether who has these protocols can be a member beside those that there are."""
+        if self.state is State.EMPTY:
+            return bool(protocol_type) and bool(names)
+        return self.protocol_type == protocol_type and any(self._supported[name] == len(self.members) for name in names)
+
+    def require(self, member_id: str, instance_id: str | None) -> Member:
+        """The member. Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where another took its place."""
+        if instance_id is not None:
+            present = self.static.get(instance_id)
+            if present is None:
+                raise ApiError(ErrorCode.unknown_member_id)
+            if present != member_id:
+                raise ApiError(ErrorCode.fenced_instance_id)
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiError(ErrorCode.unknown_member_id)
+        return member
+
+    def require_current(self, member_id: str, instance_id: str | None, generation: int) -> Member:
+        """The member, in this generation. Raises ApiError: as `require`, or ILLEGAL_GENERATION."""
+        if self.state is State.DEAD:
+            raise ApiError(ErrorCode.coordinator_not_available)
+        member = self.require(member_id, instance_id)
+        if generation != self.generation:
+            raise ApiError(ErrorCode.illegal_generation)
+        return member
+
+    def roster(self) -> tuple[tuple[str, str | None, bytes], ...]:
+        """What the leader is told of the members."""
+        return tuple(
+            (member.id, member.instance_id, member.metadata(self.protocol)) for member in self.members.values()
+        )
+
+    def new_id(self, client_id: str, instance_id: str | None) -> str:
+        """An id that nobody has. No longer than a text may be: all members are told the leader's."""
+        return f"{(client_id if instance_id is None else instance_id)[:_LONGEST_NAME]}-{uuid.uuid4()}"
+
+    # -- what changes it
+
+    def become(self, state: State, now_ms: int) -> None:
+        """Go on to a state."""
+        self.previous, self.state, self.since_ms = self.state, state, now_ms
+
+    def add(self, member: Member) -> None:
+        """Have a member; the first leads."""
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        if self.leader is None:
+            self.leader = member.id
+        self.members[member.id] = member
+        if member.instance_id is not None:
+            self.static[member.instance_id] = member.id
+        self.pending.pop(member.id, None)
+        self._supported.update({name for name, _ in member.protocols})
+        self._awaiting_join += member.joining is not None
+
+    def remove(self, member: Member) -> None:
+        """Have it no longer. If it led, the one that has been there longest does."""
+        del self.members[member.id]
+        if member.instance_id is not None and self.static.get(member.instance_id) == member.id:
+            del self.static[member.instance_id]
+        self.unsynced.discard(member.id)
+        self._supported.subtract({name for name, _ in member.protocols})
+        self._awaiting_join -= member.joining is not None
+        if self.leader == member.id:
+            self.leader = next(iter(self.members), None)
+
+    def replace(self, instance_id: str, new_id: str) -> Member:
+        """Give a static member another id: a new process has taken its place. What waited for the old one is fenced."""
+        old = self.members[self.static[instance_id]]
+        led = self.leader == old.id
+        self.answer_join(old, Joined(ErrorCode.fenced_instance_id, old.id))
+        old.synced(Synced(ErrorCode.fenced_instance_id))
+        self.remove(old)
+        old.id = new_id
+        old.session = Session(self.id, new_id, old.client_id)
+        self.add(old)
+        if led:
+            self.leader = new_id
+        return old
+
+    def await_join(self, member: Member, joining: Callable[[Joined], object]) -> None:
+        """It waits for the rebalance to be over. One that waits already is forgotten, as in Kafka: its client was."""
+        self._awaiting_join += member.joining is None
+        member.joining = joining
+
+    def answer_join(self, member: Member, answer: Joined) -> None:
+        """Answer its JoinGroup, if it has one waiting."""
+        self._awaiting_join -= member.joining is not None
+        member.joined(answer)
+
+    def told_again(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
+        """A member has other protocols than before."""
+        self._supported.subtract({name for name, _ in member.protocols})
+        member.protocols = protocols
+        self._supported.update({name for name, _ in protocols})
+
+    def elect_leader(self) -> bool:
+        """Have a leader among those that have joined; False where nobody has."""
+        if self.leader is None:
+            return False
+        if self.members[self.leader].joining is None:
+            joined = next((member.id for member in self.members.values() if member.joining is not None), None)
+            if joined is None:
+                return False
+            self.leader = joined
+        return True
+
+    def next_generation(self, now_ms: int) -> None:
+        """The rebalance's first half is over."""
+        self.generation += 1
+        self.unsynced.clear()
+        if self.members:
+            self.protocol = self.choose_protocol()
+            self.become(State.COMPLETING, now_ms)
+        else:
+            self.protocol = None
+            self.become(State.EMPTY, now_ms)
+
+    def choose_protocol(self) -> str:
+        """That which most members like best among those that all have."""
+        candidates = {name for name, count in self._supported.items() if count == len(self.members)}
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return votes.most_common(1)[0][0]

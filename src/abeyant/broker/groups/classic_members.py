@@ -1,0 +1,207 @@
+"""Members that speak the classic protocol in a group of the new one: what they ask is answered in its terms.
+
+Kafka: `classicGroupJoinToConsumerGroup`. A JoinGroup is a heartbeat that says all, and is answered at once:
+the generation is the member's epoch, and nobody leads. A SyncGroup brings what the member has. A Heartbeat says when it
+is to join again: when there is a new target, when it has given back what it had to, when others have.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.assignors import Assignment
+from abeyant.broker.groups.consumer import Classic, ConsumerGroup, ConsumerMember, MemberState
+from abeyant.broker.groups.duties import Duty
+from abeyant.broker.groups.member import Joined, Joining, Synced
+from abeyant.broker.groups.subscription import CONSUMER, assignment_value, read_subscription
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.coordinator.shard import Entry
+    from abeyant.broker.groups.consuming import Consuming, Then
+    from abeyant.broker.groups.migration import Migration
+    from abeyant.broker.groups.targets import Targets
+
+Identity = tuple[str, str | None]
+"""A member's id and its instance id."""
+
+_JOIN_AGAIN = ErrorCode.rebalance_in_progress
+
+
+class Groups(Protocol):
+    """Where groups are kept and written down."""
+
+    def keep(self, entries: Sequence[Entry], then: Then) -> None:
+        """Write and replay; then tell how it went."""
+
+    def replaced(
+        self, group: ConsumerGroup, old_id: str, joins: ConsumerMember, then: Then, *, rebalance: bool
+    ) -> None:
+        """Have the group speak the classic protocol, with a member that takes the place of the last of the new one."""
+
+
+class ClassicMembers:
+    """For the groups of one shard. Use from the loop's thread only."""
+
+    def __init__(
+        self, groups: Groups, consuming: Consuming, migration: Migration, targets: Targets, *, max_size: int
+    ) -> None:
+        self._groups = groups
+        self._consuming = consuming
+        self._migration = migration
+        self._targets = targets
+        self._max_size = max_size
+
+    # -- JoinGroup
+
+    def join(self, group: ConsumerGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
+        """A member joins, or joins again."""
+        try:
+            self._join(group, asked, then)
+        except ApiError as error:
+            then(Joined(error.code, ""))
+
+    def _join(self, group: ConsumerGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
+        self._migration.require_may_join(group)
+        member_id = asked.member_id or str(uuid.uuid4())
+        if len(group.members) >= self._max_size and asked.member_id not in group.members:
+            raise ApiError(ErrorCode.group_max_size_reached)
+        if not group.supports(asked.protocol_type, [name for name, _ in asked.protocols]):
+            raise ApiError(ErrorCode.inconsistent_group_protocol)
+        if not asked.member_id and asked.instance_id is None and asked.needs_id:
+            then(Joined(ErrorCode.member_id_required, member_id))
+            return
+        entries: list[Entry] = []
+        old, before, target = self._present(group, asked, member_id, entries)
+        replaced = "" if old is None else old.id
+        try:
+            member, owned = self._updated(before, asked)
+        except ValueError:
+            raise ApiError(ErrorCode.unknown_server_error) from None  # as Kafka says of what is no consumer's
+        downgrades = old is not None and self._migration.downgrades(group, [old.id], coming=1)
+        after, topics = self._consuming.advance(group, before, member, target, owned, entries, replaced=replaced)
+        stale = downgrades and after.epoch > group.target_epoch  # there will be a rebalance, and this is not in it yet
+        epoch = member.epoch if stale else after.epoch
+        answer = Joined(ErrorCode.none, member_id, epoch, CONSUMER, asked.protocols[0][0])
+
+        def written(error: ErrorCode) -> None:
+            then(answer if error is ErrorCode.none else Joined(error, ""))
+
+        if downgrades:
+            self._groups.replaced(group, replaced, after, written, rebalance=stale)
+            return
+        if entries:
+            self._groups.keep(entries, written)
+        else:
+            written(ErrorCode.none)
+        self._consuming.settle(group.id, member_id, topics)
+        if member_id in group.members:
+            self._consuming.duties.done(group.id, member_id, Duty.JOIN)
+            self._consuming.duties.expect(group.id, group.members[member_id], Duty.SYNC, object())
+
+    def _present(
+        self, group: ConsumerGroup, asked: Joining, member_id: str, entries: list[Entry]
+    ) -> tuple[ConsumerMember | None, ConsumerMember, Assignment | None]:
+        """The member whose place is taken, the member as it is, and its target. Raises ApiError."""
+        if asked.instance_id is not None:
+            if asked.member_id:
+                member = group.require_instance(member_id, asked.instance_id)
+                return None, member, group.target.get(member.id)
+            if asked.instance_id in group.static:
+                old = group.members[group.static[asked.instance_id]]
+                return old, *self._consuming.take_place(group, old, member_id, entries)
+        known = group.members.get(member_id)
+        return None, known or ConsumerMember(member_id), group.target.get(member_id)
+
+    def _updated(self, member: ConsumerMember, asked: Joining) -> tuple[ConsumerMember, Assignment]:
+        """With what it tells anew, and what it says that it has. Raises ValueError."""
+        said = read_subscription(asked.protocols[0][1])
+        told = member._replace(
+            instance_id=asked.instance_id or member.instance_id,
+            rack_id=said.rack_id or member.rack_id,
+            client_id=asked.client_id,
+            client_host=asked.client_host,
+            topics=tuple(sorted(set(said.topics))),
+            regex=None,
+            rebalance_timeout=asked.rebalance_timeout,
+            classic=Classic(asked.session_timeout, asked.protocols),
+        )
+        return told, self._targets.identified(said.owned)
+
+    # -- SyncGroup and Heartbeat
+
+    def sync(
+        self,
+        group: ConsumerGroup,
+        identity: Identity,
+        generation: int,
+        protocols: tuple[str | None, str | None],
+        then: Callable[[Synced], object],
+    ) -> None:
+        """A member wants to know what it has. `protocols`: type and name, where it tells them. Raises ApiError."""
+        member, told = self._require(group, identity, generation)
+        mine = (CONSUMER, told.protocols[0][0])
+        if any(given not in (None, present) for given, present in zip(protocols, mine, strict=True)):
+            raise ApiError(ErrorCode.inconsistent_group_protocol)
+        self._consuming.catch_up(group)
+        if member.epoch < group.target_epoch and member.state is not MemberState.UNREVOKED:
+            self._consuming.duties.expect(group.id, member, Duty.JOIN, _JOIN_AGAIN)
+            raise ApiError(_JOIN_AGAIN)
+        self._consuming.duties.done(group.id, member.id, Duty.SYNC)
+        self._consuming.watch(group, member)
+        version = read_subscription(told.protocols[0][1]).version
+        assignment = assignment_value(version, self._targets.named(member.assigned))
+        then(Synced(ErrorCode.none, *protocols, assignment))
+
+    def heartbeat(self, group: ConsumerGroup, identity: Identity, generation: int) -> None:
+        """A member is alive. Raises ApiError, REBALANCE_IN_PROGRESS when it is to join again."""
+        member, _ = self._require(group, identity, generation)
+        self._consuming.watch(group, member)
+        self._consuming.catch_up(group)
+        if (
+            member.epoch < group.target_epoch
+            or member.state is MemberState.UNREVOKED
+            or (member.state is MemberState.UNRELEASED and not group.awaits_others(member))
+        ):
+            self._consuming.duties.expect(group.id, member, Duty.JOIN, _JOIN_AGAIN)
+            raise ApiError(_JOIN_AGAIN)
+
+    def _require(self, group: ConsumerGroup, identity: Identity, generation: int) -> tuple[ConsumerMember, Classic]:
+        """The member, if it speaks the classic protocol, and what it has told. Raises ApiError."""
+        member_id, instance_id = identity
+        member = group.require_instance(member_id, instance_id)
+        if instance_id is not None and member.id != member_id:
+            raise ApiError(ErrorCode.fenced_instance_id)
+        if member.classic is None:
+            raise ApiError(ErrorCode.unknown_member_id, f"Member {member.id} does not use the classic protocol.")
+        group.require_epoch(member, generation)
+        return member, member.classic
+
+    # -- LeaveGroup
+
+    def leave(
+        self, group: ConsumerGroup, identities: Sequence[Identity], then: Callable[[list[ErrorCode]], object]
+    ) -> None:
+        """Members leave, of whichever protocol, all at once; who administers a group may name them by instance."""
+        errors: list[ErrorCode] = []
+        gone: list[str] = []
+        for member_id, instance_id in identities:
+            try:
+                member = group.require_instance(member_id, instance_id)
+            except ApiError as error:
+                errors.append(error.code)
+                continue
+            errors.append(ErrorCode.none)
+            if member.id not in gone:
+                gone.append(member.id)
+        if not gone:
+            then(errors)
+            return
+
+        def written(error: ErrorCode) -> None:
+            then([error if known is ErrorCode.none else known for known in errors])
+
+        self._consuming.fence(group, gone, written)

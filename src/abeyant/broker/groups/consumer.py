@@ -1,0 +1,292 @@
+"""A group that speaks the new protocol (KIP-848): its members, and how each comes to what it is to have.
+
+State, and no time. Kafka: `ConsumerGroup`, `CurrentAssignmentBuilder`.
+
+The group's epoch grows with every change of members, subscriptions and topics. The coordinator makes a target of it:
+what each member is to have in that epoch. A member gives back what is not in its target; once it has said so, it is in
+the target's epoch, and gets what others have given back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from enum import Enum, IntEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.assignors import NOTHING, Assignment, Partition
+from abeyant.broker.groups.subscription import CONSUMER
+from abeyant.broker.wire.schema import ErrorCode
+
+LEAVES = -1
+"""The epoch with which a member leaves."""
+LEAVES_FOR_A_WHILE = -2
+"""The epoch with which a static member leaves: what it has waits for it."""
+
+
+class ConsumerState(Enum):
+    """As Kafka names them."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    """The target is older than the group."""
+    RECONCILING = "Reconciling"
+    """Some members do not have yet what they are to have."""
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class MemberState(IntEnum):
+    """Where a member is; the numbers are those of Kafka's records."""
+
+    STABLE = 0
+    UNREVOKED = 1
+    """It has to give something back."""
+    UNRELEASED = 2
+    """It waits for what others have to give back."""
+
+
+Subscription = tuple[tuple[str, ...], str | None]
+"""Topics by name, and what the names of further ones look like."""
+
+_NEVER: Mapping[Partition, int] = MappingProxyType({})
+
+
+class Classic(NamedTuple):
+    """What a member has told that speaks the classic protocol."""
+
+    session_timeout: int
+    """In ms."""
+    protocols: tuple[tuple[str, bytes], ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Its protocols, by name."""
+        return frozenset(name for name, _ in self.protocols)
+
+
+class ConsumerMember(NamedTuple):
+    """All that the log knows of a member. Times in ms."""
+
+    id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: tuple[str, ...] = ()
+    """The names that it subscribes to."""
+    regex: str | None = None
+    """What the names of further topics look like."""
+    rebalance_timeout: int = -1
+    assignor: str | None = None
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Assignment = NOTHING
+    revoking: Assignment = NOTHING
+    """What it has to give back."""
+    since: Mapping[Partition, int] = _NEVER
+    """In which epoch it was given what it has, and what it has to give back."""
+    classic: Classic | None = None
+    """None for one that speaks the new protocol."""
+
+    @property
+    def subscription(self) -> Subscription:
+        """What it reads."""
+        return self.topics, self.regex
+
+
+class ConsumerGroup:
+    """One group. It changes only as records say: see `records` and `consuming`."""
+
+    type = "consumer"
+    protocol_type = "consumer"
+
+    def __init__(self, group_id: str) -> None:
+        """Empty."""
+        self.id = group_id
+        self.epoch = 1  # as in Kafka: the first member brings it to 2
+        self.target_epoch = 0
+        self.members: dict[str, ConsumerMember] = {}
+        self.static: dict[str, str] = {}  # the member ids of instance ids
+        self.subscriptions: Counter[Subscription] = Counter()  # how many members subscribe like this
+        self.target: dict[str, Assignment] = {}
+        self.topics: dict[str, tuple[object, int]] = {}  # as the target was made for: id and number of partitions
+        self.owners: dict[Partition, str] = {}  # who has a partition, or has to give it back still
+
+    def __repr__(self) -> str:
+        return f"<ConsumerGroup {self.id} {self.state.value} of {len(self.members)} in epoch {self.epoch}>"
+
+    @property
+    def state(self) -> ConsumerState:
+        """O(members)."""
+        if not self.members:
+            return ConsumerState.EMPTY
+        if self.epoch > self.target_epoch:
+            return ConsumerState.ASSIGNING
+        settled = all(
+            member.state is MemberState.STABLE and member.epoch == self.target_epoch for member in self.members.values()
+        )
+        return ConsumerState.STABLE if settled else ConsumerState.RECONCILING
+
+    @property
+    def assignor(self) -> str | None:
+        """What most members that choose have chosen; None where nobody chooses."""
+        chosen = [member.assignor for member in self.members.values() if member.assignor is not None]
+        return max(sorted(set(chosen)), key=chosen.count) if chosen else None
+
+    def require(self, member_id: str) -> ConsumerMember:
+        """The member. Raises ApiError: UNKNOWN_MEMBER_ID."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiError(ErrorCode.unknown_member_id, f"Member {member_id} is not a member of group {self.id}.")
+        return member
+
+    def require_instance(self, member_id: str, instance_id: str | None) -> ConsumerMember:
+        """The member, a static one maybe without its id.
+
+        Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where another took its place.
+        """
+        if instance_id is None:
+            return self.require(member_id)
+        present = self.static.get(instance_id)
+        if present is None:
+            raise ApiError(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
+        if member_id not in ("", present):
+            raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {instance_id} is another member's now.")
+        return self.members[present]
+
+    def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Whether who has these classic protocols can be a member beside those that speak it too. O(members)."""
+        others = [member.classic.names for member in self.members.values() if member.classic is not None]
+        return protocol_type == CONSUMER and any(all(name in known for known in others) for name in names)
+
+    def only_classic_without(self, gone: Collection[str]) -> bool:
+        """Whether all speak the classic protocol once these are gone, and did not before. O(members)."""
+        new = [member.id for member in self.members.values() if member.classic is None]
+        return bool(new) and all(member_id in gone for member_id in new)
+
+    def awaits_others(self, member: ConsumerMember) -> bool:
+        """Whether what it is to have is still with others. O(its partitions)."""
+        wanted = self.target.get(member.id, NOTHING) - member.assigned
+        return member.state is MemberState.UNRELEASED and any(one in self.owners for one in wanted)
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether a member reads a topic. O(members)."""
+        return any(topic in member.topics for member in self.members.values()) or topic in self.topics
+
+    def require_may_commit(
+        self, member_id: str, epoch: int, partitions: Iterable[Partition], *, transactional: bool, knows_stale: bool
+    ) -> None:
+        """Whether offsets are a client's to commit. Raises ApiError. Kafka: `ConsumerGroup.validateOffsetCommit`.
+
+        An older epoch will do for what the member has had since then. `knows_stale`: whether the client understands
+        what one of the new protocol may be told.
+        """
+        if epoch < 0 and not self.members:
+            return  # who is no member may while there are none
+        if transactional and epoch < 0 and not member_id:
+            return
+        member = self.require(member_id)
+        if member.classic is None and not transactional and not knows_stale:
+            raise ApiError(ErrorCode.unsupported_version)
+        if epoch > member.epoch or any(epoch < member.since.get(one, member.epoch) for one in partitions):
+            self.require_epoch(member, epoch)
+
+    def require_epoch(self, member: ConsumerMember, epoch: int) -> None:
+        """Whether a member knows where it is. Raises ApiError: STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION."""
+        if epoch != member.epoch and member.classic is not None:
+            raise ApiError(
+                ErrorCode.illegal_generation,
+                f"The received generation id {epoch} does not match the expected member epoch {member.epoch}.",
+            )
+        if epoch != member.epoch:
+            raise ApiError(
+                ErrorCode.stale_member_epoch,
+                f"The received member epoch {epoch} does not match the expected member epoch {member.epoch}.",
+            )
+
+    # -- what the log says
+
+    def put(self, member: ConsumerMember) -> None:
+        """Have a member as it is now."""
+        self._release(member.id)
+        known = self.members.get(member.id)
+        if known is not None:
+            self._subscribes_no_more(known)
+        self.members[member.id] = member
+        self.subscriptions[member.subscription] += 1
+        if member.instance_id is not None:
+            self.static[member.instance_id] = member.id
+        self.owners.update(dict.fromkeys(member.assigned | member.revoking, member.id))
+
+    def remove(self, member_id: str) -> None:
+        """Have it no longer."""
+        self._release(member_id)
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._subscribes_no_more(member)
+        if member is not None and member.instance_id is not None and self.static.get(member.instance_id) == member_id:
+            del self.static[member.instance_id]
+
+    def subscribed_with(self, member: ConsumerMember, without: str) -> Collection[Subscription]:
+        """How members subscribe once one is as it is here, and another is gone. O(1) where that changes nothing."""
+        known = self.members.get(member.id)
+        if known is not None and known.subscription == member.subscription and without not in self.members:
+            return self.subscriptions.keys()
+        left = self.subscriptions.copy()
+        left.subtract(one.subscription for one in (known, self.members.get(without)) if one is not None)
+        left[member.subscription] += 1
+        return (+left).keys()
+
+    def _subscribes_no_more(self, member: ConsumerMember) -> None:
+        self.subscriptions[member.subscription] -= 1
+        if not self.subscriptions[member.subscription]:
+            del self.subscriptions[member.subscription]
+
+    def _release(self, member_id: str) -> None:
+        member = self.members.get(member_id)
+        for partition in NOTHING if member is None else member.assigned | member.revoking:
+            if self.owners.get(partition) == member_id:
+                del self.owners[partition]
+
+
+def reconciled(
+    member: ConsumerMember,
+    owned: Assignment | None,
+    target: Assignment,
+    target_epoch: int,
+    owners: dict[Partition, str],
+) -> ConsumerMember:
+    """The member after a heartbeat: one step towards its target. `owned` is what it has, where it has told that."""
+    if member.state is MemberState.STABLE and member.epoch == target_epoch:
+        return member
+    epoch = member.epoch
+    if member.state is MemberState.UNREVOKED:
+        if owned is None or owned & member.revoking:
+            return member
+        epoch += 1
+    kept = member.assigned & target
+    revoking = member.assigned - kept
+    wanted = target - kept
+    free = frozenset(one for one in wanted if owners.get(one, member.id) == member.id)
+    since = {one: member.since.get(one, member.epoch) for one in member.assigned}
+    if revoking and (owned is None or owned & revoking):
+        return member._replace(
+            state=MemberState.UNREVOKED,
+            epoch=epoch,
+            previous_epoch=member.epoch,
+            assigned=kept,
+            revoking=revoking,
+            since=since,
+        )
+    return member._replace(
+        state=MemberState.STABLE if free == wanted else MemberState.UNRELEASED,
+        epoch=target_epoch,
+        previous_epoch=member.epoch,
+        assigned=kept | free,
+        revoking=NOTHING,
+        since={one: since[one] for one in kept} | dict.fromkeys(free, target_epoch),
+    )

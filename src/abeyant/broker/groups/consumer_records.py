@@ -1,0 +1,221 @@
+"""The records of groups that speak the new protocol, byte for byte as Kafka's.
+
+    3  a group: its epoch                    5  a member: what it subscribes to
+    6  the target: the epoch it is for       7  the target of one member
+    8  what a member has
+
+Keys are as those of `records`; values are of the flexible kind: lengths are varints, one more than they say, and each
+structure ends with tags: how many, and of each its number, its length and what it says.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Self
+
+from abeyant.broker.groups.assignors import Assignment, Partition
+from abeyant.broker.groups.consumer import Classic, ConsumerMember, MemberState
+from abeyant.broker.groups.primitives import Reader, Writer
+
+GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT = 3, 5, 6, 7, 8
+KINDS = (GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT)
+_NO_TAGS = 0
+# tags
+_CLASSIC = 0  # what a member has told that speaks the classic protocol
+_EPOCHS = 0  # in which a member was given partitions of a topic
+_PRESENT = 1
+
+
+class CompactWriter(Writer):
+    """Flexible types."""
+
+    def size(self, size: int) -> Self:
+        """A length; -1 is null."""
+        left = size + 1
+        while left > 0x7F:
+            self.numbers("B", left & 0x7F | 0x80)
+            left >>= 7
+        self.numbers("B", left)
+        return self
+
+    def compact(self, text: str | None) -> Self:
+        """A string; None is null."""
+        if text is None:
+            return self.size(-1)
+        return self.compact_data(text.encode())
+
+    def compact_data(self, data: bytes) -> Self:
+        """Bytes."""
+        return self.size(len(data)).numbers(f"{len(data)}s", data)
+
+    def partitions(self, assignment: Assignment, since: Mapping[Partition, int] | None = None) -> Self:
+        """Topics with their partitions; `since`: with the epochs of these, by partition."""
+        topics = [
+            (topic, [index for _, index in rows]) for topic, rows in groupby(sorted(assignment), lambda one: one[0])
+        ]
+        self.size(len(topics))
+        for topic, indexes in topics:
+            self.numbers("16s", topic.bytes)
+            self.size(len(indexes)).numbers(f"{len(indexes)}i", *indexes)
+            if since is None:
+                self.numbers("B", _NO_TAGS)
+                continue
+            epochs = [since[topic, index] for index in indexes]
+            data = CompactWriter().size(len(epochs)).numbers(f"{len(epochs)}i", *epochs).done()
+            self.numbers("BB", 1, _EPOCHS).size(len(data) - 1).numbers(f"{len(data)}s", data)
+        return self
+
+    def end(self) -> bytes:
+        """All of it."""
+        self.numbers("B", _NO_TAGS)
+        return self.done()
+
+
+class CompactReader(Reader):
+    """Flexible types."""
+
+    def size(self) -> int:
+        """A length; -1 is null."""
+        value = shift = 0
+        while (byte := self.number("B")) > 0x7F:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+        return (value | byte << shift) - 1
+
+    def compact(self) -> str | None:
+        """A string."""
+        size = self.size()
+        return None if size < 0 else self._take(size).decode()
+
+    def compact_data(self) -> bytes:
+        """Bytes."""
+        return self._take(max(self.size(), 0))
+
+    def texts(self) -> tuple[str, ...]:
+        """An array of strings."""
+        return tuple(self.compact() or "" for _ in range(self.size()))
+
+    def partitions(self, since: dict[Partition, int] | None = None) -> Assignment:
+        """Topics with their partitions; their epochs are added to `since`, where they are told."""
+        found: list[Partition] = []
+        for _ in range(self.size()):
+            topic = uuid.UUID(bytes=self._take(16))
+            rows = [(topic, self.number("i")) for _ in range(self.size())]
+            found += rows
+            for tag, data in self.tags():
+                if tag == _EPOCHS and since is not None:
+                    epochs = CompactReader(data)
+                    since.update(zip(rows, [epochs.number("i") for _ in range(epochs.size())], strict=True))
+        return frozenset(found)
+
+    def tags(self) -> list[tuple[int, bytes]]:
+        """Those of a structure, also those that a later Kafka may have written."""
+        return [(self.size() + 1, self._take(self.size() + 1)) for _ in range(self.size() + 1)]
+
+
+def key(kind: int, group_id: str, member_id: str | None = None) -> bytes:
+    """Of a group, or of one of its members."""
+    writer = Writer("h", kind).text(group_id)
+    return (writer if member_id is None else writer.text(member_id)).done()
+
+
+def read_key(data: bytes) -> tuple[str, str]:
+    """The group's id, and the member's where the key has one."""
+    reader = Reader(data)
+    kind = reader.number("h")
+    return reader.text(), reader.text() if kind in (MEMBER, TARGET_OF_MEMBER, CURRENT) else ""
+
+
+def epoch_value(epoch: int) -> bytes:
+    """Of a group, or of its target."""
+    return CompactWriter("hi", 0, epoch).end()
+
+
+def read_epoch(data: bytes) -> int:
+    """Of a group, or of its target."""
+    return _value(data).number("i")
+
+
+def member_value(member: ConsumerMember) -> bytes:
+    """What it subscribes to, and who it is."""
+    writer = CompactWriter("h", 0)
+    for text in (member.instance_id, member.rack_id, member.client_id, member.client_host):
+        writer.compact(text)
+    writer.size(len(member.topics))
+    for topic in member.topics:
+        writer.compact(topic)
+    writer.compact(member.regex).numbers("i", member.rebalance_timeout).compact(member.assignor)
+    if member.classic is None:
+        return writer.end()
+    told = CompactWriter("i", member.classic.session_timeout).size(len(member.classic.protocols))
+    for name, metadata in member.classic.protocols:
+        told.compact(name).compact_data(metadata).numbers("B", _NO_TAGS)
+    data = told.end()
+    # Kafka leaves the byte that says "present" out of the size.
+    writer.numbers("BB", 1, _CLASSIC).size(len(data) - 1).numbers(f"B{len(data)}s", _PRESENT, data)
+    return writer.done()
+
+
+def read_member(data: bytes, known: ConsumerMember) -> ConsumerMember:
+    """The member with what the record says of it."""
+    reader = _value(data)
+    instance_id, rack_id = reader.compact(), reader.compact()
+    client_id, client_host = reader.compact() or "", reader.compact() or ""
+    topics, regex = reader.texts(), reader.compact()
+    rebalance_timeout, assignor = reader.number("i"), reader.compact()
+    return known._replace(
+        instance_id=instance_id, rack_id=rack_id, client_id=client_id, client_host=client_host, topics=topics,
+        regex=regex, rebalance_timeout=rebalance_timeout, assignor=assignor, classic=_read_classic(reader),
+    )  # fmt: skip
+
+
+def _read_classic(reader: CompactReader) -> Classic | None:
+    """What the first tag says, if it is that of the classic protocol; others are left unread."""
+    if reader.size() + 1 == 0 or reader.size() + 1 != _CLASSIC:
+        return None
+    reader.size()
+    if reader.number("b") != _PRESENT:
+        return None
+    session_timeout = reader.number("i")
+    protocols = []
+    for _ in range(reader.size()):
+        protocols.append((reader.compact() or "", reader.compact_data()))
+        reader.tags()
+    return Classic(session_timeout, tuple(protocols))
+
+
+def target_value(assignment: Assignment) -> bytes:
+    """What a member is to have."""
+    return CompactWriter("h", 0).partitions(assignment).end()
+
+
+def read_target(data: bytes) -> Assignment:
+    """What a member is to have."""
+    return _value(data).partitions()
+
+
+def current_value(member: ConsumerMember) -> bytes:
+    """What it has."""
+    writer = CompactWriter("hiib", 0, member.epoch, member.previous_epoch, member.state)
+    since = {one: member.since.get(one, member.epoch) for one in member.assigned | member.revoking}
+    return writer.partitions(member.assigned, since).partitions(member.revoking, since).end()
+
+
+def read_current(data: bytes, known: ConsumerMember) -> ConsumerMember:
+    """The member with what the record says that it has."""
+    reader = _value(data)
+    since: dict[Partition, int] = {}
+    return known._replace(
+        epoch=reader.number("i"), previous_epoch=reader.number("i"), state=MemberState(reader.number("b")),
+        assigned=reader.partitions(since), revoking=reader.partitions(since), since=since,
+    )  # fmt: skip
+
+
+def _value(data: bytes) -> CompactReader:
+    reader = CompactReader(data)
+    version = reader.number("h")
+    if version != 0:
+        raise ValueError(f"version {version} of a consumer group's record; 0 can be read")
+    return reader

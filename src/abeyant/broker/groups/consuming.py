@@ -1,0 +1,341 @@
+"""The new protocol (KIP-848): a heartbeat says all, and brings all. Kafka: `GroupMetadataManager`.
+
+A heartbeat is answered with what follows from it: the member joins, changes what it subscribes to, says what it has
+given back. What changes is a list of records; they are written, and the group is changed by their replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups import consumer_records as records
+from abeyant.broker.groups import patterns
+from abeyant.broker.groups.assignors import NOTHING, Assignment
+from abeyant.broker.groups.consumer import LEAVES_FOR_A_WHILE, ConsumerGroup, ConsumerMember, MemberState, reconciled
+from abeyant.broker.groups.duties import Duties, Duty
+from abeyant.broker.groups.member import Session
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.coordinator.shard import Entry
+    from abeyant.broker.groups.targets import Subscribed, Targets
+    from abeyant.broker.groups.waits import Waits
+
+Then = Callable[[ErrorCode], object]
+_JOINS = 0  # the epoch with which a member joins
+
+
+class Beat(NamedTuple):
+    """A ConsumerGroupHeartbeat, as the protocol sees it. What is None has not changed. Times in ms."""
+
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout: int = -1
+    topics: tuple[str, ...] | None = None
+    regex: str | None = None
+    assignor: str | None = None
+    owned: Assignment | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it tells everything: then it is told everything."""
+        told = self.topics is not None or self.regex is not None
+        return self.epoch == _JOINS or (self.rebalance_timeout >= 0 and told and self.owned is not None)
+
+
+class Beaten(NamedTuple):
+    """The answer to one."""
+
+    error: ErrorCode
+    message: str | None = None
+    member_id: str | None = None
+    epoch: int = 0
+    assignment: Assignment | None = None
+    """What the member has now, where that is news."""
+
+
+class Groups(Protocol):
+    """Where groups are kept and written down."""
+
+    def consumers_of(self, group_id: str) -> ConsumerGroup | None:
+        """The group of the new protocol, as the log says it now."""
+
+    def session_of(self, group_id: str) -> float:
+        """Seconds for which one that speaks the new protocol may be silent."""
+
+    def keep(self, entries: Sequence[Entry], then: Then) -> None:
+        """Write and replay; then tell how it went."""
+
+    def downgraded(self, group: ConsumerGroup, gone: Collection[str], then: Then) -> bool:
+        """Whether the group speaks the classic protocol now that these leave; if so they have left, and it is told."""
+
+
+class Consuming:
+    """The protocol, for the groups of one shard. Use from the loop's thread only."""
+
+    def __init__(self, waits: Waits, groups: Groups, targets: Targets, *, max_size: int) -> None:
+        self._waits = waits
+        self._groups = groups
+        self._targets = targets
+        self._max_size = max_size
+        self._sessions: dict[tuple[str, str], Session] = {}
+        self.duties = Duties(waits, self.expired)
+
+    # -- a member that is there, or joins
+
+    def heartbeat(
+        self, group: ConsumerGroup, beat: Beat, then: Callable[[Beaten], object], first: Sequence[Entry] = ()
+    ) -> None:
+        """Take a member one step on, and tell it where it is. Raises ApiError: then nothing has changed.
+
+        `first`: what has to be written before, where the group has spoken the classic protocol until now.
+        """
+        entries = list(first)
+        before, target = self._present(group, beat, entries)
+        member = _updated(before, beat)
+        owned = NOTHING if beat.epoch == _JOINS else beat.owned
+        after, topics = self.advance(group, before, member, target, owned, entries, replaced=_replaced(group, beat))
+        tell = beat.whole or after.assigned != before.assigned
+        answer = Beaten(ErrorCode.none, None, member.id, after.epoch, after.assigned if tell else None)
+        if not entries:
+            then(answer)
+        else:
+            self._groups.keep(entries, lambda error: then(answer if error is ErrorCode.none else Beaten(error)))
+        self.settle(group.id, member.id, topics)
+
+    def advance(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerMember,
+        member: ConsumerMember,
+        target: Assignment | None,
+        owned: Assignment | None,
+        entries: list[Entry],
+        *,
+        replaced: str = "",
+    ) -> tuple[ConsumerMember, Subscribed]:
+        """A member that was `before` and says that it is `member`, one step on; and what the group subscribes to.
+
+        What changes is added to the entries. `target` is None for one that has none yet, `owned` for one that does not
+        say what it has. `replaced` is the id of the member whose place it takes.
+        """
+        if member.id not in group.members or member != before:
+            entries.append((records.key(records.MEMBER, group.id, member.id), records.member_value(member)))
+        topics = self._targets.subscribed(group.subscribed_with(member, replaced))
+        epoch, target_epoch = group.epoch, group.target_epoch
+        anew = member.subscription != before.subscription
+        if anew or (member.id not in group.members and target is None) or topics != group.topics:
+            epoch += 1
+            entries.append((records.key(records.GROUP, group.id), records.epoch_value(epoch)))
+        if epoch > target_epoch:
+            members = {**group.members, member.id: member}
+            members.pop(replaced, None)
+            target = self._targets.aim(group, members, topics, epoch, entries)[member.id]
+            target_epoch = epoch
+        owners = group.owners
+        if replaced:
+            owners = {part: owner for part, owner in owners.items() if owner != replaced}
+        after = reconciled(member, owned, target or NOTHING, target_epoch, owners)
+        if after != member:
+            entries.append((records.key(records.CURRENT, group.id, member.id), records.current_value(after)))
+        return after, topics
+
+    def settle(self, group_id: str, member_id: str, topics: Subscribed) -> None:
+        """A member has taken a step, or could not: its session begins anew if it is there."""
+        group = self._groups.consumers_of(group_id)
+        member = None if group is None else group.members.get(member_id)
+        if group is None or member is None:
+            self.duties.done(group_id, member_id, *Duty)
+            return
+        group.topics = topics
+        self.watch(group, member)
+
+    def catch_up(self, group: ConsumerGroup) -> None:
+        """Make a target where the group's epoch has none yet, though nobody asks for it who speaks the new protocol."""
+        if group.epoch > group.target_epoch:
+            topics = self._targets.subscribed(group.subscriptions)
+            entries: list[Entry] = []
+            self._targets.aim(group, group.members, topics, group.epoch, entries)
+            self._groups.keep(entries, _nothing)
+            group.topics = topics
+
+    def _present(
+        self, group: ConsumerGroup, beat: Beat, entries: list[Entry]
+    ) -> tuple[ConsumerMember, Assignment | None]:
+        """The member as it is, and its target. Raises ApiError."""
+        member = group.members.get(beat.member_id)
+        if beat.instance_id is not None:
+            present = group.static.get(beat.instance_id)
+            if present is not None and present != beat.member_id:
+                return self._in_place(group, group.members[present], beat, entries)
+            if beat.epoch != _JOINS and present is None:
+                raise ApiError(ErrorCode.unknown_member_id, f"Instance id {beat.instance_id} is unknown.")
+        if beat.epoch == _JOINS:
+            if member is None:
+                if len(group.members) >= self._max_size:
+                    raise ApiError(
+                        ErrorCode.group_max_size_reached,
+                        f"The consumer group has reached its maximum capacity of {self._max_size} members.",
+                    )
+                return ConsumerMember(beat.member_id), None
+            rejoined = member._replace(
+                epoch=0, previous_epoch=-1, state=MemberState.STABLE, assigned=NOTHING, revoking=NOTHING
+            )
+            return rejoined, group.target.get(member.id)
+        member = group.require(beat.member_id)
+        lost = beat.epoch == member.previous_epoch and beat.owned is not None and beat.owned <= member.assigned
+        if beat.epoch != member.epoch and not lost:  # an answer to it may have been lost
+            size = "larger" if beat.epoch > member.epoch else "smaller"
+            raise ApiError(
+                ErrorCode.fenced_member_epoch,
+                f"The consumer group member has a {size} member epoch ({beat.epoch}) than the one known by the group"
+                f" coordinator ({member.epoch}). The member must abandon all its partitions and rejoin.",
+            )
+        return member, group.target.get(member.id)
+
+    def _in_place(
+        self, group: ConsumerGroup, old: ConsumerMember, beat: Beat, entries: list[Entry]
+    ) -> tuple[ConsumerMember, Assignment | None]:
+        """A static member's process has started anew: it goes on with what waits for it."""
+        if beat.epoch != _JOINS:
+            raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {beat.instance_id} is another member's now.")
+        if old.epoch != LEAVES_FOR_A_WHILE and old.classic is None:
+            raise ApiError(
+                ErrorCode.unreleased_instance_id,
+                f"Static member {beat.member_id} with instance id {beat.instance_id} cannot join the group because the"
+                f" instance id is owned by member {old.id} that is still active.",
+            )
+        return self.take_place(group, old, beat.member_id, entries)
+
+    def take_place(
+        self, group: ConsumerGroup, old: ConsumerMember, new_id: str, entries: list[Entry]
+    ) -> tuple[ConsumerMember, Assignment]:
+        """The member that goes on with what another had, and its target."""
+        entries += tombstones(group.id, old.id)
+        target = group.target.get(old.id, NOTHING)
+        entries.append((records.key(records.TARGET_OF_MEMBER, group.id, new_id), records.target_value(target)))
+        self.unwatch(group.id, old.id)
+        fresh = old._replace(
+            id=new_id, epoch=0, previous_epoch=-1, state=MemberState.STABLE, assigned=NOTHING, revoking=NOTHING
+        )
+        return fresh, target
+
+    # -- a member that leaves, or is silent
+
+    def leave(self, group: ConsumerGroup, beat: Beat, then: Callable[[Beaten], object]) -> None:
+        """A member leaves; a static one may do so for a while. Raises ApiError."""
+        if beat.instance_id is not None and group.static.get(beat.instance_id, beat.member_id) != beat.member_id:
+            raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {beat.instance_id} is another member's now.")
+        member = group.require(beat.member_id)
+        answer = Beaten(ErrorCode.none, None, member.id, beat.epoch)
+
+        def then_told(error: ErrorCode) -> None:
+            then(answer if error is ErrorCode.none else Beaten(error))
+
+        if beat.epoch == LEAVES_FOR_A_WHILE:
+            away = member._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NOTHING)
+            entry = (records.key(records.CURRENT, group.id, member.id), records.current_value(away))
+            self._groups.keep([entry], then_told)
+            self.duties.done(group.id, member.id, *Duty)
+        else:
+            self.fence(group, [member.id], then_told)
+
+    def expired(self, group_id: str, member_id: str) -> None:
+        """Put a member out: its session is over, or it has not done what it had to."""
+        group = self._groups.consumers_of(group_id)
+        if group is not None and member_id in group.members:
+            self.fence(group, [member_id], _nothing)
+
+    def fence(self, group: ConsumerGroup, gone: Collection[str], then: Then) -> None:
+        """Have these members no longer: the others share what they had."""
+        if self._groups.downgraded(group, gone, then):
+            return
+        entries: list[Entry] = []
+        for member_id in gone:
+            self.unwatch(group.id, member_id)
+            entries += tombstones(group.id, member_id)
+        entries.append((records.key(records.GROUP, group.id), records.epoch_value(group.epoch + 1)))
+        self._groups.keep(entries, then)
+
+    # -- time
+
+    def resume(self, group: ConsumerGroup) -> None:
+        """A group has been read from the log, or has changed its protocol: its members' sessions begin."""
+        if group.epoch == group.target_epoch:
+            group.topics = self._targets.subscribed(group.subscriptions)
+        for member in group.members.values():
+            self.watch(group, member)
+
+    def end(self, group: ConsumerGroup) -> None:
+        """This broker does not coordinate it any more."""
+        for member_id in list(group.members):
+            self.unwatch(group.id, member_id)
+            group.remove(member_id)
+
+    def watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        """A member is alive; it has time to give back what it has to."""
+        key = (group.id, member.id)
+        session = self._sessions.get(key)
+        if session is None:
+            session = self._sessions[key] = Session(group.id, member.id, member.client_id)
+        told = member.classic
+        self._waits.watch(session, self._groups.session_of(group.id) if told is None else told.session_timeout / 1000)
+        if member.state is MemberState.UNREVOKED and member.classic is None:
+            self.duties.expect(group.id, member, Duty.REVOKE, member.epoch)
+        else:
+            self.duties.done(group.id, member.id, Duty.REVOKE)
+
+    def unwatch(self, group_id: str, member_id: str) -> None:
+        """It may be silent, and has to do nothing."""
+        self.duties.done(group_id, member_id, *Duty)
+        session = self._sessions.pop((group_id, member_id), None)
+        if session is not None:
+            self._waits.unwatch(session)
+
+
+def _updated(member: ConsumerMember, beat: Beat) -> ConsumerMember:
+    """With what a heartbeat tells anew."""
+    regex = member.regex if beat.regex is None else beat.regex
+    if regex:
+        try:
+            patterns.check(regex)
+        except patterns.PatternError as error:
+            raise ApiError(
+                ErrorCode.invalid_regular_expression,
+                f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
+            ) from None
+    return member._replace(
+        instance_id=beat.instance_id or member.instance_id,
+        rack_id=beat.rack_id or member.rack_id,
+        client_id=beat.client_id,
+        client_host=beat.client_host,
+        topics=member.topics if beat.topics is None else tuple(sorted(set(beat.topics))),
+        regex=regex,
+        rebalance_timeout=member.rebalance_timeout if beat.rebalance_timeout < 0 else beat.rebalance_timeout,
+        assignor=beat.assignor or member.assignor,
+        classic=None,
+    )
+
+
+def _replaced(group: ConsumerGroup, beat: Beat) -> str:
+    """The id of the member whose place the heartbeat's takes; none, mostly."""
+    present = "" if beat.instance_id is None else group.static.get(beat.instance_id, "")
+    return "" if present == beat.member_id else present
+
+
+def tombstones(group_id: str, member_id: str) -> list[Entry]:
+    """What says that a member is no more."""
+    return [
+        (records.key(kind, group_id, member_id), None)
+        for kind in (records.CURRENT, records.TARGET_OF_MEMBER, records.MEMBER)
+    ]
+
+
+def _nothing(_: ErrorCode) -> None:
+    """It could not be written down: the session of the member will end again at the next coordinator."""

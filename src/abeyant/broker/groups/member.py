@@ -1,0 +1,128 @@
+"""A member of a group that speaks the classic protocol: what it has told, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.delayed.heartbeat import DelayedHeartbeat
+
+
+class Joining(NamedTuple):
+    """A JoinGroup, as the protocol sees it. Times in ms."""
+
+    member_id: str
+    """Empty for one that has none yet."""
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout: int
+    rebalance_timeout: int
+    protocol_type: str
+    protocols: tuple[tuple[str, bytes], ...]
+    needs_id: bool = True
+    """Whether it is given an id first, and joins with that (KIP-394: from version 4 on)."""
+    may_skip: bool = True
+    """Whether it knows that a leader may be told not to assign anything (KIP-814: from version 9 on)."""
+
+
+class Joined(NamedTuple):
+    """The answer to a JoinGroup."""
+
+    error: ErrorCode
+    member_id: str
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    members: tuple[tuple[str, str | None, bytes], ...] = ()
+    """For the leader: each member's id, instance id and metadata."""
+    skip_assignment: bool = False
+
+
+class Synced(NamedTuple):
+    """The answer to a SyncGroup."""
+
+    error: ErrorCode
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+class Session:
+    """How long a member may be silent. A heartbeat is one store: `deadline`; see delayed/heartbeat.py."""
+
+    __slots__ = ("client_id", "deadline", "group_id", "member_id", "operation", "seconds")
+
+    def __init__(self, group_id: str, member_id: str, client_id: str) -> None:
+        """Of a member, or of one that has been given an id and has not joined with it yet."""
+        self.group_id = group_id
+        self.member_id = member_id
+        self.client_id = client_id
+        self.seconds = 0.0
+        self.deadline = 0.0  # seconds on the cluster's clock
+        self.operation: DelayedHeartbeat | None = None  # while time runs
+
+
+class Member:
+    """Times in ms."""
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "id",
+        "instance_id",
+        "is_new",
+        "joining",
+        "protocol_type",
+        "protocols",
+        "rebalance_timeout",
+        "session",
+        "session_timeout",
+        "syncing",
+    )
+
+    def __init__(self, group_id: str, member_id: str, asked: Joining) -> None:
+        """One that has asked to join."""
+        self.id = member_id
+        self.instance_id = asked.instance_id
+        self.client_id = asked.client_id
+        self.client_host = asked.client_host
+        self.session_timeout = asked.session_timeout
+        self.rebalance_timeout = asked.rebalance_timeout
+        self.protocol_type = asked.protocol_type
+        self.protocols = asked.protocols
+        self.assignment = b""
+        self.is_new = False  # it has never been told its id: only its JoinGroup speaks for it
+        self.joining: Callable[[Joined], object] | None = None  # answers its JoinGroup
+        self.syncing: Callable[[Synced], object] | None = None  # answers its SyncGroup
+        self.session = Session(group_id, member_id, asked.client_id)
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """What it says about itself in a protocol; nothing in one that it does not have."""
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+    def vote(self, candidates: set[str]) -> str:
+        """The first of its protocols that all have."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+    def joined(self, answer: Joined) -> None:
+        """Answer its JoinGroup, if it has one waiting."""
+        joining, self.joining = self.joining, None
+        if joining is not None:
+            joining(answer)
+
+    def synced(self, answer: Synced) -> bool:
+        """Answer its SyncGroup; whether it has one waiting."""
+        syncing, self.syncing = self.syncing, None
+        if syncing is None:
+            return False
+        syncing(answer)
+        return True
+
+    def __repr__(self) -> str:
+        return f"<Member {self.id}>"

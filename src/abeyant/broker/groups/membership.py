@@ -1,0 +1,280 @@
+"""The classic protocol: who comes, stays and goes. What follows of it is a rebalance: see `rebalancing`.
+
+A member joins, and joins again when it is told to; it says from time to time that it is there (`DelayedHeartbeat`); it
+leaves, or its session ends. A static one may be another process the next time, and goes on with what it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.classic import ClassicGroup, State
+from abeyant.broker.groups.member import Joined, Joining, Member, Session, Synced
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.groups.rebalancing import Rebalancing, Store
+    from abeyant.broker.groups.waits import Waits
+
+_NEW_MEMBER_JOIN = 300.0  # seconds: who has no id yet cannot send heartbeats; Kafka's CONSUMER_GROUP_NEW_MEMBER_JOIN
+_NONE = ErrorCode.none
+
+
+class Membership:
+    """For the groups of one shard. Use from the loop's thread only."""
+
+    def __init__(
+        self, waits: Waits, store: Store, rebalances: Rebalancing, now_ms: Callable[[], int], *, max_size: int
+    ) -> None:
+        """`max_size`: how many members a group may have."""
+        self._waits = waits
+        self._store = store
+        self.rebalances = rebalances
+        self._now_ms = now_ms
+        self._max_size = max_size
+
+    # -- JoinGroup
+
+    def join(self, group: ClassicGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
+        """A member joins, or joins again. `then` is called once, unless it asks again by another connection."""
+        if not self._accepts(group, asked.member_id):
+            self._turn_away(group, asked.member_id)
+            then(Joined(ErrorCode.group_max_size_reached, ""))
+        elif group.state is State.DEAD:
+            then(Joined(ErrorCode.coordinator_not_available, asked.member_id))
+        elif not group.supports(asked.protocol_type, [name for name, _ in asked.protocols]):
+            then(Joined(ErrorCode.inconsistent_group_protocol, asked.member_id))
+        elif not asked.member_id:
+            self._join_new(group, asked, then)
+        elif asked.member_id in group.pending:
+            if asked.instance_id is not None:  # a static member is never given an id first
+                then(Joined(ErrorCode.unknown_server_error, asked.member_id))
+                return
+            self._waits.unwatch(group.pending[asked.member_id])
+            self._add(group, asked.member_id, asked, then)
+        else:
+            self._join_again(group, asked, then)
+
+    def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
+        """Whether there is room."""
+        member = group.members.get(member_id)
+        if group.state in (State.EMPTY, State.DEAD):
+            return True
+        if group.state is State.PREPARING:
+            return (member is not None and member.joining is not None) or group.awaiting_join < self._max_size
+        return member is not None or len(group.members) < self._max_size
+
+    def _turn_away(self, group: ClassicGroup, member_id: str) -> None:
+        session = group.pending.pop(member_id, None)
+        if session is not None:
+            self._waits.unwatch(session)
+        elif member_id in group.members:
+            self._drop(group, group.members[member_id])
+
+    def _join_new(self, group: ClassicGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
+        new_id = group.new_id(asked.client_id, asked.instance_id)
+        if asked.instance_id is not None:
+            if asked.instance_id in group.static:
+                self._join_in_place(group, asked.instance_id, new_id, asked, then)
+            else:
+                self._add(group, new_id, asked, then)
+        elif asked.needs_id:
+            session = group.pending[new_id] = Session(group.id, new_id, asked.client_id)
+            self._waits.watch(session, asked.session_timeout / 1000)
+            then(Joined(ErrorCode.member_id_required, new_id))
+        else:
+            self._add(group, new_id, asked, then)
+
+    def _join_again(self, group: ClassicGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
+        try:
+            member = group.require(asked.member_id, asked.instance_id)
+        except ApiError as error:
+            then(Joined(error.code, asked.member_id))
+            return
+        if group.state is State.EMPTY:
+            then(Joined(ErrorCode.unknown_member_id, asked.member_id))
+        elif (
+            group.state is State.PREPARING
+            or member.protocols != asked.protocols
+            # The leader joins again when what is to be assigned has changed, a topic's partitions for instance.
+            or (group.state is State.STABLE and group.leader == member.id)
+        ):
+            self._update(group, member, asked, then)
+            self.rebalances.rebalance(group)
+        else:  # it has lost the answer, or has nothing new to tell
+            leads = group.state is State.COMPLETING and group.leader == member.id
+            then(self.rebalances.joined(group, member, leads=leads))
+
+    def _add(self, group: ClassicGroup, member_id: str, asked: Joining, then: Callable[[Joined], object]) -> None:
+        member = Member(group.id, member_id, asked)
+        member.is_new = True
+        member.joining = then
+        if group.state is State.PREPARING and group.previous is State.EMPTY:
+            group.new_member_added = True
+        group.add(member)
+        self._waits.watch(member.session, _NEW_MEMBER_JOIN)
+        self.rebalances.rebalance(group)
+
+    def _update(self, group: ClassicGroup, member: Member, asked: Joining, then: Callable[[Joined], object]) -> None:
+        member.rebalance_timeout = asked.rebalance_timeout
+        member.session_timeout = asked.session_timeout
+        group.told_again(member, asked.protocols)
+        group.await_join(member, then)
+
+    def _join_in_place(
+        self, group: ClassicGroup, instance_id: str, new_id: str, asked: Joining, then: Callable[[Joined], object]
+    ) -> None:
+        """A static member's process has started anew: while nothing else changes, it goes on with what it had."""
+        old = group.members[group.static[instance_id]]
+        old_id, old_leader = old.id, group.leader
+        before = old.rebalance_timeout, old.session_timeout, old.protocols
+        self._waits.unwatch(old.session)
+        member = group.replace(instance_id, new_id)
+        self.rebalances.watch(member)
+        self._update(group, member, asked, then)
+        if group.state is not State.STABLE:
+            self.rebalances.rebalance(group)
+            return
+        if group.protocol != group.choose_protocol():
+            self.rebalances.rebalance(group)
+            return
+
+        def stored(error: ErrorCode) -> None:
+            if member.joining is None:
+                return  # a rebalance has answered it
+            if error is not _NONE:
+                group.answer_join(member, Joined(error, ""))
+                member.rebalance_timeout, member.session_timeout = before[:2]
+                group.told_again(member, before[2])
+                self._waits.unwatch(member.session)
+                self.rebalances.watch(group.replace(instance_id, old_id))
+            elif asked.may_skip:
+                leads = group.leader == member.id
+                group.answer_join(
+                    member, self.rebalances.joined(group, member, leads=leads)._replace(skip_assignment=leads)
+                )
+            else:  # it is told of the old leader, so that it does not assign
+                group.answer_join(
+                    member, self.rebalances.joined(group, member, leads=False)._replace(leader=old_leader or "")
+                )
+
+        self._store(group, None, stored)
+
+    # -- Heartbeat, and its absence
+
+    def heartbeat(self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> None:
+        """A member is alive. Raises ApiError, REBALANCE_IN_PROGRESS when it is to join again."""
+        member = group.require_current(member_id, instance_id, generation)
+        if group.state is State.EMPTY:
+            raise ApiError(ErrorCode.unknown_member_id)
+        self.rebalances.watch(member)
+        if group.state is State.PREPARING:
+            raise ApiError(ErrorCode.rebalance_in_progress)
+
+    def alive(self, group: ClassicGroup, member_id: str) -> None:
+        """A member has committed offsets, which is as good as a heartbeat."""
+        member = group.members.get(member_id)
+        if member is not None and group.state in (State.STABLE, State.PREPARING):
+            self.rebalances.watch(member)
+
+    def require_may_commit(
+        self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, *, transactional: bool
+    ) -> None:
+        """Whether a group's offsets are a client's to commit. Raises ApiError. Kafka: `validateOffsetCommit`.
+
+        Who is no member, an admin client for instance, may while there are none.
+        """
+        if group.state is State.DEAD:
+            raise ApiError(ErrorCode.coordinator_not_available)
+        if generation < 0 and group.state is State.EMPTY:
+            return
+        if generation >= 0 or member_id or instance_id is not None:
+            group.require_current(member_id, instance_id, generation)
+        elif not transactional and group.state is not State.EMPTY:
+            raise ApiError(ErrorCode.unknown_member_id)
+        if not transactional and group.state is State.COMPLETING:
+            raise ApiError(ErrorCode.rebalance_in_progress)
+
+    def expired(self, group: ClassicGroup, member_id: str) -> None:
+        """A session is over. Who waits for an answer of ours is not silent, but one that has never been answered is."""
+        if group.pending.pop(member_id, None) is not None:
+            self._waits.check(group)
+            return
+        member = group.members.get(member_id)
+        if member is not None and (member.is_new or (member.joining is None and member.syncing is None)):
+            self._remove(group, member)
+
+    # -- LeaveGroup
+
+    def leave(
+        self,
+        group: ClassicGroup,
+        identities: Sequence[tuple[str, str | None]],
+        then: Callable[[list[ErrorCode]], object],
+    ) -> None:
+        """Members leave all at once, static ones maybe by their instance ids; the others share what they had."""
+        errors = [self._leave(group, *identity) for identity in identities]
+        if _NONE in errors:
+            self._left(group)
+        then(errors)
+
+    def _leave(self, group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
+        if not member_id:
+            member_id = group.static.get(instance_id or "", "")
+            if not member_id:
+                return ErrorCode.unknown_member_id
+        session = group.pending.pop(member_id, None)
+        if session is not None:
+            self._waits.unwatch(session)
+            return _NONE
+        try:
+            self._drop(group, group.require(member_id, instance_id))
+        except ApiError as error:
+            return error.code
+        return _NONE
+
+    def _left(self, group: ClassicGroup) -> None:
+        if group.state in (State.STABLE, State.COMPLETING):
+            self.rebalances.prepare(group)
+        else:
+            self._waits.check(group)
+
+    # -- the end
+
+    def remove(self, group: ClassicGroup, member_id: str) -> None:
+        """Put a member out, as if its session were over."""
+        self._remove(group, group.members[member_id])
+
+    def resume(self, group: ClassicGroup) -> None:
+        """A group has been read from the log, or has changed its protocol: its members' sessions begin.
+
+        And a rebalance, if nobody leads it yet.
+        """
+        for member in group.members.values():
+            self.rebalances.watch(member)
+        if group.members and group.leader is None:
+            group.leader = next(iter(group.members))
+            self.rebalances.rebalance(group)
+
+    def end(self, group: ClassicGroup, error: ErrorCode = ErrorCode.not_coordinator) -> None:
+        """This broker does not coordinate it any more, or not as a classic group: who waits is told the error."""
+        for session in [member.session for member in group.members.values()] + list(group.pending.values()):
+            self._waits.unwatch(session)
+        for member in list(group.members.values()):
+            group.answer_join(member, Joined(error, member.id))
+            member.synced(Synced(error))
+        group.become(State.DEAD, self._now_ms())
+        self._waits.forget(group)
+
+    def _remove(self, group: ClassicGroup, member: Member) -> None:
+        self._drop(group, member)
+        self._left(group)
+
+    def _drop(self, group: ClassicGroup, member: Member) -> None:
+        """Without a rebalance. One that waits for an answer gets one, so that it can begin anew."""
+        self._waits.unwatch(member.session)
+        group.answer_join(member, Joined(ErrorCode.unknown_member_id, ""))
+        member.synced(Synced(ErrorCode.unknown_member_id))
+        group.remove(member)

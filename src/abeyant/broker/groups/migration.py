@@ -1,0 +1,182 @@
+"""A group that changes its protocol while members are there: classic to new, and back. Kafka: `convertToConsumerGroup`.
+
+It goes over to the new protocol when the first member joins that speaks it: the others become its members with what
+they have, and go on with JoinGroup, SyncGroup and Heartbeat (see `classic_members`). It goes back when the last such
+member has left. What here makes a group of another is a function of it, and the records that say so; who calls writes
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups import consumer_records, records
+from abeyant.broker.groups.assignors import NOTHING, Assignment
+from abeyant.broker.groups.classic import ClassicGroup, State
+from abeyant.broker.groups.consumer import Classic, ConsumerGroup, ConsumerMember
+from abeyant.broker.groups.consuming import tombstones
+from abeyant.broker.groups.member import Joining, Member
+from abeyant.broker.groups.subscription import CONSUMER, assignment_value, read_assignment, read_subscription
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.coordinator.shard import Entry
+    from abeyant.broker.groups.targets import Targets
+
+_NEVER = "disabled"
+_UPGRADES = ("upgrade", "bidirectional")
+_DOWNGRADES = ("downgrade", "bidirectional")
+
+
+class Migration:
+    """For the groups of one shard."""
+
+    def __init__(
+        self, policy: str, targets: Targets, now_ms: Callable[[], int], *, max_consumers: int, max_classic: int
+    ) -> None:
+        """`policy` is the setting `group.consumer.migration.policy`; the sizes are those of a group of each kind."""
+        self._policy = policy.lower()
+        self._targets = targets
+        self._now_ms = now_ms
+        self._max_consumers = max_consumers
+        self._max_classic = max_classic
+
+    # -- from the classic protocol to the new one
+
+    def upgraded(self, group: ClassicGroup) -> tuple[ConsumerGroup, list[Entry]]:
+        """The group that a classic one becomes. Raises ApiError, GROUP_ID_NOT_FOUND, where it may or can not."""
+        if self._policy not in _UPGRADES:
+            raise _cannot_upgrade(group, "online upgrade is disabled")
+        if group.protocol_type != CONSUMER:
+            raise _cannot_upgrade(group, "the group does not use the consumer embedded protocol")
+        if len(group.members) > self._max_consumers:
+            raise _cannot_upgrade(group, "the group size exceeds the consumer group maximum size")
+        made = ConsumerGroup(group.id)
+        made.epoch = made.target_epoch = group.generation
+        for member in group.members.values():
+            try:
+                moved = self._moved(group, member)
+            except ValueError:
+                raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from None
+            made.put(moved)
+            made.target[member.id] = moved.assigned
+        made.topics = self._targets.subscribed(made.subscriptions)
+        return made, [(records.group_key(group.id), None), *_said_of(made)]
+
+    def _moved(self, group: ClassicGroup, member: Member) -> ConsumerMember:
+        """A member as it goes over. Raises ValueError where it is no consumer, ApiError for a user's own assignor."""
+        assigned: Assignment = NOTHING
+        if member.assignment:  # one that has joined and not synced yet has none
+            partitions, own = read_assignment(member.assignment)
+            if own:
+                raise _cannot_upgrade(
+                    group,
+                    "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default"
+                    " assignor before re-attempting the upgrade",
+                )
+            assigned = self._targets.identified(partitions)
+        said = read_subscription(member.metadata(group.protocol))
+        return ConsumerMember(
+            member.id,
+            instance_id=member.instance_id,
+            rack_id=said.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            topics=tuple(sorted(set(said.topics))),
+            rebalance_timeout=member.rebalance_timeout,
+            epoch=group.generation,
+            previous_epoch=group.generation,
+            assigned=assigned,
+            since=dict.fromkeys(assigned, group.generation),
+            classic=Classic(member.session_timeout, member.protocols),
+        )
+
+    # -- members that speak the classic protocol in a group of the new one
+
+    def require_may_join(self, group: ConsumerGroup) -> None:
+        """Whether they may. Raises ApiError, INCONSISTENT_GROUP_PROTOCOL."""
+        if self._policy == _NEVER:
+            raise ApiError(
+                ErrorCode.inconsistent_group_protocol,
+                f"Cannot join the consumer group {group.id} with the classic protocol because the group migration is"
+                " disabled.",
+            )
+
+    # -- and back
+
+    def downgrades(self, group: ConsumerGroup, gone: Collection[str], coming: int = 0) -> bool:
+        """Whether the group is to speak the classic protocol once these have gone, and `coming` others have come."""
+        left = len(group.members) - len(gone) + coming
+        return (
+            group.only_classic_without(gone)
+            and 0 < left <= self._max_classic
+            and self._policy in _DOWNGRADES
+        )  # fmt: skip
+
+    def downgraded(
+        self, group: ConsumerGroup, gone: Collection[str], joins: ConsumerMember | None = None, *, rebalance: bool
+    ) -> tuple[ClassicGroup, list[Entry]]:
+        """The classic group that is left. One that joins takes over what the one had whose place it takes.
+
+        Where a rebalance comes next nobody leads yet: so it is told to a coordinator that reads the log, too.
+        """
+        made = ClassicGroup(group.id, self._now_ms())
+        made.generation = group.epoch
+        members = [member for member in group.members.values() if member.id not in gone]
+        for member in members if joins is None else [*members, joins]:
+            made.add(_classic(group.id, member))
+        made.protocol_type = CONSUMER
+        made.protocol = made.choose_protocol()
+        made.state = made.previous = State.STABLE
+        for one in made.members.values():
+            heir_of = group.members[next(iter(gone)) if joins is not None and one.id == joins.id else one.id]
+            version = read_subscription(one.metadata(made.protocol)).version
+            # Not its target, as in Kafka: should the group change back before this member has been heard of again, what
+            # it has still would be given to another.
+            one.assignment = assignment_value(version, self._targets.named(heir_of.assigned | heir_of.revoking))
+        assignments = {member.id: member.assignment for member in made.members.values()}
+        if rebalance:
+            made.leader = None
+        said = (records.group_key(group.id), records.group_value(made, assignments))
+        return made, [*forgotten(group), said]
+
+
+def forgotten(group: ConsumerGroup) -> list[Entry]:
+    """What says that a group of the new protocol is no more."""
+    entries = [entry for member_id in group.members for entry in tombstones(group.id, member_id)]
+    kinds = (consumer_records.TARGET, consumer_records.GROUP)
+    return entries + [(consumer_records.key(kind, group.id), None) for kind in kinds]
+
+
+def _said_of(group: ConsumerGroup) -> list[Entry]:
+    """All that the log has to say of a group."""
+    key = consumer_records.key
+    epoch = consumer_records.epoch_value(group.epoch)
+    members = group.members.values()
+    return [
+        *((key(consumer_records.MEMBER, group.id, one.id), consumer_records.member_value(one)) for one in members),
+        (key(consumer_records.GROUP, group.id), epoch),
+        *(
+            (key(consumer_records.TARGET_OF_MEMBER, group.id, member_id), consumer_records.target_value(target))
+            for member_id, target in group.target.items()
+        ),
+        (key(consumer_records.TARGET, group.id), epoch),
+        *((key(consumer_records.CURRENT, group.id, one.id), consumer_records.current_value(one)) for one in members),
+    ]
+
+
+def _classic(group_id: str, member: ConsumerMember) -> Member:
+    assert member.classic is not None
+    asked = Joining(
+        member.id, member.instance_id, member.client_id, member.client_host, member.classic.session_timeout,
+        member.rebalance_timeout, CONSUMER, member.classic.protocols,
+    )  # fmt: skip
+    return Member(group_id, member.id, asked)
+
+
+def _cannot_upgrade(group: ClassicGroup, why: str) -> ApiError:
+    return ApiError(
+        ErrorCode.group_id_not_found, f"Cannot upgrade classic group {group.id} to consumer group because {why}."
+    )

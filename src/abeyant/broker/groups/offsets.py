@@ -1,0 +1,115 @@
+"""The offsets that groups have committed: what the log says, and what of that every in-sync replica has.
+
+A commit counts once it is replicated (K1): until then readers see the one before. So an entry knows its place in the
+log, and the entry that it replaces for as long as it may be needed.
+
+Those of a transaction that is open are pending: nobody sees them until it commits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from abeyant.broker.groups.records import Offset, OffsetKey
+
+
+class Entry:
+    """One commit, at `place` in the log. It counts once `counts_from`, in a transaction the marker's place, is safe."""
+
+    __slots__ = ("before", "counts_from", "offset", "place")
+
+    def __init__(self, offset: Offset, place: int, counts_from: int, before: Entry | None) -> None:
+        self.offset = offset
+        self.place = place
+        self.counts_from = counts_from
+        self.before = before
+
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+
+class Offsets:
+    """Those of all groups in one partition of the log."""
+
+    def __init__(self) -> None:
+        self._committed: dict[str, dict[Place, Entry]] = {}
+        self._pending: dict[int, dict[OffsetKey, Entry]] = {}  # by the producer's id
+        self._unstable: Counter[OffsetKey] = Counter()  # in how many open transactions
+
+    # -- what the log says
+
+    def put(self, key: OffsetKey, offset: Offset, place: int, replicated: int) -> None:
+        """A commit at `place` in the log, of which all below `replicated` is safe. O(1)."""
+        self._put(key, offset, place, place, replicated)
+
+    def _put(self, key: OffsetKey, offset: Offset, place: int, counts_from: int, replicated: int) -> None:
+        entries = self._committed.setdefault(key.group, {})
+        known = entries.get((key.topic, key.partition))
+        if known is not None and known.counts_from < replicated:
+            known.before = None
+        entries[key.topic, key.partition] = Entry(offset, place, counts_from, known)
+
+    def put_pending(self, producer_id: int, key: OffsetKey, offset: Offset, place: int) -> None:
+        """A commit in a producer's transaction."""
+        pending = self._pending.setdefault(producer_id, {})
+        if key not in pending:
+            self._unstable[key] += 1
+        pending[key] = Entry(offset, place, place, None)
+
+    def forget(self, key: OffsetKey) -> None:
+        """It was deleted, or its time was over. What open transactions would commit there is gone too, as in Kafka."""
+        if self._unstable.pop(key, 0):
+            for pending in self._pending.values():
+                pending.pop(key, None)
+        entries = self._committed.get(key.group)
+        if entries is not None:
+            entries.pop((key.topic, key.partition), None)
+            if not entries:
+                del self._committed[key.group]
+
+    def ended(self, producer_id: int, marker: int, replicated: int, *, commits: bool) -> None:
+        """A producer's transaction is over, its marker in this place. What was committed later outside of it stays."""
+        for key, entry in self._pending.pop(producer_id, {}).items():
+            self._unstable[key] -= 1
+            if not self._unstable[key]:
+                del self._unstable[key]
+            known = self._committed.get(key.group, {}).get((key.topic, key.partition))
+            if commits and (known is None or known.place < entry.place):
+                self._put(key, entry.offset, entry.place, marker, replicated)
+
+    # -- what is asked
+
+    def committed(self, key: OffsetKey, replicated: int) -> Offset | None:
+        """The last commit below `replicated` in the log."""
+        return _safe(self._committed.get(key.group, {}).get((key.topic, key.partition)), replicated)
+
+    def of_group(self, group: str, replicated: int) -> Iterator[tuple[Place, Offset]]:
+        """All of a group's."""
+        for place, entry in self._committed.get(group, {}).items():
+            offset = _safe(entry, replicated)
+            if offset is not None:
+                yield place, offset
+
+    def keys(self, group: str) -> list[OffsetKey]:
+        """Where a group has committed anything."""
+        return [OffsetKey(group, topic, partition) for topic, partition in self._committed.get(group, {})]
+
+    def every_key(self, group: str) -> list[OffsetKey]:
+        """Where a group has committed anything, or an open transaction may yet."""
+        return list(dict.fromkeys([*self.keys(group), *(key for key in self._unstable if key.group == group)]))
+
+    def is_unstable(self, key: OffsetKey) -> bool:
+        """Whether an open transaction may change it."""
+        return key in self._unstable
+
+    def has_pending(self, group: str) -> bool:
+        """Whether an open transaction has offsets of this group. O(open transactions' offsets)."""
+        return any(key.group == group for key in self._unstable)
+
+
+def _safe(entry: Entry | None, replicated: int) -> Offset | None:
+    while entry is not None and entry.counts_from >= replicated:
+        entry = entry.before
+    return None if entry is None else entry.offset

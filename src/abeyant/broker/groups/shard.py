@@ -1,0 +1,385 @@
+"""The groups of one partition of `__consumer_offsets`, for as long as this broker leads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from abeyant.broker.coordinator.shard import Entry, Shard
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups import consumer_records, records
+from abeyant.broker.groups.classic import ClassicGroup, State
+from abeyant.broker.groups.classic_members import ClassicMembers
+from abeyant.broker.groups.consumer import ConsumerGroup, ConsumerMember, ConsumerState
+from abeyant.broker.groups.consuming import Beat, Beaten, Consuming
+from abeyant.broker.groups.membership import Membership
+from abeyant.broker.groups.migration import Migration, forgotten
+from abeyant.broker.groups.offsets import Offsets
+from abeyant.broker.groups.rebalancing import Rebalancing
+from abeyant.broker.groups.records import Offset, OffsetKey
+from abeyant.broker.groups.subscription import CONSUMER
+from abeyant.broker.groups.targets import Targets
+from abeyant.broker.groups.waits import Waits
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.broker import Broker
+    from abeyant.broker.log import Batch
+    from abeyant.broker.log.records import Record
+    from abeyant.broker.replica.partition import Partition
+
+GroupT = TypeVar("GroupT", ClassicGroup, ConsumerGroup)
+
+_MINUTE = 60_000  # ms
+_EMPTY = (State.EMPTY, ConsumerState.EMPTY)
+
+
+class GroupShard(Shard):
+    """Use from the loop's thread only."""
+
+    def __init__(self, broker: Broker, partition: Partition) -> None:
+        """Know nothing yet."""
+        super().__init__(broker, partition)
+        settings = broker.cluster.settings
+        self.groups: dict[str, ClassicGroup] = {}
+        self.consumers: dict[str, ConsumerGroup] = {}  # those of the new protocol; an id is here or there
+        self.offsets = Offsets()
+        waits = Waits(broker.rebalance_purgatory, broker.heartbeat_purgatory, broker.now, self._expired)
+        max_classic = settings["group.max.size"]
+        initial_delay = settings["group.initial.rebalance.delay.ms"] / 1000
+        rebalances = Rebalancing(waits, self._store, broker.now_ms, initial_delay=initial_delay)
+        self.protocol = Membership(waits, self._store, rebalances, broker.now_ms, max_size=max_classic)
+        controller = broker.cluster.controller
+        max_consumers = settings["group.consumer.max.size"]
+        targets = Targets(lambda: controller.topics, lambda: controller.by_id)
+        self.migration = Migration(
+            settings["group.consumer.migration.policy"],
+            targets,
+            broker.now_ms,
+            max_consumers=max_consumers,
+            max_classic=max_classic,
+        )
+        self._group_settings = controller.groups
+        self.consuming = Consuming(waits, self, targets, max_size=max_consumers)
+        self.classic_members = ClassicMembers(self, self.consuming, self.migration, targets, max_size=max_consumers)
+        self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
+        self._retention: int = settings["offsets.retention.minutes"] * _MINUTE
+        self._longest_metadata: int = settings["offset.metadata.max.bytes"]
+
+    # -- as a shard
+
+    def replay(self, record: Record, batch: Batch) -> None:
+        """Learn what a record says."""
+        assert record.key is not None
+        kind = records.kind_of(record.key)
+        if kind <= records.OFFSET:
+            self._replay_offset(records.read_offset_key(record.key), record, batch)
+        elif kind == records.GROUP:
+            group_id = records.read_group_key(record.key)
+            if record.value is None:
+                gone = self.groups.pop(group_id, None)
+                if gone is not None:  # whoever waits joins again, if the group goes on with the new protocol
+                    self.protocol.end(gone, ErrorCode.rebalance_in_progress)
+            else:
+                self.consumers.pop(group_id, None)
+                self.groups[group_id] = records.read_group_value(group_id, record.value)
+        elif kind in consumer_records.KINDS:
+            self._replay_consumers(kind, *consumer_records.read_key(record.key), record.value)
+
+    def _replay_consumers(self, kind: int, group_id: str, member_id: str, value: bytes | None) -> None:
+        group = self.consumers.get(group_id)
+        if group is None:
+            if value is None:
+                return
+            self.groups.pop(group_id, None)  # which had nothing but offsets
+            group = self.consumers[group_id] = ConsumerGroup(group_id)
+        if kind == consumer_records.GROUP and value is None:
+            del self.consumers[group_id]
+            if self.offsets.keys(group_id):  # it is to speak the classic protocol from now on
+                self.groups[group_id] = ClassicGroup(group_id, None)
+        elif kind == consumer_records.GROUP and value is not None:
+            group.epoch = consumer_records.read_epoch(value)
+        elif kind == consumer_records.TARGET and value is not None:
+            group.target_epoch = consumer_records.read_epoch(value)
+        elif kind == consumer_records.TARGET_OF_MEMBER:
+            group.target.pop(member_id, None)
+            if value is not None:
+                group.target[member_id] = consumer_records.read_target(value)
+        elif kind == consumer_records.MEMBER and value is None:
+            group.remove(member_id)
+        elif value is not None:
+            known = group.members.get(member_id) or ConsumerMember(member_id)
+            read = consumer_records.read_member if kind == consumer_records.MEMBER else consumer_records.read_current
+            group.put(read(value, known))
+
+    def _replay_offset(self, key: OffsetKey, record: Record, batch: Batch) -> None:
+        if record.value is None:
+            self.offsets.forget(key)
+            return
+        offset = records.read_offset_value(record.value)
+        if key.group not in self.groups and key.group not in self.consumers:
+            self.groups[key.group] = ClassicGroup(key.group, None)
+        if batch.is_transactional:
+            self.offsets.put_pending(batch.producer_id, key, offset, record.offset)
+        else:
+            self.offsets.put(key, offset, record.offset, self.replicated)
+
+    def ended(self, producer_id: int, place: int, *, commits: bool) -> None:
+        """A transaction that committed offsets is over: its marker is at `place` in the log."""
+        self.offsets.ended(producer_id, place, self.replicated, commits=commits)
+
+    def begin(self) -> None:
+        """Sessions of the members that there are begin now."""
+        for group in self.groups.values():
+            self.protocol.resume(group)
+        for consumers in self.consumers.values():
+            self.consuming.resume(consumers)
+
+    def end(self) -> None:
+        """Another broker coordinates these groups."""
+        for group in self.groups.values():
+            self.protocol.end(group)
+        for consumers in self.consumers.values():
+            self.consuming.end(consumers)
+        self.groups.clear()
+        self.consumers.clear()
+
+    @property
+    def replicated(self) -> int:
+        """The offset in the log below which every in-sync replica has all."""
+        return self.partition.high_watermark
+
+    # -- groups
+
+    def group(self, group_id: str) -> ClassicGroup:
+        """By its id. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        return self._found(self.groups, group_id, "a classic group")
+
+    def known(self, group_id: str) -> ClassicGroup:
+        """A classic group that somebody says to be a member of. Raises ApiError: UNKNOWN_MEMBER_ID."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.unknown_member_id)
+        return group
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup:
+        """A group of the new protocol. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        return self._found(self.consumers, group_id, "a consumer group")
+
+    def _found(self, groups: dict[str, GroupT], group_id: str, what: str) -> GroupT:
+        if group_id not in groups:
+            is_another = group_id in self.groups or group_id in self.consumers
+            problem = f"is not {what}" if is_another else "not found"
+            raise ApiError(ErrorCode.group_id_not_found, f"Group {group_id} {problem}.")
+        return groups[group_id]
+
+    def every_group(self) -> list[ClassicGroup | ConsumerGroup]:
+        """All groups, of both protocols."""
+        return [*self.groups.values(), *self.consumers.values()]
+
+    def group_or_new(self, group_id: str) -> ClassicGroup:
+        """By its id; made if there is none, also in place of one of the new protocol that is empty.
+
+        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL, where that has members.
+        """
+        group = self.groups.get(group_id)
+        consumers = self.consumers.get(group_id)
+        if consumers is not None:
+            if consumers.members:
+                raise ApiError(ErrorCode.inconsistent_group_protocol)
+            self.keep(forgotten(consumers), _nothing)
+            self.consumers.pop(group_id, None)
+        if group is None:
+            group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
+        return group
+
+    def join(self, beat: Beat, group_id: str, then: Callable[[Beaten], object]) -> None:
+        """A member of the new protocol joins; its group is made if there is none, also of a classic one.
+
+        Raises ApiError: GROUP_ID_NOT_FOUND, where that can or may not change its protocol.
+        """
+        group = self.consumers.get(group_id)
+        first: list[Entry] = []
+        classic = self.groups.get(group_id)
+        if group is None and classic is not None and classic.state is not State.EMPTY:
+            group, first = self.migration.upgraded(classic)
+        elif group is None:
+            group = ConsumerGroup(group_id)
+            first = [] if classic is None else [(records.group_key(group_id), None)]
+        self.consuming.heartbeat(group, beat, then, first)
+        if first and group_id in self.consumers:
+            self.consuming.resume(self.consumers[group_id])
+
+    # -- what `consuming` and `classic_members` need of the shard
+
+    def consumers_of(self, group_id: str) -> ConsumerGroup | None:
+        """The group of the new protocol, as the log says it now."""
+        return self.consumers.get(group_id)
+
+    def session_of(self, group_id: str) -> float:
+        """Seconds for which one that speaks the new protocol may be silent."""
+        session: int = self._group_settings.value(group_id, "consumer.session.timeout.ms")
+        return session / 1000
+
+    def keep(self, entries: Sequence[Entry], then: Callable[[ErrorCode], object]) -> None:
+        """Write and replay; then tell how it went."""
+        self.write(entries, then, timeout=self._timeout)
+
+    def downgraded(self, group: ConsumerGroup, gone: Collection[str], then: Callable[[ErrorCode], object]) -> bool:
+        """Whether the group speaks the classic protocol now that these leave; if so they have left, and it is told."""
+        if not self.migration.downgrades(group, gone):
+            return False
+        self._downgrade(group, self.migration.downgraded(group, gone, rebalance=True), then)
+        return True
+
+    def replaced(
+        self,
+        group: ConsumerGroup,
+        old_id: str,
+        joins: ConsumerMember,
+        then: Callable[[ErrorCode], object],
+        *,
+        rebalance: bool,
+    ) -> None:
+        """Have the group speak the classic protocol, with a member that takes the place of the last of the new one."""
+        self._downgrade(group, self.migration.downgraded(group, [old_id], joins, rebalance=rebalance), then)
+
+    def _downgrade(
+        self, group: ConsumerGroup, made: tuple[ClassicGroup, list[Entry]], then: Callable[[ErrorCode], object]
+    ) -> None:
+        classic, entries = made
+        members = list(group.members)
+        self.keep(entries, then)
+        if group.id in self.consumers:
+            return  # it could not be appended
+        for member_id in members:
+            self.consuming.unwatch(group.id, member_id)
+        self.groups[group.id] = classic  # the log has only the protocol that was chosen
+        self.protocol.resume(classic)
+
+    def members(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
+        """The instance id and the client id of each member of a group; None where there is no such group."""
+        group = self.groups.get(group_id) or self.consumers.get(group_id)
+        if group is None:
+            return None
+        return {member.id: (member.instance_id, member.client_id) for member in group.members.values()}
+
+    def expire(self, group_id: str, member_id: str) -> None:
+        """Put a member out, as if its session were over."""
+        if group_id in self.consumers:
+            self.consuming.expired(group_id, member_id)
+        else:
+            self.protocol.remove(self.groups[group_id], member_id)
+
+    def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
+        """Delete groups with their offsets, and tell of each."""
+        results: dict[str, ErrorCode] = {}
+        entries: list[Entry] = []
+        for group_id in group_ids:
+            group = self.groups.get(group_id) or self.consumers.get(group_id)
+            if group is None or group.state is State.DEAD:
+                results[group_id] = ErrorCode.group_id_not_found
+            elif group.state not in _EMPTY:
+                results[group_id] = ErrorCode.non_empty_group
+            else:
+                results[group_id] = ErrorCode.none
+                entries += self._tombstones(group_id)
+        if not entries:
+            then(results)
+            return
+
+        def written(error: ErrorCode) -> None:
+            then({group: error if result is ErrorCode.none else result for group, result in results.items()})
+
+        self.write(entries, written, timeout=self._timeout)
+
+    def _tombstones(self, group_id: str, *, offsets: bool = True) -> list[Entry]:
+        entries: list[Entry] = [(records.offset_key(key), None) for key in self.offsets.every_key(group_id) if offsets]
+        consumers = self.consumers.get(group_id)
+        return entries + ([(records.group_key(group_id), None)] if consumers is None else forgotten(consumers))
+
+    def _store(
+        self, group: ClassicGroup, assignments: dict[str, bytes] | None, then: Callable[[ErrorCode], object]
+    ) -> None:
+        if assignments is None:
+            assignments = {member.id: member.assignment for member in group.members.values()}
+        entry = (records.group_key(group.id), records.group_value(group, assignments))
+        self.write([entry], then, timeout=self._timeout, replayed=False)
+
+    def _expired(self, group_id: str, member_id: str) -> None:
+        group = self.groups.get(group_id)
+        if group is not None:
+            self.protocol.expired(group, member_id)
+        else:
+            self.consuming.expired(group_id, member_id)
+
+    # -- offsets
+
+    def metadata_fits(self, metadata: str | None) -> bool:
+        """Whether what a commit says about itself is short enough."""
+        return metadata is None or len(metadata) <= self._longest_metadata
+
+    def commit(
+        self,
+        offsets: dict[OffsetKey, Offset],
+        then: Callable[[ErrorCode], object],
+        *,
+        client_id: str = "",
+        producer: tuple[int, int] | None = None,
+    ) -> None:
+        """Write offsets down, in a producer's transaction if there is one; `then` is told once they are replicated."""
+        entries: list[Entry] = [
+            (records.offset_key(key), records.offset_value(offset)) for key, offset in offsets.items()
+        ]
+        self.write(entries, then, timeout=self._timeout, client_id=client_id, producer=producer)
+
+    def forget_offsets(self, keys: Collection[OffsetKey], then: Callable[[ErrorCode], object]) -> None:
+        """Delete offsets; those that are not there are deleted already."""
+        present = {group: set(self.offsets.every_key(group)) for group in {key.group for key in keys}}
+        entries: list[Entry] = [(records.offset_key(key), None) for key in keys if key in present[key.group]]
+        if entries:
+            self.write(entries, then, timeout=self._timeout)
+        else:
+            then(ErrorCode.none)
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic is gone: so are the offsets in it."""
+        gone = [key for group in self.every_group() for key in self.offsets.every_key(group.id) if key.topic == topic]
+        if gone:
+            self.forget_offsets(gone, _nothing)
+
+    def forget_old(self, now_ms: int) -> None:
+        """Delete offsets whose retention is over, and groups that are empty and have none any more."""
+        entries: list[Entry] = []
+        for group in self.every_group():
+            keys = self.offsets.keys(group.id)
+            old = [key for key in keys if self._is_old(group, key, now_ms)]
+            entries += [(records.offset_key(key), None) for key in old]
+            idle = group.state in _EMPTY and not self.offsets.has_pending(group.id)
+            if idle and len(old) == len(keys) and not (isinstance(group, ClassicGroup) and group.pending):
+                entries += self._tombstones(group.id, offsets=False)
+        if entries:
+            self.write(entries, _nothing, timeout=self._timeout)
+
+    def _is_old(self, group: ClassicGroup | ConsumerGroup, key: OffsetKey, now_ms: int) -> bool:
+        """Kafka: `ClassicGroup.offsetExpirationCondition`."""
+        offset = self.offsets.committed(key, self.replicated)
+        if offset is None or self.offsets.is_unstable(key):
+            return False
+        since = offset.commit_ms
+        if isinstance(group, ConsumerGroup):
+            if group.is_subscribed(key.topic):
+                return False
+        elif group.simple:
+            pass
+        elif group.state is State.EMPTY:
+            since = offset.commit_ms if group.since_ms is None else group.since_ms
+        elif group.protocol_type != CONSUMER or group.state is not State.STABLE or group.is_subscribed(key.topic):
+            return False
+        if offset.expire_ms is not None:
+            return now_ms >= offset.expire_ms
+        return now_ms - since >= self._retention
+
+
+def _nothing(_: ErrorCode) -> None:
+    """It will be tried again."""

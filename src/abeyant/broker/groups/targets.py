@@ -1,0 +1,81 @@
+"""What each member of a group of the new protocol is to have: the topics that there are, and the assignor's answer."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from abeyant.broker.groups import consumer_records as records
+from abeyant.broker.groups.assignors import ASSIGNORS, Assignment
+from abeyant.broker.groups.consumer import ConsumerGroup, ConsumerMember, Subscription
+from abeyant.broker.groups.patterns import matches
+from abeyant.broker.groups.subscription import NamedPartition
+
+if TYPE_CHECKING:
+    from abeyant.broker.coordinator.shard import Entry
+    from abeyant.broker.partition_state import Topic
+
+Subscribed = dict[str, tuple[object, int]]
+"""Topics by name: the id, and how many partitions."""
+
+
+class Targets:
+    """For the groups of one shard."""
+
+    def __init__(
+        self, topics: Callable[[], Mapping[str, Topic]], by_id: Callable[[], Mapping[uuid.UUID, Topic]]
+    ) -> None:
+        """The topics that there are now, by name and by id."""
+        self._topics = topics
+        self._by_id = by_id
+
+    def subscribed(self, subscriptions: Iterable[Subscription]) -> Subscribed:
+        """The topics that are subscribed to and there, with their ids and how many partitions they have."""
+        present = self._topics()
+        names = {name for one in subscriptions for name in self._names(one)}
+        return {name: (present[name].id, len(present[name].partitions)) for name in sorted(names) if name in present}
+
+    def named(self, assignment: Assignment) -> list[NamedPartition]:
+        """An assignment with names in place of ids; topics that are gone are left out."""
+        present = self._by_id()
+        return [(present[topic].name, index) for topic, index in assignment if topic in present]
+
+    def identified(self, partitions: tuple[NamedPartition, ...]) -> Assignment:
+        """The other way round."""
+        present = self._topics()
+        return frozenset((present[name].id, index) for name, index in partitions if name in present)
+
+    def aim(
+        self,
+        group: ConsumerGroup,
+        members: Mapping[str, ConsumerMember],
+        topics: Subscribed,
+        epoch: int,
+        entries: list[Entry],
+    ) -> dict[str, Assignment]:
+        """Make a target for an epoch; what it changes is added to the entries."""
+        ids: dict[str, uuid.UUID] = {name: self._topics()[name].id for name in topics}
+        names = {one: self._names(one) for one in {member.subscription for member in members.values()}}
+        subscribed = {
+            member.id: frozenset(ids[name] for name in names[member.subscription] if name in ids)
+            for member in members.values()
+        }
+        chosen = [member.assignor for member in members.values() if member.assignor is not None]
+        name = max(sorted(set(chosen)), key=chosen.count) if chosen else next(iter(ASSIGNORS))
+        counts = {ids[topic]: count for topic, (_, count) in topics.items()}
+        target = ASSIGNORS[name](subscribed, counts, group.target)
+        for member_id, assignment in target.items():
+            if group.target.get(member_id) != assignment:
+                key = records.key(records.TARGET_OF_MEMBER, group.id, member_id)
+                entries.append((key, records.target_value(assignment)))
+        entries.append((records.key(records.TARGET, group.id), records.epoch_value(epoch)))
+        return target
+
+    def _names(self, subscription: Subscription) -> set[str]:
+        """The topics of a subscription, by name and by what names look like."""
+        topics, regex = subscription
+        names = set(topics)
+        if regex:
+            names.update(name for name, topic in self._topics().items() if not topic.internal and matches(regex, name))
+        return names

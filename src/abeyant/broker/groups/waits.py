@@ -1,0 +1,115 @@
+"""How groups wait: operations in a broker's purgatories Rebalance and Heartbeat, on its clock (K7, K8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from abeyant import Purgatory
+from abeyant.broker.delayed.duty import DelayedDuty
+from abeyant.broker.delayed.heartbeat import DelayedHeartbeat
+from abeyant.broker.delayed.join import DelayedJoin
+from abeyant.broker.delayed.sync import DelayedSync
+from abeyant.broker.groups.classic import ClassicGroup
+from abeyant.broker.groups.member import Session
+
+_ROUNDING = 1e-6  # seconds: times are floats, and their sums differ in the last digits
+
+Then = Callable[[ClassicGroup], object]
+
+
+class Waits:
+    """For the groups of one shard."""
+
+    def __init__(
+        self,
+        rebalance: Purgatory[DelayedJoin | DelayedSync | DelayedDuty],
+        heartbeat: Purgatory[DelayedHeartbeat],
+        now: Callable[[], float],
+        expired: Callable[[str, str], object],
+    ) -> None:
+        """`now` in seconds; `expired(group id, member id)` is called when a session is over."""
+        self._rebalance = rebalance
+        self._heartbeat = heartbeat
+        self._now = now
+        self._expired = expired
+
+    # -- rebalances
+
+    def for_joins(self, group: ClassicGroup, seconds: float, then: Then) -> None:
+        """Call `then(group)` once all members have joined, or after so many seconds."""
+        self._submit(group, DelayedJoin(group, seconds, _client(group), self._now(), then))
+
+    def for_delay(self, group: ClassicGroup, seconds: float, then: Then) -> None:
+        """Call `then(group)` after so many seconds."""
+        self._submit(group, DelayedJoin(group, seconds, _client(group), self._now(), then, early=False))
+
+    def for_syncs(self, group: ClassicGroup, seconds: float, late: Then) -> None:
+        """Call `late(group)` after so many seconds, unless all members have sent their SyncGroup by then."""
+        self._submit(group, DelayedSync(group, seconds, _client(group), self._now(), late))
+
+    def for_duty(
+        self,
+        member: tuple[str, str],
+        seconds: float,
+        client_id: str,
+        is_due: Callable[[], bool],
+        late: Callable[[], object],
+    ) -> None:
+        """Call `late()` after so many seconds, unless it is not due any more by then what the member has to do."""
+        operation = DelayedDuty(member, seconds, client_id, self._now(), is_due, late)
+        self._rebalance.try_complete_else_watch(operation, [member])
+
+    def check_member(self, member: tuple[str, str]) -> None:
+        """Look again at what waits for a member to do what it has to."""
+        self._rebalance.check_and_complete(member)
+
+    def check(self, group: ClassicGroup) -> None:
+        """Look again at what waits for the group: a member has joined, asked, or left."""
+        self._rebalance.check_and_complete(group)
+
+    def forget(self, group: ClassicGroup) -> None:
+        """Wait no more for it."""
+        self._rebalance.cancel_for_key(group)
+
+    def _submit(self, group: ClassicGroup, operation: DelayedJoin | DelayedSync) -> None:
+        self._rebalance.try_complete_else_watch(operation, [group])
+
+    # -- sessions
+
+    def watch(self, session: Session, seconds: float) -> None:
+        """The member is alive: its session lasts `seconds` from now. A store, where time runs already."""
+        deadline = self._now() + seconds
+        running = session.operation
+        session.seconds = seconds
+        session.deadline = deadline
+        if running is not None:
+            if running.since + running.timeout <= deadline + _ROUNDING:
+                return
+            self._heartbeat.cancel(running)
+        self._start(session, seconds)
+
+    def unwatch(self, session: Session) -> None:
+        """It may be silent."""
+        running, session.operation = session.operation, None
+        if running is not None:
+            self._heartbeat.cancel(running)
+
+    def _start(self, session: Session, seconds: float) -> None:
+        session.operation = DelayedHeartbeat(session, seconds, self._now(), self._over)
+        self._heartbeat.try_complete_else_watch(session.operation, [session])
+
+    def _over(self, session: Session) -> None:
+        if session.operation is None:
+            return  # it left while its time was running out
+        left = session.deadline - self._now()
+        if left > _ROUNDING:
+            self._start(session, left)
+        else:
+            session.operation = None
+            self._expired(session.group_id, session.member_id)
+
+
+def _client(group: ClassicGroup) -> str:
+    """Whose rebalance it is: the leader's, as far as that can be said."""
+    leader = group.members.get(group.leader or "")
+    return "" if leader is None else leader.client_id

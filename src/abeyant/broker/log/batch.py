@@ -1,0 +1,239 @@
+"""A record batch of Kafka's format 2: its header, and its bytes as they are sent and kept.
+
+    offset  0  base offset      int64 |  set by the leader: outside the CRC
+            8  length           int32 |  bytes after this field
+           12  leader epoch     int32 |  set by the leader: outside the CRC
+           16  magic            int8     2
+           17  CRC-32C          uint32   of all that follows
+           21  attributes       int16    compression 0-2, timestamp type 3, transactional 4, control 5, horizon 6
+           23  last offset delta int32
+           27  base timestamp   int64 ms
+           35  max timestamp    int64 ms
+           43  producer id      int64, producer epoch int16, base sequence int32
+           57  record count     int32
+           61  the records, compressed as one
+
+(Kafka's protocol guide, "Record Batch".)
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from typing import TYPE_CHECKING
+
+from abeyant.broker.log.errors import CorruptRecordError, InvalidRecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HEADER_SIZE = 61
+LENGTH_END = 12  # the length field counts what comes after it
+NO_TIMESTAMP = -1
+NO_PRODUCER = -1
+NO_SEQUENCE = -1
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_PLACE = struct.Struct(">qii")  # base offset, length, leader epoch
+_LENGTH = struct.Struct(">i")
+_TIMES = struct.Struct(">qq")
+_CRC_FIRST = 21  # the CRC covers the batch from here on
+_MAGIC = 16
+_SMALLEST = 14  # of any format: Kafka calls what is below this no record
+_LARGEST_SEQUENCE = (1 << 31) - 1
+
+_COMPRESSION = 0x07
+_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_DELETE_HORIZON = 0x40
+
+
+class Batch:
+    """One batch: its bytes, and what its header says of them. It never changes.
+
+    `size` is in bytes, header and all. `last_offset` is that of its last record (compaction may have removed the
+    record, never the offset), `next_offset` the first after it.
+    """
+
+    __slots__ = (
+        "attributes", "base_offset", "base_sequence", "base_timestamp", "crc", "data", "last_offset",
+        "last_offset_delta", "leader_epoch", "max_timestamp", "next_offset", "producer_epoch", "producer_id",
+        "record_count", "size",
+    )  # fmt: skip
+
+    def __init__(self, data: bytes) -> None:
+        """Read the header of `data`, one whole batch. Raises CorruptRecordError for another format or length."""
+        if len(data) < HEADER_SIZE or data[_MAGIC] != 2:
+            raise CorruptRecordError(
+                f"Not a record batch of format 2: {len(data)} bytes that begin with {data[:24].hex()}"
+            )
+        self.data = data
+        (
+            self.base_offset,
+            length,
+            self.leader_epoch,
+            _,
+            self.crc,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.record_count,
+        ) = _HEADER.unpack_from(data)
+        self.size = size = len(data)
+        if length + LENGTH_END != size:
+            raise CorruptRecordError(f"A record batch of {size} bytes says that it has {length + LENGTH_END}")
+        self.last_offset: int = self.base_offset + self.last_offset_delta
+        self.next_offset = self.last_offset + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """The producer's sequence number of its last record; after 2^31 - 1 comes 0. -1 if it has none."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        sequence: int = self.base_sequence + self.last_offset_delta
+        return sequence if sequence <= _LARGEST_SEQUENCE else sequence - _LARGEST_SEQUENCE - 1
+
+    @property
+    def compression(self) -> int:
+        """How its records are compressed: 0 not, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        codec: int = self.attributes & _COMPRESSION
+        return codec
+
+    @property
+    def timestamp_is_append_time(self) -> bool:
+        """Whether all its records have `max_timestamp` as their time."""
+        return bool(self.attributes & _APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it is part of a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it holds a transaction's marker and no one's data."""
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """From when compaction may remove the tombstones in it (ms); None before compaction has seen them."""
+        return self.base_timestamp if self.attributes & _DELETE_HORIZON else None
+
+    @property
+    def records(self) -> memoryview:
+        """The bytes of its records, compressed as they are."""
+        return memoryview(self.data)[HEADER_SIZE:]
+
+    def crc_is_right(self) -> bool:
+        """Compute the CRC over all that it covers: some 10 GB/s with the processor's own instruction."""
+        crc: int = self.crc
+        return crc_of(self.data) == crc
+
+    def placed(self, base_offset: int, leader_epoch: int) -> Batch:
+        """The same batch at its place in a log. Copies its bytes; its CRC stays right."""
+        length = len(self.data) - LENGTH_END
+        head = _PLACE.pack(base_offset, length, leader_epoch)
+        return Batch(b"".join((head, memoryview(self.data)[_PLACE.size :])))
+
+    def timed(self, max_timestamp: int, *, append_time: bool) -> Batch:
+        """The same batch with this greatest timestamp, of this kind, and so with another CRC."""
+        if max_timestamp == self.max_timestamp and append_time == bool(self.attributes & _APPEND_TIME):
+            return self
+        changed = bytearray(self.data)
+        attributes = self.attributes & ~_APPEND_TIME | (_APPEND_TIME if append_time else 0)
+        struct.pack_into(">h", changed, _CRC_FIRST, attributes)
+        _TIMES.pack_into(changed, 27, self.base_timestamp, max_timestamp)
+        struct.pack_into(">I", changed, 17, crc_of(changed))
+        return Batch(bytes(changed))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Batch {self.base_offset}-{self.last_offset} epoch {self.leader_epoch},"
+            f" {self.record_count} records, {self.size} bytes>"
+        )
+
+
+def crc_of(data: bytes | bytearray) -> int:
+    """The CRC-32C that a batch's bytes should have (Castagnoli's polynomial)."""
+    return _crc32c()(memoryview(data)[_CRC_FIRST:])
+
+
+@cache
+def _crc32c() -> Callable[[memoryview], int]:
+    """crc32c's function, out of its compiled module alone.
+
+    The package around it looks up its own version and imports a command line, which takes longer than all else that
+    the first record needs of us.
+    """
+    package = find_spec("crc32c")
+    spec = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
+    if spec is None or spec.loader is None:
+        from crc32c import crc32c
+
+        return crc32c
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function: Callable[[memoryview], int] = module.crc32c
+    return function
+
+
+def make_batch(
+    records: bytes,
+    *,
+    record_count: int,
+    base_offset: int = 0,
+    last_offset_delta: int | None = None,
+    leader_epoch: int = -1,
+    attributes: int = 0,
+    base_timestamp: int = NO_TIMESTAMP,
+    max_timestamp: int = NO_TIMESTAMP,
+    producer_id: int = NO_PRODUCER,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+) -> Batch:
+    """A batch around records that are encoded, and compressed as `attributes` says, already."""
+    delta = record_count - 1 if last_offset_delta is None else last_offset_delta
+    data = bytearray(HEADER_SIZE + len(records))
+    _HEADER.pack_into(
+        data, 0, base_offset, len(data) - LENGTH_END, leader_epoch, 2, 0, attributes, delta, base_timestamp,
+        max_timestamp, producer_id, producer_epoch, base_sequence, record_count,
+    )  # fmt: skip
+    data[HEADER_SIZE:] = records
+    struct.pack_into(">I", data, 17, crc_of(data))
+    return Batch(bytes(data))
+
+
+def split(records: bytes) -> list[Batch]:
+    """The whole batches that `records` begins with; a last one that is cut short is left out, as Kafka does.
+
+    Raises CorruptRecordError for what can be no batch, and InvalidRecordError for one of the formats before 2, which
+    Kafka 4 takes from no client.
+    """
+    return list(_each_batch(records))
+
+
+def _each_batch(records: bytes) -> Iterator[Batch]:
+    position = 0
+    while len(records) - position >= _MAGIC + 1:
+        length = _LENGTH.unpack_from(records, position + 8)[0]
+        if length < _SMALLEST:
+            raise CorruptRecordError(f"Record size {length} is less than the minimum record overhead ({_SMALLEST})")
+        magic = records[position + _MAGIC]
+        if magic > 2:
+            raise CorruptRecordError(f"Invalid magic found in record: {magic}")
+        end = position + LENGTH_END + length
+        if end > len(records):
+            return
+        if magic != 2:
+            raise InvalidRecordError(f"Only record batches of format 2 are taken, not of format {magic}")
+        if length < HEADER_SIZE - LENGTH_END:
+            raise CorruptRecordError(f"A record batch of {length} bytes is less than its own header")
+        yield Batch(records if position == 0 and end == len(records) else records[position:end])
+        position = end

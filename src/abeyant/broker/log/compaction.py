@@ -1,0 +1,160 @@
+"""Compaction: of each key the last record stays, in its place and with its offset (Kafka: `Cleaner`).
+
+A tombstone, a record without a value, stays for `delete.retention.ms` after compaction first met it, so that every
+reader that began before can see it. That time stands in its batch as the delete horizon (KIP-534), from which readers
+learn nothing and the next compaction all it needs. Records of aborted transactions go. A marker stays as long as any
+batch of its transaction, and for `delete.retention.ms` after compaction first met it alone. A producer's last batch
+stays if only as an empty one, for its sequence number; where it has none but a marker, that does, for its epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from abeyant.broker.log import compression
+from abeyant.broker.log.batch import Batch, make_batch
+from abeyant.broker.log.config import LogConfig
+from abeyant.broker.log.producers import Producers
+from abeyant.broker.log.records import Record, encode
+from abeyant.broker.log.segment import LARGEST_OFFSET_DELTA, Segment
+from abeyant.broker.log.validation import records_of
+
+_CODEC = 0x07
+_DELETE_HORIZON = 0x40
+
+
+class Compaction:
+    """One run over a log's segments. Time is `now_ms` throughout."""
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        compacted_to: int,
+        start_offset: int,
+        producers: Producers,
+        config: LogConfig,
+        now_ms: int,
+    ) -> None:
+        """`compacted_to` is up to where the log has been compacted before."""
+        self._segments = list(segments)
+        self._first_dirty = max(compacted_to, start_offset)
+        self._producers = producers
+        self._config = config
+        self._now_ms = now_ms
+        self._last: dict[bytes, int] = {}  # of each key that was written since, the last offset
+        self._of_transactions: set[int] = set()  # producers of whose transaction a batch has been met, and no marker
+        self._last_batches = {state.batches[-1].base_offset for state in producers.states() if state.batches}
+        self._last_markers = {(state.producer_id, state.epoch) for state in producers.states() if not state.batches}
+
+    def possible(self, up_to: int, *, even_young: bool) -> int:
+        """How many segments may be compacted, never the last, nor above `up_to`; 0 if all of those have been."""
+        count = 0
+        for segment, following in pairwise(self._segments):
+            young = self._now_ms - segment.last_time < self._config.min_compaction_lag_ms
+            if following.base_offset > up_to or (young and not even_young):
+                break
+            count += 1
+        return count if self._segments[count].base_offset > self._first_dirty else 0
+
+    def is_due(self, count: int) -> bool:
+        """Whether enough of the first `count` segments is not compacted, or has not been for too long."""
+        segments = self._segments[:count]
+        dirty = [segment for segment in segments if segment.base_offset >= self._first_dirty] or segments[-1:]
+        size = sum(segment.size for segment in segments)
+        if sum(segment.size for segment in dirty) > self._config.min_cleanable_dirty_ratio * size:
+            return True
+        oldest = dirty[0].created_ms if dirty[0].first_timestamp is None else dirty[0].first_timestamp
+        return self._now_ms - oldest > self._config.max_compaction_lag_ms
+
+    def groups(self, count: int) -> list[list[Segment]]:
+        """The first `count` segments; neighbours that fit in one segment together. Reads what is new among them."""
+        for segment in self._segments[:count]:
+            for batch in segment.batches(segment.index_of(self._first_dirty)):
+                if not batch.is_control and not self._is_aborted(batch):
+                    self._last.update((one.key, one.offset) for one in records_of(batch) if one.key is not None)
+        groups: list[list[Segment]] = []
+        for segment in self._segments[:count]:
+            group = groups[-1] if groups else []
+            size = segment.size + sum(one.size for one in group)
+            span = segment.next_offset - group[0].base_offset if group else 0
+            if not group or size > self._config.segment_bytes or span > LARGEST_OFFSET_DELTA:
+                groups.append([segment])
+            else:
+                group.append(segment)
+        return groups
+
+    def fill(self, target: Segment, group: Iterable[Segment]) -> None:
+        """Append to an empty segment what stays of the group's batches."""
+        for segment in group:
+            for batch in segment.batches():
+                kept = self._kept_marker(batch) if batch.is_control else self._kept(batch)
+                if kept.record_count or self._is_last_of_producer(batch):
+                    target.append(kept, segment.modified_ms)
+
+    def _is_last_of_producer(self, batch: Batch) -> bool:
+        if batch.is_control:
+            return (batch.producer_id, batch.producer_epoch) in self._last_markers
+        return batch.base_offset in self._last_batches
+
+    def _kept_marker(self, batch: Batch) -> Batch:
+        """A transaction's end; empty once its time is over."""
+        if batch.producer_id in self._of_transactions or not batch.is_transactional:
+            self._of_transactions.discard(batch.producer_id)
+            return batch
+        self._producers.forget_aborted(batch.last_offset)
+        horizon = batch.delete_horizon
+        if horizon is None:
+            return _with(batch, records_of(batch), self._now_ms + self._config.delete_retention_ms)
+        return batch if self._now_ms < horizon else _with(batch, [], horizon)
+
+    def _kept(self, batch: Batch) -> Batch:
+        if batch.is_transactional:
+            self._of_transactions.add(batch.producer_id)
+        if self._is_aborted(batch):
+            return _with(batch, [], batch.delete_horizon)
+        return compacted(batch, self._last, self._now_ms, self._config.delete_retention_ms)
+
+    def _is_aborted(self, batch: Batch) -> bool:
+        return batch.is_transactional and any(
+            one.producer_id == batch.producer_id and one.first_offset <= batch.base_offset <= one.last_offset
+            for one in self._producers.aborted_between(batch.base_offset, batch.next_offset)
+        )
+
+
+def compacted(batch: Batch, last: Mapping[bytes, int], now_ms: int, delete_retention_ms: int) -> Batch:
+    """The batch without the records that later ones replace, nor tombstones whose time is over; maybe an empty one."""
+    horizon = batch.delete_horizon
+    too_late = horizon is not None and now_ms >= horizon
+    records = records_of(batch)
+    kept = [
+        record
+        for record in records
+        if record.key is not None
+        and last.get(record.key, -1) <= record.offset
+        and not (too_late and record.value is None)
+    ]
+    if horizon is None and any(record.value is None for record in kept):
+        horizon = now_ms + delete_retention_ms
+    elif len(kept) == len(records):
+        return batch
+    return _with(batch, kept, horizon)
+
+
+def _with(batch: Batch, records: list[Record], horizon: int | None) -> Batch:
+    base_timestamp = batch.base_timestamp if horizon is None else horizon
+    codec = batch.compression if records else compression.NONE
+    flag = 0 if horizon is None else _DELETE_HORIZON
+    return make_batch(
+        compression.compress(codec, encode(records, batch.base_offset, base_timestamp)),
+        record_count=len(records),
+        base_offset=batch.base_offset,
+        last_offset_delta=batch.last_offset_delta,
+        leader_epoch=batch.leader_epoch,
+        attributes=batch.attributes & ~(_CODEC | _DELETE_HORIZON) | codec | flag,
+        base_timestamp=base_timestamp,
+        max_timestamp=max((record.timestamp for record in records), default=batch.max_timestamp),
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+    )

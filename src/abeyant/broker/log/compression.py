@@ -1,0 +1,137 @@
+"""Kafka's four codecs, by the number in a batch's attributes, with a bound on what comes out.
+
+Snappy is written plain, and read plain or in the frames of the Java library, as Kafka reads it.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+
+from abeyant.broker.log.errors import UndecodableError
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+NAMES = {"none": NONE, "uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
+
+# Kafka streams through a batch however large it grows. We hold it, so a batch that is small on the wire may not take
+# the machine's memory: this is Kafka's largest request (socket.request.max.bytes), uncompressed.
+LARGEST = 104_857_600
+
+_XERIAL = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = 16  # magic, version, lowest compatible version
+_BLOCK = struct.Struct(">i")
+_GZIP_FORMAT = 31  # zlib's number for gzip's header and a window of 32 kB
+_FIRST_ROOM = 65_536
+_LIKELY_RATIO = 16
+
+
+def decompress(codec: int, data: memoryview) -> bytes:
+    """The records inside. Raises UndecodableError for what no such codec wrote, or for more than `LARGEST` bytes."""
+    if codec == NONE:
+        return bytes(data)
+    try:
+        decoder = _DECODERS[codec]
+    except KeyError:
+        raise UndecodableError(f"Unknown compression type id: {codec}") from None
+    return decoder(data)
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """The records as `codec` has them, at its usual level."""
+    if codec == NONE:
+        return data
+    if codec == GZIP:
+        return zlib.compress(data, wbits=_GZIP_FORMAT)
+    import cramjam
+
+    if codec == SNAPPY:
+        return bytes(cramjam.snappy.compress_raw(data))
+    return bytes((cramjam.lz4 if codec == LZ4 else cramjam.zstd).compress(data))
+
+
+def _gunzip(data: memoryview) -> bytes:
+    out = []
+    left = LARGEST
+    rest: bytes | memoryview = data
+    while rest:  # gzip's format lets one file follow another
+        decoder = zlib.decompressobj(_GZIP_FORMAT)
+        try:
+            out.append(decoder.decompress(rest, left + 1))
+        except zlib.error as error:
+            raise UndecodableError(f"Failed to decompress record stream: gzip: {error}") from None
+        left -= len(out[-1])
+        if left < 0:
+            raise _too_large()
+        if not decoder.eof:
+            raise UndecodableError("Failed to decompress record stream: gzip: it ends too early")
+        rest = decoder.unused_data
+    return out[0] if len(out) == 1 else b"".join(out)
+
+
+def _unsnap(data: memoryview) -> bytes:
+    if data[: len(_XERIAL)] != _XERIAL:
+        return _unsnap_block(data, LARGEST)
+    out = []
+    left = LARGEST
+    position = _XERIAL_HEADER
+    while position < len(data):
+        if len(data) - position < _BLOCK.size:
+            raise UndecodableError("Failed to decompress record stream: snappy: it ends too early")
+        size = _BLOCK.unpack_from(data, position)[0]
+        position += _BLOCK.size
+        if not 0 <= size <= len(data) - position:
+            raise UndecodableError(f"Failed to decompress record stream: snappy: a block says it has {size} bytes")
+        out.append(_unsnap_block(data[position : position + size], left))
+        left -= len(out[-1])
+        position += size
+    return b"".join(out)
+
+
+def _unsnap_block(data: memoryview, limit: int) -> bytes:
+    from cramjam import DecompressionError, snappy
+
+    block = bytes(data)
+    try:
+        if snappy.decompress_raw_len(block) > limit:
+            raise _too_large()
+        return bytes(snappy.decompress_raw(block))
+    except DecompressionError as error:
+        raise UndecodableError(f"Failed to decompress record stream: snappy: {error}") from None
+
+
+def _unlz4(data: memoryview) -> bytes:
+    from cramjam import lz4
+
+    return _decompress_into("lz4", lz4.decompress_into, bytes(data))
+
+
+def _unzstd(data: memoryview) -> bytes:
+    from cramjam import zstd
+
+    return _decompress_into("zstd", zstd.decompress_into, bytes(data))
+
+
+def _decompress_into(name: str, decoder: Callable[[bytes, bytearray], int], data: bytes) -> bytes:
+    from cramjam import DecompressionError
+
+    # The whole of `LARGEST` is only asked for when the likely size was too small; what is not written to stays unused
+    # by the system, as it is zero pages.
+    for room in (min(LARGEST, _FIRST_ROOM + _LIKELY_RATIO * len(data)), LARGEST):
+        out = bytearray(room)
+        try:
+            size = decoder(data, out)
+        except DecompressionError as error:
+            reason = str(error)
+            if "whole buffer" not in reason:
+                raise UndecodableError(f"Failed to decompress record stream: {name}: {reason}") from None
+            continue
+        return bytes(memoryview(out)[:size])
+    raise _too_large()
+
+
+def _too_large() -> UndecodableError:
+    return UndecodableError(f"Failed to decompress record stream: it has more than {LARGEST:,} bytes")
+
+
+_DECODERS: dict[int, Callable[[memoryview], bytes]] = {GZIP: _gunzip, SNAPPY: _unsnap, LZ4: _unlz4, ZSTD: _unzstd}

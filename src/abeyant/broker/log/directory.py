@@ -1,0 +1,195 @@
+"""A data directory: one cluster's, one process at a time.
+
+    abeyant-data.json       whose it is, and the format
+    lock                     held by the process that uses it
+    controller.journal       what the controller knows
+    broker-1/orders-0/       a replica's log
+
+Kafka has a directory for each broker; ours are in one process, so one lock guards them all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import heapq
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from abeyant.broker.log.config import LogConfig
+from abeyant.broker.log.disk_log import STATE, DiskLog
+from abeyant.broker.log.errors import StorageError
+from abeyant.broker.log.files import DELETED, doomed, load_json, replace_file
+from abeyant.broker.log.journal import Journal
+from abeyant.errors import AbeyantError
+
+MARK = "abeyant-data.json"
+LOCK = "lock"
+JOURNAL = "controller.journal"
+_FORMAT = 1
+
+
+class DataDirectory:
+    """Opens logs, keeps the journal, and deletes files when their time has come."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Open it, or make it where there is nothing yet, and lock it.
+
+        Raises AbeyantError where it is in use, where it holds something else, or where it cannot be written.
+        """
+        self.path = Path(path).absolute()
+        self._lock = -1
+        self._doomed: list[tuple[int, int, Path]] = []
+        self._count = 0
+        self.doomed: Callable[[int], object] | None = None
+        """Called with the time (ms) at which a file is to be deleted, when one has been added."""
+        try:
+            self._claim()
+            self._require_journal()
+            self.journal = Journal(self.path / JOURNAL)
+            self._clear()
+        except StorageError as error:
+            self._unlock()
+            raise AbeyantError(str(error)) from None
+        except OSError as error:
+            self._unlock()
+            raise AbeyantError(f"cannot use the data directory {self.path}: {error.strerror or error}") from None
+        except AbeyantError:
+            self._unlock()
+            raise
+
+    def _claim(self) -> None:
+        if self.path.exists() and not self.path.is_dir():
+            raise AbeyantError(f"cannot use the data directory {self.path}: it is a file")
+        self.path.mkdir(parents=True, exist_ok=True)
+        mark = self.path / MARK
+        if not mark.exists():
+            others = sorted(entry.name for entry in self.path.iterdir() if entry.name not in (LOCK, MARK + ".tmp"))
+            if others:
+                raise AbeyantError(
+                    f"{self.path} is no data directory of `abeyant broker`: it holds {others[0]!r}; name an empty"
+                    " directory, or one that does not exist"
+                )
+        self._take_lock()
+        if not mark.exists():
+            replace_file(mark, json.dumps({"program": "abeyant broker", "format": _FORMAT}).encode() + b"\n")
+        try:
+            found = json.loads(mark.read_bytes())["format"]
+        except (ValueError, KeyError, TypeError):
+            raise AbeyantError(f"{mark} is damaged: it does not tell the format of the directory") from None
+        if found != _FORMAT:
+            raise AbeyantError(
+                f"{self.path} has the format {found}, which this version cannot read; it reads format {_FORMAT}"
+            )
+
+    def _take_lock(self) -> None:
+        self._lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(self._lock, 32, 0).decode(errors="replace").strip() or "another"
+            raise AbeyantError(
+                f"the data directory {self.path} is in use by process {owner}; stop that one, or name another directory"
+            ) from None
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
+
+    def _require_journal(self) -> None:
+        """Raise AbeyantError where replicas are there, and what tells whose they are is not."""
+        if not (self.path / JOURNAL).exists() and any(self.path.glob("broker-*/*")):
+            raise AbeyantError(
+                f"{self.path / JOURNAL} is missing, which tells of the topics in {self.path}; nothing was deleted: put"
+                " it back, or name another data directory"
+            )
+
+    def _unlock(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _clear(self) -> None:
+        """Delete what was to be deleted when the last process ended."""
+        for folder in self.path.glob(f"broker-*/*{DELETED}"):
+            shutil.rmtree(folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of it. The logs are to be closed before."""
+        for _, _, path in self._doomed:
+            _delete(path)
+        self._doomed.clear()
+        self.journal.close()
+        self._unlock()
+
+    def kill(self) -> None:
+        """Let go of it as it is, as when the process ends without `close`."""
+        self._unlock()
+
+    def folder(self, broker: int) -> Path:
+        """Where a broker's logs are (DescribeLogDirs tells it)."""
+        return self.path / f"broker-{broker}"
+
+    def open_log(
+        self, broker: int, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig, now_ms: int
+    ) -> DiskLog:
+        """A replica's log, with what it held when it was closed or killed; or a new one.
+
+        A folder left by a topic of the same name that was deleted meanwhile is deleted. Raises StorageError.
+        """
+        folder = self.folder(broker) / f"{topic}-{partition}"
+        state = load_json(folder / STATE)
+        if state is not None and state.get("topic_id") != str(topic_id):
+            self._set_aside(folder, now_ms)
+        return DiskLog(folder, topic, partition, topic_id, config, now_ms, self.doom)
+
+    def _set_aside(self, folder: Path, now_ms: int) -> None:
+        gone = doomed(folder)
+        try:
+            folder.rename(gone)
+        except OSError as error:
+            raise StorageError(f"cannot delete {folder}: {error.strerror or error}") from error
+        self.doom(gone, now_ms)
+
+    def delete_others(self, broker: int, keep: set[tuple[str, int]], now_ms: int) -> None:
+        """Delete the folders of replicas that this broker is not to have any more. Raises StorageError."""
+        names = {f"{topic}-{partition}" for topic, partition in keep}
+        for folder in sorted(self.folder(broker).glob("*")):
+            if folder.is_dir() and folder.name not in names and folder.suffix != DELETED:
+                self._set_aside(folder, now_ms)
+
+    def doom(self, path: Path, at_ms: int) -> None:
+        """Delete a file or a folder once it is `at_ms`."""
+        self._count += 1
+        heapq.heappush(self._doomed, (at_ms, self._count, path))
+        if self.doomed is not None:
+            self.doomed(at_ms)
+
+    def delete_due(self, now_ms: int) -> int | None:
+        """Delete what is due; return when the next is (ms), or None."""
+        while self._doomed and self._doomed[0][0] <= now_ms:
+            _delete(heapq.heappop(self._doomed)[2])
+        return self._doomed[0][0] if self._doomed else None
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def room(path: Path) -> tuple[int, int]:
+    """Bytes in all and bytes free of the disk that holds `path`, as DescribeLogDirs tells them."""
+    found: Any = os.statvfs(path)
+    return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail

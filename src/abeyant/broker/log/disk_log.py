@@ -1,0 +1,347 @@
+"""A log in a folder: it opens where it was closed or killed, less what was torn off.
+
+What is acknowledged was written to the file, so it survives the process (kill -9), as Kafka's does; the disk itself is
+waited for only where `flush.messages` or `flush.ms` ask for it, and when the log is closed. `recovery_point` is up to
+where the disk is known to hold it: at the next start all batches from there on are read and checked by their CRC.
+
+The folder holds segments (`files.py`), producer snapshots at each segment's start, and one small file of state.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from abeyant.broker.log.batch import Batch
+from abeyant.broker.log.config import LogConfig
+from abeyant.broker.log.epochs import LeaderEpochs
+from abeyant.broker.log.errors import StorageError
+from abeyant.broker.log.files import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LOG,
+    SNAPSHOT,
+    SWAP,
+    TEMPORARY,
+    FileSegment,
+    doomed,
+    load_json,
+    name_of,
+    offset_of,
+    save_json,
+)
+from abeyant.broker.log.log import Log
+from abeyant.broker.log.markers import Marker
+from abeyant.broker.log.producers import Producers
+from abeyant.broker.log.segment import Segment
+from abeyant.reporting import logger
+
+if TYPE_CHECKING:
+    import uuid
+
+STATE = "partition.json"
+
+
+class Doom(Protocol):
+    """Where files go that are no part of a log any more."""
+
+    def __call__(self, path: Path, at_ms: int) -> None:
+        """Delete `path`, a file or a folder, once it is `at_ms`."""
+
+
+class DiskLog(Log):
+    """A `Log` whose batches are in files. Every method that writes may raise StorageError, and then changed nothing."""
+
+    def __init__(
+        self,
+        folder: Path,
+        topic: str,
+        partition: int,
+        topic_id: uuid.UUID,
+        config: LogConfig,
+        now_ms: int,
+        doom: Doom,
+    ) -> None:
+        """Open the log in `folder`, or begin one there. Raises StorageError."""
+        self.folder = folder
+        self.topic_id = topic_id
+        self._doom = doom
+        self._doomed = 0
+        self._recovery_point = 0
+        self._flushed_ms = now_ms
+        self._unflushed = 0  # records
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            super().__init__(topic, partition, config, now_ms)
+        except OSError as error:
+            raise StorageError(f"cannot open {folder}: {error.strerror or error}") from error
+
+    # Opening
+
+    def _open(self, now_ms: int) -> None:
+        self._settle_files()
+        paths = sorted(path for path in self.folder.iterdir() if path.suffix == LOG and offset_of(path) is not None)
+        state = load_json(self.folder / STATE) or {}
+        if not paths:
+            self._begin(state.get("start", 0), now_ms)
+            self._save_state()
+            return
+        self._load(paths, state, now_ms)
+
+    def _settle_files(self) -> None:
+        """Finish what a crash interrupted: compacted segments take their places, leftovers go."""
+        for path in sorted(self.folder.iterdir()):
+            if path.suffix in (TEMPORARY, DELETED, CLEANED):
+                path.unlink()
+            elif path.suffix == SWAP:
+                self._put_in_place(path)
+
+    def _put_in_place(self, swap: Path) -> None:
+        base = offset_of(swap)
+        if base is None:
+            return
+        segment = FileSegment(swap, base, 0)
+        for _ in segment.recover(base):
+            pass
+        segment.close()
+        for path in self.folder.iterdir():
+            offset = offset_of(path)
+            if offset is None or not base <= offset < segment.next_offset:
+                continue
+            if path.suffix in (LOG, INDEX) or (path.suffix == SNAPSHOT and offset > base):
+                path.unlink()
+        swap.rename(self.folder / name_of(base, LOG))
+
+    def _load(self, paths: list[Path], state: dict[str, Any], now_ms: int) -> None:
+        self._recovery_point = state.get("recovery_point", 0)
+        self._epochs = LeaderEpochs()
+        self._producers = Producers()
+        self._segments = []
+        self._bases = []
+        self._snapshots = {}
+        for epoch, start in state.get("epochs", []):
+            if start < self._recovery_point:
+                self._epochs.assign(epoch, start)
+        self.end_offset = 0
+        self._compacted_to = state.get("compacted_to", 0)
+        for index, path in enumerate(paths):
+            base = offset_of(path) or 0
+            following = offset_of(paths[index + 1]) if index + 1 < len(paths) else None
+            if not self._load_segment(path, base, following, now_ms):
+                self._cut_from(paths[index + 1 :])
+                break
+        self.size = sum(segment.size for segment in self._segments)
+        self._compacted_to = min(self._compacted_to, self._bases[-1])
+        self.start_offset = min(max(state.get("start", 0), self._bases[0]), self.end_offset)
+        self._epochs.truncate_from(self.end_offset)
+        self._epochs.truncate_before(self.start_offset)
+        self._producers.forget_before(self.start_offset)
+        paths[len(self._segments) - 1].with_suffix(INDEX).unlink(missing_ok=True)  # it will be written to
+        for path in self.folder.iterdir():
+            if path.suffix == SNAPSHOT and offset_of(path) not in self._snapshots:
+                path.unlink()
+        self._recovery_point = min(self._recovery_point, self.end_offset)
+        now = self._state()
+        if any(state.get(name) != now[name] for name in ("start", "recovery_point", "topic_id")):
+            self._save_state()  # not for epochs, which the batches tell: a full disk may be opened
+
+    def _load_segment(self, path: Path, base: int, following: int | None, now_ms: int) -> bool:
+        """Take a segment in; False where its end was torn off, so that nothing may come after it."""
+        snapshot = load_json(self.folder / name_of(base, SNAPSHOT))
+        if snapshot is not None:
+            self._producers.restore(snapshot)
+        segment = FileSegment(path, base, now_ms)
+        self._segments.append(segment)
+        self._bases.append(base)
+        self._snapshots[base] = self._producers.snapshot()
+        if snapshot is None:
+            self._save_snapshot(base)
+        self.end_offset = base
+        if segment.load_index(self._recovery_point):
+            self.end_offset = segment.next_offset
+            at_end = load_json(self.folder / name_of(following or segment.next_offset, SNAPSHOT))
+            if at_end is not None:
+                self._producers.restore(at_end)
+            else:
+                self._replay(segment.batches())
+            return True
+        size = path.stat().st_size
+        for batch in segment.recover(base):
+            if batch.base_offset >= self._recovery_point:  # below it the epochs are known, later ones too
+                self._epochs.assign(batch.leader_epoch, batch.base_offset)
+            self._replay([batch])
+        self.end_offset = segment.next_offset
+        if size == segment.size:
+            return True
+        logger("broker.log").warning(
+            "%s-%d: cut %d bytes off %s, which were no whole batches; the log ends at offset %d",
+            self.topic, self.partition, size - segment.size, path.name, self.end_offset,
+        )  # fmt: skip
+        return False
+
+    def _cut_from(self, paths: Iterable[Path]) -> None:
+        for path in paths:
+            logger("broker.log").warning("%s-%d: left out %s, behind the cut", self.topic, self.partition, path.name)
+            for suffix in (LOG, INDEX, SNAPSHOT):
+                path.with_suffix(suffix).unlink(missing_ok=True)
+
+    # Writing
+
+    def _write(self, batch: Batch, marker: Marker | None, now_ms: int) -> None:
+        super()._write(batch, marker, now_ms)
+        self._unflushed += batch.record_count
+        due = self._unflushed >= self.config.flush_messages or now_ms - self._flushed_ms >= self.config.flush_ms
+        if due:
+            self.flush(now_ms)
+
+    def _make_segment(self, base_offset: int, now_ms: int) -> Segment:
+        return FileSegment(self.folder / name_of(base_offset, LOG), base_offset, now_ms)
+
+    def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
+        """As a log in memory; the index of the segment that is complete is written, and a snapshot of the producers."""
+        before = self._segments[-1]
+        segment = super().roll(now_ms, base_offset)
+        if segment is not before:
+            if isinstance(before, FileSegment) and len(before):
+                with contextlib.suppress(StorageError):  # it only makes the next start quicker
+                    before.save_index()
+            self._save_snapshot(segment.base_offset)
+        return segment
+
+    def _save_snapshot(self, base: int) -> None:
+        with contextlib.suppress(StorageError):  # it can be built again from the batches
+            save_json(self.folder / name_of(base, SNAPSHOT), self._snapshots[base])
+
+    def flush(self, now_ms: int) -> None:
+        """Have the disk hold all of it. Raises StorageError."""
+        for segment in self._segments:
+            segment.flush()
+        self._flushed_ms = now_ms
+        self._unflushed = 0
+        before, self._recovery_point = self._recovery_point, self.end_offset
+        try:
+            self._save_state()
+        except StorageError:  # it only makes the next start quicker
+            self._recovery_point = before
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "topic_id": str(self.topic_id),
+            "start": self.start_offset,
+            "recovery_point": self._recovery_point,
+            "compacted_to": self._compacted_to,
+            "epochs": [list(entry) for entry in self._epochs.entries()],
+        }
+
+    def _save_state(self) -> None:
+        save_json(self.folder / STATE, self._state())
+
+    # Removing
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """As a log in memory."""
+        if offset >= self.end_offset:
+            super().truncate_to(offset, now_ms)
+            self._save_state()
+            return
+        self._retreat(offset)
+        super().truncate_to(offset, now_ms)
+        (self.folder / name_of(self._bases[-1], INDEX)).unlink(missing_ok=True)  # it tells of what was cut
+        self._save_state()
+
+    def truncate_fully(self, offset: int, now_ms: int) -> None:
+        """As a log in memory."""
+        self._retreat(min(offset, self.start_offset))
+        super().truncate_fully(offset, now_ms)
+        self._save_state()
+
+    def _retreat(self, offset: int) -> None:
+        """Before anything is cut: what will be written there again is not to be taken for what was flushed."""
+        if offset < self._recovery_point:
+            self._recovery_point = offset
+            self._save_state()
+
+    def advance_start(self, offset: int, now_ms: int) -> bool:
+        """As a log in memory; it is so at the next start too."""
+        moved = super().advance_start(offset, now_ms)
+        if moved:
+            try:
+                self._save_state()
+            except StorageError:
+                if self.start_offset != self._bases[0]:  # else the first file's name tells it: a full disk gets room
+                    raise
+        return moved
+
+    def _remove(self, segments: Sequence[Segment], now_ms: int) -> None:
+        for segment in segments:
+            segment.close()
+            if isinstance(segment, FileSegment):
+                self._doomed += 1
+                gone = segment.path.with_suffix(f".{self._doomed}{DELETED}")
+                try:
+                    segment.path.with_suffix(INDEX).unlink(missing_ok=True)
+                    if segment.base_offset not in self._snapshots:
+                        segment.path.with_suffix(SNAPSHOT).unlink(missing_ok=True)
+                    segment.path.rename(gone)
+                except OSError as error:
+                    raise StorageError(f"cannot delete {segment.path}: {error.strerror or error}") from error
+                self._doom(gone, now_ms + self.config.file_delete_delay_ms)
+
+    def compact(self, now_ms: int, up_to: int, *, force: bool = False) -> int:
+        """As a log in memory."""
+        before = self._compacted_to
+        freed = super().compact(now_ms, up_to, force=force)
+        if self._compacted_to != before:
+            self._save_state()
+        return freed
+
+    def _make_cleaned(self, base_offset: int, now_ms: int) -> Segment:
+        path = self.folder / name_of(base_offset, CLEANED)
+        path.unlink(missing_ok=True)  # of a compaction that failed
+        return FileSegment(path, base_offset, now_ms)
+
+    def _replace(self, group: list[Segment], target: Segment, now_ms: int) -> None:
+        """As in memory. A crash at any point leaves either all of the old segments or the new one (`_settle_files`)."""
+        assert isinstance(target, FileSegment)
+        swap, place = (target.path.with_suffix(suffix) for suffix in (SWAP, LOG))
+        target.flush()
+        try:
+            target.path.rename(swap)
+            target.path = place
+            super()._replace(group, target, now_ms)
+            swap.rename(place)
+        except OSError as error:
+            raise StorageError(f"cannot put {swap} in its place: {error.strerror or error}") from error
+        with contextlib.suppress(StorageError):  # it only makes the next start quicker
+            target.save_index()
+
+    def close(self) -> None:
+        """Flush everything, and leave what makes the next start quick. Raises StorageError."""
+        last = self._segments[-1]
+        for segment in self._segments:
+            segment.flush()
+        if isinstance(last, FileSegment):
+            last.save_index()
+        save_json(self.folder / name_of(self.end_offset, SNAPSHOT), self._producers.snapshot())
+        self._recovery_point = self.end_offset
+        self._save_state()
+        super().close()
+
+    def kill(self) -> None:
+        """Let go of the files as they are, as when the process ends without `close`."""
+        super().close()
+
+    def delete(self, now_ms: int) -> None:
+        """Close the log, and delete its folder after `file.delete.delay.ms`. Raises StorageError."""
+        super().close()
+        gone = doomed(self.folder)
+        try:
+            self.folder.rename(gone)
+        except OSError as error:
+            raise StorageError(f"cannot delete {self.folder}: {error.strerror or error}") from error
+        self._doom(gone, now_ms + self.config.file_delete_delay_ms)

@@ -1,0 +1,254 @@
+"""A log's files: segments, their indexes, and small files that are replaced as a whole.
+
+`00000000000000000042.log` holds batches as they are sent, from offset 42 on: Kafka's own file format, which its
+`kafka-dump-log.sh` reads. The index beside it spares reading the batches at the next start; it can be built again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+import sys
+import uuid
+import zlib
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from abeyant.broker.log.batch import HEADER_SIZE, LENGTH_END, Batch
+from abeyant.broker.log.errors import CorruptRecordError, StorageError
+from abeyant.broker.log.segment import Segment
+
+LOG = ".log"
+INDEX = ".index"
+SNAPSHOT = ".snapshot"
+SWAP = ".swap"  # a compacted segment, complete, on its way into its place
+CLEANED = ".cleaned"  # a compacted segment that is being written
+DELETED = ".deleted"
+TEMPORARY = ".tmp"
+
+_INDEX_HEADER = struct.Struct(">8sII")  # magic, CRC-32 of the columns, batches
+_INDEX_MAGIC = b"ABYINDX1"
+_INDEX_START = struct.Struct(">qqq")  # first timestamp (-1 for none), created ms, modified ms
+_COLUMNS = 4
+_CHUNK = 1 << 22  # bytes read at a time when a segment is recovered
+
+
+def name_of(base_offset: int, suffix: str) -> str:
+    """A file's name, which sorts as its offset does."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def offset_of(path: Path) -> int | None:
+    """The offset in a file's name; None for another kind of name."""
+    stem = path.name.partition(".")[0]
+    return int(stem) if len(stem) == 20 and stem.isascii() and stem.isdigit() else None
+
+
+def doomed(folder: Path) -> Path:
+    """A name for a folder that is to be deleted: nobody has it, and it is no longer than a name may be (255 bytes)."""
+    return folder.with_name(f"{folder.name[:200]}.{uuid.uuid4().hex}{DELETED}")
+
+
+class FileSegment(Segment):
+    """A segment whose batches are in a file. Its columns are in memory, 32 bytes a batch."""
+
+    __slots__ = ("_fd", "path", "unflushed")
+
+    def __init__(self, path: Path, base_offset: int, now_ms: int) -> None:
+        """Open the file, or make it. Raises StorageError."""
+        super().__init__(base_offset, now_ms)
+        self.path = path
+        self.unflushed = 0  # records since the last `flush`
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise _failed("open", path, error) from error
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes of the batches [start, end), whole. Raises StorageError."""
+        position = self.position(start)
+        size = self.position(end) - position
+        try:
+            data = os.pread(self._fd, size, position)
+        except OSError as error:
+            raise _failed("read", self.path, error) from error
+        if len(data) != size:
+            raise StorageError(f"cannot read {self.path}: it ends before byte {position + size:,}")
+        return data
+
+    def _store(self, batch: Batch) -> None:
+        """Write behind the last batch, all or nothing. Once written it survives the process, not the machine."""
+        data = batch.data
+        position = end = self.size
+        try:
+            while data:
+                count = os.pwrite(self._fd, data, end)
+                end += count
+                data = data[count:]
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, position)
+            raise _failed("write to", self.path, error) from error
+        self.unflushed += 1
+
+    def _drop(self, count: int) -> None:
+        try:
+            os.ftruncate(self._fd, self.position(count))
+        except OSError as error:
+            raise _failed("truncate", self.path, error) from error
+        self.unflushed += 1
+
+    def flush(self) -> None:
+        """Have the disk hold all of it. Raises StorageError."""
+        if self.unflushed:
+            try:
+                os.fdatasync(self._fd)
+            except OSError as error:
+                raise _failed("flush", self.path, error) from error
+            self.unflushed = 0
+
+    def close(self) -> None:
+        """Close the file. What was written stays."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def discard(self) -> None:
+        """Close the file, and delete it."""
+        self.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+    def save_index(self) -> None:
+        """Write the columns beside the file, for the next start. Raises StorageError."""
+        first = -1 if self.first_timestamp is None else self.first_timestamp
+        content = _INDEX_START.pack(first, self.created_ms, self.modified_ms)
+        content += b"".join(_big_endian(column) for column in (self._offsets, self._lasts, self._ends, self._times))
+        header = _INDEX_HEADER.pack(_INDEX_MAGIC, zlib.crc32(content), len(self))
+        replace_file(self.path.with_suffix(INDEX), header + content)
+
+    def load_index(self, up_to: int) -> bool:
+        """Take the columns from the index; whether there was one that fits the file, and ends at `up_to` at most."""
+        try:
+            data = self.path.with_suffix(INDEX).read_bytes()
+            magic, crc, count = _INDEX_HEADER.unpack_from(data)
+            content = memoryview(data)[_INDEX_HEADER.size :]
+            if magic != _INDEX_MAGIC or crc != zlib.crc32(content):
+                return False
+            first, created, modified = _INDEX_START.unpack_from(content)
+            size = os.fstat(self._fd).st_size
+        except (OSError, struct.error):
+            return False
+        columns = content[_INDEX_START.size :]
+        width = 8 * count
+        if len(columns) != _COLUMNS * width:
+            return False
+        offsets, lasts, ends, times = (
+            _from_big_endian(columns[index * width : (index + 1) * width]) for index in range(_COLUMNS)
+        )
+        if (ends[-1] if ends else 0) != size or (lasts and lasts[-1] >= up_to):
+            return False
+        self._offsets, self._lasts, self._ends, self._times = offsets, lasts, ends, times
+        self.first_timestamp = None if first < 0 else first
+        self.created_ms, self.modified_ms = created, modified
+        return True
+
+    def recover(self, expected: int) -> Iterator[Batch]:
+        """Read every batch of the file, and yield it, until one is torn, wrong by its CRC, or out of order.
+
+        The file is cut there. `expected` is the least offset that the first may have. Raises StorageError.
+        """
+        for batch in self._read_all():
+            if batch.base_offset < expected or not batch.crc_is_right():
+                break
+            self._note(batch)
+            expected = batch.next_offset
+            yield batch
+        try:
+            os.ftruncate(self._fd, self.size)
+            self.modified_ms = int(os.fstat(self._fd).st_mtime * 1000)
+        except OSError as error:
+            raise _failed("truncate", self.path, error) from error
+
+    def torn_bytes(self) -> int:
+        """How many bytes the file has beyond its batches."""
+        return os.fstat(self._fd).st_size - self.size
+
+    def _read_all(self) -> Iterator[Batch]:
+        data = b""
+        start = 0  # of `data` in the file
+        place = 0  # in `data`, of the next batch
+        while True:
+            there = len(data) - place
+            length = int.from_bytes(data[place + 8 : place + LENGTH_END], signed=True) if there >= LENGTH_END else 0
+            wanted = max(length + LENGTH_END, HEADER_SIZE)
+            if there < wanted:
+                start += place
+                if os.fstat(self._fd).st_size - start < wanted:
+                    return
+                data = data[place:] + os.pread(self._fd, max(wanted - there, _CHUNK), start + there)
+                place = 0
+                continue
+            try:
+                batch = Batch(data[place : place + wanted])
+            except CorruptRecordError:
+                return
+            yield batch
+            place += wanted
+
+
+def _big_endian(column: array[int]) -> bytes:
+    if sys.byteorder == "little":
+        column = array("q", column)
+        column.byteswap()
+    return column.tobytes()
+
+
+def _from_big_endian(data: memoryview) -> array[int]:
+    column = array("q", bytes(data))
+    if sys.byteorder == "little":
+        column.byteswap()
+    return column
+
+
+def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
+    """Write a small file as a whole: after a crash it is the old one or the new one.
+
+    That is so after kill -9; with `durable` it is when the machine fails too. Raises StorageError.
+    """
+    temporary = path.with_name(path.name + TEMPORARY)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise _failed("write", path, error) from error
+
+
+def save_json(path: Path, value: Any, *, durable: bool = False) -> None:
+    """Write a value with its CRC. Raises StorageError."""
+    text = json.dumps(value, separators=(",", ":")).encode()
+    replace_file(path, b"%08x %s\n" % (zlib.crc32(text), text), durable=durable)
+
+
+def load_json(path: Path) -> Any:
+    """Undo `save_json`; None where there is no such file, or where it is damaged."""
+    try:
+        crc, _, text = path.read_bytes().partition(b" ")
+        text = text.removesuffix(b"\n")
+        return json.loads(text) if int(crc, 16) == zlib.crc32(text) else None
+    except (OSError, ValueError):
+        return None
+
+
+def _failed(what: str, path: Path, error: OSError) -> StorageError:
+    return StorageError(f"cannot {what} {path}: {error.strerror or error}")

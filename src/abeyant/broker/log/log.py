@@ -1,0 +1,420 @@
+"""One replica's log, as its leader and its followers use it.
+
+Offsets rise and are never used twice. What compaction or `advance_start` removed leaves a gap, and readers go on with
+what comes after it. Every look-up is O(log batches); nothing is read again to count bytes.
+
+A log keeps no time and waits for nothing: `now_ms` comes from the broker's one clock. One thread uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from abeyant.broker.log import validation
+from abeyant.broker.log.batch import NO_PRODUCER, Batch, split
+from abeyant.broker.log.compaction import Compaction
+from abeyant.broker.log.config import LogConfig
+from abeyant.broker.log.epochs import LeaderEpochs
+from abeyant.broker.log.errors import BatchTooLargeError, CorruptRecordError, OffsetOutOfRangeError
+from abeyant.broker.log.markers import Marker, marker_of
+from abeyant.broker.log.producers import AbortedTransaction, Producers, ProducerState
+from abeyant.broker.log.readable import ReadableLog, epoch_of
+from abeyant.broker.log.segment import LARGEST_OFFSET_DELTA, Segment
+
+
+class Appended(NamedTuple):
+    """What an append as leader gave."""
+
+    base_offset: int
+    last_offset: int
+    append_time_ms: int  # -1 unless the topic has LogAppendTime; of a duplicate its greatest timestamp, as in Kafka
+    duplicate: bool
+    size: int  # bytes that the log grew by
+
+
+class Log(ReadableLog):
+    """The batches of one replica of a partition, from `start_offset` to `end_offset`."""
+
+    def __init__(self, topic: str, partition: int, config: LogConfig, now_ms: int = 0) -> None:
+        """An empty log in memory."""
+        self.topic = topic
+        self.partition = partition
+        self.config = config
+        self._open(now_ms)
+
+    def _open(self, now_ms: int) -> None:
+        """Begin empty, or with what there is already."""
+        self._begin(0, now_ms)
+
+    def _begin(self, offset: int, now_ms: int) -> None:
+        """Be empty, at `offset`."""
+        self.start_offset = offset
+        self.end_offset = offset
+        self.size = 0  # bytes of all batches, also of those before `start_offset` in its segment
+        self._segments = [self._make_segment(offset, now_ms)]
+        self._bases = [offset]
+        self._epochs = LeaderEpochs()
+        self._producers = Producers()
+        self._compacted_to = 0  # no record below is replaced by another one below
+        # By the base offset of a segment: the producers as they were when it began, for truncation.
+        self._snapshots: dict[int, dict[str, Any]] = {offset: self._producers.snapshot()}
+
+    def __repr__(self) -> str:
+        return f"<Log {self.topic}-{self.partition} {self.start_offset}-{self.end_offset}>"
+
+    # Writing
+
+    def append(self, records: bytes, leader_epoch: int, now_ms: int, *, from_client: bool = True) -> Appended:
+        """Append one batch as leader: check it, give it its offsets; or answer a duplicate as it was answered before.
+
+        `from_client` False is for the coordinators, whose batches have no sequence numbers and may be markers.
+        Raises a LogError: then nothing was appended.
+        """
+        batch = validation.the_batch(records, self.config, from_client=from_client)
+        batch = validation.checked(batch, self.config, now_ms).placed(self.end_offset, leader_epoch)
+        if batch.size > self.config.segment_bytes:
+            raise BatchTooLargeError(
+                f"Message batch size is {batch.size} bytes, which exceeds the maximum configured segment size of"
+                f" {self.config.segment_bytes}."
+            )
+        marker = None
+        if batch.producer_id != NO_PRODUCER:
+            if from_client and (known := self._producers.duplicate_of(batch)) is not None:
+                return Appended(known.base_offset, known.last_offset, known.timestamp, True, 0)
+            if batch.is_control:
+                marker = marker_of(batch)
+                self._producers.check_marker(batch, marker)
+            else:
+                self._producers.check_data(batch, sequenced=from_client)
+        self._write(batch, marker, now_ms)
+        append_time = batch.max_timestamp if batch.timestamp_is_append_time else -1
+        return Appended(batch.base_offset, batch.last_offset, append_time, False, batch.size)
+
+    def append_replicated(self, records: bytes | Sequence[Batch], now_ms: int) -> int:
+        """Append what the leader has, as it has it; return the new end offset.
+
+        `records` as bytes is checked by CRC; batches are taken as they are, and their bytes are shared. Raises
+        CorruptRecordError for a wrong CRC, or for offsets that do not follow the end of the log.
+        """
+        if isinstance(records, bytes):
+            batches: Sequence[Batch] = split(records)
+            for batch in batches:
+                if not batch.crc_is_right():
+                    raise CorruptRecordError(
+                        f"Record is corrupt (stored crc = {batch.crc}) in {self.topic}-{self.partition}"
+                    )
+        else:
+            batches = records
+        for batch in batches:
+            if batch.base_offset < self.end_offset:
+                if self.start_offset != self.end_offset or batch.last_offset < self.end_offset:
+                    raise CorruptRecordError(
+                        f"Unexpected offset in append to {self.topic}-{self.partition}: {batch.base_offset} is less"
+                        f" than the next offset {self.end_offset}"
+                    )
+                start = self.start_offset  # the leader's log starts in the middle of this batch
+                self.truncate_fully(batch.base_offset, now_ms)
+                self.start_offset = start
+            self._write(batch, _marker_in(batch), now_ms)
+        return self.end_offset
+
+    def _write(self, batch: Batch, marker: Marker | None, now_ms: int) -> None:
+        segment = self._segments[-1]
+        if self._is_full(segment, batch, now_ms):
+            segment = self.roll(now_ms, batch.base_offset)
+        segment.append(batch, now_ms)
+        self.end_offset = batch.next_offset
+        self.size += batch.size
+        self._epochs.assign(batch.leader_epoch, batch.base_offset)
+        self._note_producer(batch, marker)
+
+    def _note_producer(self, batch: Batch, marker: Marker | None) -> None:
+        if batch.producer_id == NO_PRODUCER:
+            return
+        if not batch.is_control:
+            self._producers.note_data(batch)
+        elif marker is not None:
+            self._producers.note_marker(batch, marker)
+
+    def _replay(self, batches: Iterable[Batch]) -> None:
+        """Learn of the producers from batches that are in the log already."""
+        for batch in batches:
+            self._note_producer(batch, _marker_in(batch))
+
+    def _is_full(self, segment: Segment, batch: Batch, now_ms: int) -> bool:
+        size = segment.size
+        if not size:
+            return False
+        config = self.config
+        if size + batch.size > config.segment_bytes:
+            return True
+        if batch.last_offset - segment.base_offset > LARGEST_OFFSET_DELTA:
+            return True
+        longest = config.segment_ms
+        if config.max_compaction_lag_ms < longest and config.compact:
+            longest = config.max_compaction_lag_ms
+        waited = now_ms - segment.created_ms
+        if segment.first_timestamp is not None and batch.max_timestamp >= 0:
+            waited = batch.max_timestamp - segment.first_timestamp  # so that a replica made anew has the same segments
+        return waited > longest
+
+    def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
+        """Begin a new segment at the end, or at an offset after it. O(producers)."""
+        base = self.end_offset if base_offset is None else base_offset
+        last = self._segments[-1]
+        if not len(last) and last.base_offset == base:
+            last.created_ms = now_ms
+            return last
+        segment = self._make_segment(base, now_ms)
+        if not len(last):
+            self._segments.pop()
+            self._bases.pop()
+            del self._snapshots[last.base_offset]
+            self._remove([last], now_ms)
+        self._segments.append(segment)
+        self._bases.append(base)
+        self._snapshots[base] = self._producers.snapshot()
+        return segment
+
+    def _make_segment(self, base_offset: int, now_ms: int) -> Segment:
+        return Segment(base_offset, now_ms)
+
+    def start_epoch(self, epoch: int) -> None:
+        """A leader begins this epoch at the end of the log."""
+        self._epochs.assign(epoch, self.end_offset)
+
+    # Leader epochs
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The last leader's epoch that this log knows."""
+        return self._epochs.latest
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The greatest epoch up to `epoch`, and the offset at which it ended; (-1, -1) if unknown (KIP-101, 320)."""
+        return self._epochs.end_of(epoch, self.end_offset)
+
+    def epoch_at(self, offset: int) -> int | None:
+        """The epoch in which `offset` was written."""
+        return self._epochs.at(offset)
+
+    def epochs(self) -> list[tuple[int, int]]:
+        """Every epoch with its first offset."""
+        return self._epochs.entries()
+
+    # Removing
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Cut off what is at `offset` and after it, batches that reach past it as a whole. O(batches of a segment).
+
+        At the start of the log or before it nothing stays, and the log begins there. Where there is nothing to cut off,
+        an epoch that begins at the log's end goes all the same: this replica led, and appended nothing, and the new
+        leader does not know that epoch.
+        """
+        if offset >= self.end_offset:
+            self._epochs.truncate_from(self.end_offset)
+            return
+        if offset <= self.start_offset:
+            self.truncate_fully(offset, now_ms)
+            return
+        keep = self._segment_index(offset)
+        gone = self._segments[keep + 1 :]
+        for segment in gone:
+            self._snapshots.pop(segment.base_offset, None)
+        self._remove(gone, now_ms)
+        del self._segments[keep + 1 :], self._bases[keep + 1 :]
+        segment = self._segments[keep]
+        count = segment.index_of(offset)
+        straddles = count < len(segment) and segment.first_offset(count) < offset
+        self.end_offset = segment.first_offset(count) if straddles else offset
+        segment.truncate(count)
+        self.size = sum(one.size for one in self._segments)
+        self.start_offset = min(self.start_offset, self.end_offset)
+        self._compacted_to = min(self._compacted_to, self._bases[-1])
+        self._epochs.truncate_from(self.end_offset)
+        self._producers.restore(self._snapshots[segment.base_offset])
+        self._replay(segment.batches())
+
+    def truncate_fully(self, offset: int, now_ms: int) -> None:
+        """Remove all of it, and begin again at `offset`."""
+        self._remove(self._segments, now_ms)
+        self._begin(offset, now_ms)
+
+    def advance_start(self, offset: int, now_ms: int) -> bool:
+        """Let the log start at `offset` (DeleteRecords); whether it moved. Whole segments before it are removed.
+
+        Raises OffsetOutOfRangeError above the end.
+        """
+        if offset > self.end_offset:
+            raise OffsetOutOfRangeError(
+                f"Cannot increment the log start offset to {offset} of partition {self.topic}-{self.partition} since"
+                f" it is larger than the end offset {self.end_offset}"
+            )
+        if offset <= self.start_offset:
+            return False
+        self.start_offset = offset
+        self._epochs.truncate_before(offset)
+        self._producers.forget_before(offset)
+        self._remove_first(sum(1 for base in self._bases[1:] if base <= offset), now_ms)
+        return True
+
+    def delete_old(self, now_ms: int, up_to: int) -> int:
+        """Remove whole segments by `retention.ms` and `retention.bytes`; return how many.
+
+        Only what is below `up_to`, the high watermark, and only with `cleanup.policy=delete`. The last segment goes
+        too when its time is over, and an empty one takes its place.
+        """
+        if not self.config.delete:
+            return 0
+        count = 0
+        excess = self.size - self.config.retention_bytes if self.config.retention_bytes >= 0 else 0
+        for index, segment in enumerate(self._segments):
+            end = self._bases[index + 1] if index + 1 < len(self._bases) else self.end_offset
+            if end > up_to or end == segment.base_offset:
+                break
+            too_old = 0 <= self.config.retention_ms < now_ms - segment.last_time
+            if not too_old and excess < segment.size:
+                break
+            excess -= segment.size
+            count += 1
+        if not count:
+            return 0
+        if count == len(self._segments):
+            self.roll(now_ms)
+        self.advance_start(self._bases[count], now_ms)
+        return count
+
+    def compact(self, now_ms: int, up_to: int, *, force: bool = False) -> int:
+        """Remove records that a later one of the same key replaces; return how many bytes that freed.
+
+        Only with `cleanup.policy=compact`, only below `up_to`, the last stable offset, and never in the last segment.
+        Nothing is done before `min.cleanable.dirty.ratio` of the log has not been compacted yet, or
+        `max.compaction.lag.ms` is over; with `force` all is that is below `up_to`. Memory: the keys, a batch at a time.
+        """
+        if not self.config.compact:
+            return 0
+        if force and len(self._segments[-1]) and self.end_offset <= up_to:
+            self.roll(now_ms)
+        run = Compaction(self._segments, self._compacted_to, self.start_offset, self._producers, self.config, now_ms)
+        count = run.possible(up_to, even_young=force)
+        if not count or not (force or run.is_due(count)):
+            return 0
+        before = self.size
+        compacted_to = self._bases[count]
+        for group in run.groups(count):
+            target = self._make_cleaned(group[0].base_offset, now_ms)
+            try:
+                run.fill(target, group)
+            except BaseException:
+                target.discard()
+                raise
+            self._replace(group, target, now_ms)
+        self._compacted_to = compacted_to
+        return before - self.size
+
+    def _make_cleaned(self, base_offset: int, now_ms: int) -> Segment:
+        """A segment that is not part of the log yet."""
+        return Segment(base_offset, now_ms)
+
+    def _replace(self, group: list[Segment], target: Segment, now_ms: int) -> None:
+        """Put a compacted segment in the place of those that it was made of."""
+        first = self._bases.index(group[0].base_offset)
+        self._segments[first : first + len(group)] = [target]
+        self._bases[first : first + len(group)] = [target.base_offset]
+        for segment in group[1:]:
+            del self._snapshots[segment.base_offset]
+        self.size += target.size - sum(segment.size for segment in group)
+        self._remove(group, now_ms)
+
+    def _remove_first(self, count: int, now_ms: int) -> None:
+        gone = self._segments[:count]
+        for segment in gone:
+            self._snapshots.pop(segment.base_offset, None)
+            self.size -= segment.size
+        del self._segments[:count], self._bases[:count]
+        self._remove(gone, now_ms)
+
+    def _remove(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Let go of segments that are no longer part of the log."""
+        for segment in segments:
+            segment.close()
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """Go by these settings from now on."""
+        self.config = config
+
+    def close(self) -> None:
+        """Let go of everything. The log is not to be used any more."""
+        for segment in self._segments:
+            segment.close()
+
+    def delete(self, now_ms: int) -> None:
+        """Let go of everything, for good: its topic, or this replica of it, is no more."""
+        self.close()
+
+    # Producers and transactions
+
+    def active_producers(self) -> list[ProducerState]:
+        """What is known of every producer that wrote here (DescribeProducers)."""
+        return self._producers.states()
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget producers that wrote nothing for `producer.id.expiration.ms`; return how many."""
+        return self._producers.expire(now_ms, self.config.producer_expiration_ms)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Up to where a consumer with read_committed sees: no further than the first transaction that may yet abort.
+
+        Nor before the start, where the first records of that one were deleted.
+        """
+        unstable = self._producers.first_unstable_offset(high_watermark)
+        return high_watermark if unstable is None else min(max(unstable, self.start_offset), high_watermark)
+
+    def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records in [start, end), for a consumer with read_committed."""
+        return self._producers.aborted_between(start, end)
+
+    @property
+    def has_aborted_transactions(self) -> bool:
+        """Whether any is known."""
+        return self._producers.has_aborted
+
+    def has_open_transaction(self, producer_id: int) -> bool:
+        """Whether this producer has a transaction open here."""
+        return self._producers.has_open_transaction(producer_id)
+
+    def in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether this producer has one open here, in this epoch of its."""
+        state = self._producers.get(producer_id)
+        return state is not None and state.transaction_start is not None and state.epoch == epoch
+
+    def producer(self, producer_id: int) -> ProducerState | None:
+        """What is known of a producer."""
+        return self._producers.get(producer_id)
+
+    def check(self) -> None:
+        """Assert every invariant: batches, offsets, sizes, epochs, and producers as the batches tell them."""
+        assert self._bases == [segment.base_offset for segment in self._segments] == sorted(set(self._bases))
+        assert self.start_offset <= self.end_offset
+        assert self.start_offset >= self._bases[0]
+        assert self.size == sum(segment.size for segment in self._segments)
+        assert set(self._snapshots) == set(self._bases)
+        for segment, base in zip(self._segments, self._bases[1:], strict=False):
+            segment.check()
+            assert segment.next_offset <= base
+        last = self._segments[-1]
+        last.check()
+        assert self.end_offset >= last.next_offset
+        self._epochs.check()
+        for batch in self._batches(self.start_offset):
+            if batch.base_offset >= self.start_offset:
+                assert self._epochs.at(batch.base_offset) == epoch_of(batch), (batch, self._epochs.entries())
+        self._producers.check(self.end_offset)
+
+
+def _marker_in(batch: Batch) -> Marker | None:
+    """None also in a batch of which compaction has left nothing but the producer's epoch."""
+    if batch.producer_id == NO_PRODUCER or not batch.is_control or not batch.record_count:
+        return None
+    return marker_of(batch)

@@ -1,0 +1,310 @@
+"""What a log knows of the producers that wrote to it: epochs, sequence numbers, open transactions (KIP-98).
+
+Of each producer the last five batches are known, which is as many as an idempotent producer has in flight: one that
+comes again is a duplicate, and gets its first answer again. A gap in the sequence is refused, so nothing is lost
+silently; an epoch older than the last one is refused, for another producer has taken the id over.
+
+All of it can be built again from the batches' headers; a `snapshot` spares reading those before it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from abeyant.broker.log.errors import (
+    CoordinatorFencedError,
+    InvalidProducerEpochError,
+    InvalidTransactionStateError,
+    OutOfOrderSequenceError,
+)
+
+if TYPE_CHECKING:
+    from abeyant.broker.log.batch import Batch
+    from abeyant.broker.log.markers import Marker
+
+_WINDOW = 5
+_NO_EPOCH = -1
+_NO_SEQUENCE = -1
+_LARGEST_SEQUENCE = (1 << 31) - 1
+
+
+class WrittenBatch(NamedTuple):
+    """What a duplicate is answered with."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    timestamp: int  # the batch's greatest
+
+
+class AbortedTransaction(NamedTuple):
+    """A transaction whose records a consumer with read_committed leaves out."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int  # of its marker
+    last_stable_offset: int  # of the log, once the marker was written
+
+
+class ProducerState:
+    """One producer's last state in one log."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transaction_start")
+
+    def __init__(self, producer_id: int) -> None:
+        """Nothing known yet."""
+        self.producer_id = producer_id
+        self.epoch = _NO_EPOCH
+        self.coordinator_epoch = -1
+        self.last_timestamp = -1  # ms; it expires so long after it
+        self.transaction_start: int | None = None
+        self.batches: list[WrittenBatch] = []  # the last five of this epoch, oldest first
+
+    @property
+    def last_sequence(self) -> int:
+        """Of the last batch of this epoch; -1 before the first."""
+        return self.batches[-1].last_sequence if self.batches else _NO_SEQUENCE
+
+    def to_list(self) -> list[Any]:
+        """For a snapshot."""
+        return [
+            self.producer_id, self.epoch, self.coordinator_epoch, self.last_timestamp, self.transaction_start,
+            [list(batch) for batch in self.batches],
+        ]  # fmt: skip
+
+    @classmethod
+    def from_list(cls, kept: list[Any]) -> ProducerState:
+        """Undo `to_list`. Raises TypeError or ValueError for anything else."""
+        state = cls(kept[0])
+        _, state.epoch, state.coordinator_epoch, state.last_timestamp, state.transaction_start, batches = kept
+        state.batches = [WrittenBatch(*batch) for batch in batches]
+        return state
+
+
+class Producers:
+    """All producers of one log, and the transactions that they have open or have aborted."""
+
+    __slots__ = ("_aborted", "_ended", "_open", "_states")
+
+    def __init__(self) -> None:
+        """Nobody yet."""
+        self._states: dict[int, ProducerState] = {}
+        self._open: dict[int, int] = {}  # producer id -> first offset
+        self._ended: list[tuple[int, int]] = []  # (first offset, marker's), while the high watermark is not past it
+        self._aborted: list[AbortedTransaction] = []  # by the marker's offset
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def states(self) -> list[ProducerState]:
+        """Every producer known, as DescribeProducers tells them."""
+        return list(self._states.values())
+
+    def get(self, producer_id: int) -> ProducerState | None:
+        """One producer, if it is known."""
+        return self._states.get(producer_id)
+
+    def duplicate_of(self, batch: Batch) -> WrittenBatch | None:
+        """The batch of the last five that this one repeats, sequence for sequence."""
+        state = self._states.get(batch.producer_id)
+        if state is None or state.epoch != batch.producer_epoch:
+            return None
+        first, last = batch.base_sequence, batch.last_sequence
+        for known in reversed(state.batches):
+            if known.first_sequence == first and known.last_sequence == last:
+                return known
+        return None
+
+    def check_data(self, batch: Batch, *, sequenced: bool) -> None:
+        """Refuse a batch of data that does not follow its producer's last one. `sequenced` when a client wrote it.
+
+        Raises InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTransactionStateError.
+        """
+        state = self._states.get(batch.producer_id)
+        if state is None:
+            return  # its records were deleted, or it is new: any sequence may be the first
+        if batch.producer_epoch < state.epoch:
+            raise InvalidProducerEpochError(
+                f"Epoch of producer {batch.producer_id} at offset {batch.base_offset} is {batch.producer_epoch},"
+                f" which is smaller than the last seen epoch {state.epoch}"
+            )
+        if sequenced:
+            self._check_sequence(batch, state)
+        if state.transaction_start is not None and not batch.is_transactional:
+            raise InvalidTransactionStateError(
+                f"Expected transactional write from producer {batch.producer_id} at offset {batch.base_offset}"
+            )
+
+    @staticmethod
+    def _check_sequence(batch: Batch, state: ProducerState) -> None:
+        first = batch.base_sequence
+        if batch.producer_epoch != state.epoch:
+            if first and state.epoch != _NO_EPOCH:
+                raise OutOfOrderSequenceError(
+                    f"Invalid sequence number for new epoch of producer {batch.producer_id} at offset"
+                    f" {batch.base_offset}: {batch.producer_epoch} (request epoch), {first} (seq. number),"
+                    f" {state.epoch} (current producer epoch)"
+                )
+            return
+        last = state.last_sequence
+        if first != last + 1 and not (first == 0 and last == _LARGEST_SEQUENCE):
+            raise OutOfOrderSequenceError(
+                f"Out of order sequence number for producer {batch.producer_id} at offset {batch.base_offset}:"
+                f" {first} (incoming seq. number), {last} (current end sequence number)"
+            )
+
+    def check_marker(self, batch: Batch, marker: Marker) -> None:
+        """Refuse a marker of an old producer epoch or of an old coordinator.
+
+        Raises InvalidProducerEpochError, CoordinatorFencedError.
+        """
+        state = self._states.get(batch.producer_id)
+        if state is None:
+            return
+        if batch.producer_epoch < state.epoch:
+            raise InvalidProducerEpochError(
+                f"Epoch of producer {batch.producer_id} at offset {batch.base_offset} is {batch.producer_epoch},"
+                f" which is smaller than the last seen epoch {state.epoch}"
+            )
+        if marker.coordinator_epoch < state.coordinator_epoch:
+            raise CoordinatorFencedError(
+                f"Invalid coordinator epoch for producerId {batch.producer_id} at offset {batch.base_offset}:"
+                f" {marker.coordinator_epoch} (zombie), {state.coordinator_epoch} (current)"
+            )
+
+    def note_data(self, batch: Batch) -> None:
+        """A batch of data is in the log now."""
+        state = self._state(batch.producer_id)
+        if state.epoch != batch.producer_epoch:
+            state.batches.clear()
+            state.epoch = batch.producer_epoch
+        if len(state.batches) == _WINDOW:
+            del state.batches[0]
+        last_offset = batch.last_offset
+        state.batches.append(
+            WrittenBatch(batch.base_sequence, batch.last_sequence, batch.base_offset, last_offset, batch.max_timestamp)
+        )
+        state.last_timestamp = batch.max_timestamp
+        if batch.is_transactional and state.transaction_start is None:
+            state.transaction_start = batch.base_offset
+            self._open[batch.producer_id] = batch.base_offset
+
+    def note_marker(self, batch: Batch, marker: Marker) -> None:
+        """A transaction's end is in the log now."""
+        state = self._state(batch.producer_id)
+        if state.epoch != batch.producer_epoch:
+            state.batches.clear()
+            state.epoch = batch.producer_epoch
+        state.coordinator_epoch = marker.coordinator_epoch
+        state.last_timestamp = batch.max_timestamp
+        first = self._open.pop(batch.producer_id, None)
+        state.transaction_start = None
+        if first is None:
+            return
+        self._ended.append((first, batch.last_offset))
+        if not marker.commits:
+            stable = min(self._open.values(), default=batch.last_offset + 1)
+            self._aborted.append(AbortedTransaction(batch.producer_id, first, batch.last_offset, stable))
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """The first offset of a transaction that is open, or whose end is not below the high watermark.
+
+        O(transactions open or just ended). What has ended below the high watermark is forgotten: it never falls.
+        """
+        if not self._open and not self._ended:
+            return None
+        self._ended = [ended for ended in self._ended if ended[1] >= high_watermark]
+        offsets = [first for first, _ in self._ended]
+        offsets.extend(self._open.values())
+        return min(offsets, default=None)
+
+    @property
+    def has_aborted(self) -> bool:
+        """Whether any aborted transaction is known."""
+        return bool(self._aborted)
+
+    def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions that have a record in [start, end)."""
+        found = []
+        for aborted in self._aborted[bisect_left(self._aborted, start, key=_marker_offset) :]:
+            if aborted.first_offset < end:
+                found.append(aborted)
+            if aborted.last_stable_offset >= end:
+                break
+        return found
+
+    def has_open_transaction(self, producer_id: int) -> bool:
+        """Whether this producer has a transaction open here."""
+        return producer_id in self._open
+
+    def open_transactions_before(self, timestamp: int) -> list[ProducerState]:
+        """The producers whose open transaction was last written to before `timestamp` (ms)."""
+        return [self._states[owner] for owner in self._open if self._states[owner].last_timestamp < timestamp]
+
+    def expire(self, now_ms: int, after_ms: int) -> int:
+        """Forget the producers that wrote nothing for `after_ms`, and have no transaction open; how many."""
+        gone = [
+            state.producer_id
+            for state in self._states.values()
+            if state.transaction_start is None and now_ms - state.last_timestamp >= after_ms
+        ]
+        for producer_id in gone:
+            del self._states[producer_id]
+        return len(gone)
+
+    def forget_before(self, start: int) -> None:
+        """The log begins at `start` now: forget transactions that ended before. The producers stay known."""
+        self._ended = [ended for ended in self._ended if ended[1] >= start]
+        del self._aborted[: bisect_left(self._aborted, start, key=_marker_offset)]
+
+    def forget_aborted(self, last_offset: int) -> None:
+        """Nothing is left of the transaction whose marker is there, but the marker."""
+        place = bisect_left(self._aborted, last_offset, key=_marker_offset)
+        if place < len(self._aborted) and self._aborted[place].last_offset == last_offset:
+            del self._aborted[place]
+
+    def snapshot(self) -> dict[str, Any]:
+        """All of it, as plain lists that JSON can write."""
+        return {
+            "producers": [state.to_list() for state in self._states.values()],
+            "ended": [list(ended) for ended in self._ended],
+            "aborted": [list(aborted) for aborted in self._aborted],
+        }
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Undo `snapshot`. Raises KeyError, TypeError or ValueError for anything else, and is then not to be used."""
+        self._states = {state[0]: ProducerState.from_list(state) for state in kept["producers"]}
+        self._open = {
+            state.producer_id: state.transaction_start
+            for state in self._states.values()
+            if state.transaction_start is not None
+        }
+        self._ended = [(first, last) for first, last in kept["ended"]]
+        self._aborted = [AbortedTransaction(*aborted) for aborted in kept["aborted"]]
+
+    def check(self, end_offset: int) -> None:
+        """Assert what always holds."""
+        for producer_id, state in self._states.items():
+            assert state.producer_id == producer_id
+            assert self._open.get(producer_id) == state.transaction_start
+            assert len(state.batches) <= _WINDOW
+            for one, next_one in pairwise(state.batches):
+                assert one.last_offset < next_one.base_offset, state.batches
+            assert not state.batches or state.batches[-1].last_offset < end_offset, state.batches
+        assert set(self._open) <= set(self._states)
+        assert [aborted.last_offset for aborted in self._aborted] == sorted(
+            {aborted.last_offset for aborted in self._aborted}
+        )
+
+    def _state(self, producer_id: int) -> ProducerState:
+        state = self._states.get(producer_id)
+        if state is None:
+            state = self._states[producer_id] = ProducerState(producer_id)
+        return state
+
+
+def _marker_offset(aborted: AbortedTransaction) -> int:
+    return aborted.last_offset

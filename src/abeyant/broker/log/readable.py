@@ -1,0 +1,149 @@
+"""How a log is read: its segments in the order of their offsets, and what of them is looked for.
+
+Every look-up is O(log batches); nothing is read again to count bytes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from abeyant.broker.log import validation
+from abeyant.broker.log.batch import Batch
+from abeyant.broker.log.errors import OffsetOutOfRangeError
+from abeyant.broker.log.segment import Segment
+
+
+class FoundOffset(NamedTuple):
+    """A record found by its time."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int | None
+
+
+class ReadableLog:
+    """What is in a log, from `start_offset` to `end_offset`; a `Log` is this, and how it is written."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    _segments: list[Segment]
+    _bases: list[int]  # their base offsets
+
+    def read(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> bytes:
+        """Whole batches from the one that holds `offset`, all below `up_to`, no more than `max_bytes` of them.
+
+        With `min_one` the first may exceed `max_bytes`. Raises OffsetOutOfRangeError below the start or above the end.
+        Memory: one batch is handed out as it is, several are joined.
+        """
+        parts = [segment.read(first, last) for segment, first, last in self._runs(offset, max_bytes, up_to, min_one)]
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def read_batches(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> list[Batch]:
+        """As `read`, one by one: a follower in this process appends these, and shares their bytes."""
+        tail = self._segments[-1].tail
+        if tail is not None and tail.base_offset == offset >= self.start_offset and tail.next_offset == up_to:
+            return [tail] if tail.size <= max_bytes or min_one else []  # most often it wants what was just appended
+        return [
+            batch
+            for segment, first, last in self._runs(offset, max_bytes, up_to, min_one)
+            for batch in segment.batches(first, last)
+        ]
+
+    def _runs(self, offset: int, max_bytes: int, up_to: int, min_one: bool) -> Iterator[tuple[Segment, int, int]]:
+        self._require(offset)
+        left = max_bytes
+        for segment in self._segments[self._segment_index(offset) :]:
+            first = segment.index_of(offset)
+            if first == len(segment):
+                continue
+            below = segment.index_of(up_to)
+            last = segment.index_within(first, below, left)
+            if last == first and min_one and first < below:
+                last = first + 1
+            if last > first:
+                yield segment, first, last
+            if last < len(segment):
+                return
+            left -= segment.position(last) - segment.position(first)
+            min_one = False
+
+    def bytes_between(self, offset: int, up_to: int) -> int:
+        """Bytes of the whole batches from the one that holds `offset` to those below `up_to`.
+
+        O(log batches), and O(segments) between them.
+        """
+        if up_to <= offset or offset >= self.end_offset:
+            return 0
+        count = 0
+        for segment in self._segments[self._segment_index(offset) :]:
+            if segment.base_offset >= up_to:
+                break
+            first = segment.index_of(offset)
+            count += max(segment.position(segment.index_of(up_to)) - segment.position(first), 0)
+        return count
+
+    def end_of_read(self, offset: int, size: int) -> int:
+        """Where the batch begins that comes after the `size` bytes that `read` gave from `offset`.
+
+        O(log batches), and O(segments) between them.
+        """
+        for segment in self._segments[self._segment_index(offset) :]:
+            first = segment.index_of(offset)
+            last = segment.index_within(first, len(segment), size)
+            if last < len(segment):
+                return segment.first_offset(last)
+            size -= segment.position(last) - segment.position(first)
+        return self.end_offset
+
+    def _require(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRangeError(
+                f"Received request for offset {offset} for partition {self.topic}-{self.partition}, but we only have"
+                f" log segments in the range {self.start_offset} to {self.end_offset}."
+            )
+
+    def _segment_index(self, offset: int) -> int:
+        return max(bisect_right(self._bases, offset) - 1, 0)
+
+    def _batches(self, offset: int) -> Iterator[Batch]:
+        for segment in self._segments[self._segment_index(offset) :]:
+            yield from segment.batches(segment.index_of(offset))
+
+    def offset_for_time(self, timestamp_ms: int) -> FoundOffset | None:
+        """The first record at or after `timestamp_ms`, in the order of offsets; None if there is none."""
+        for segment in self._segments[self._segment_index(self.start_offset) :]:
+            if segment.max_timestamp < timestamp_ms:
+                continue
+            index = segment.index_of(self.start_offset)
+            while (index := segment.index_of_time(timestamp_ms, index)) < len(segment):
+                batch = segment.batch(index)
+                for record in validation.records_of(batch):
+                    if record.timestamp >= timestamp_ms and record.offset >= self.start_offset:
+                        return FoundOffset(record.timestamp, record.offset, epoch_of(batch))
+                index += 1
+        return None
+
+    def max_timestamp(self) -> FoundOffset | None:
+        """The first record with the greatest timestamp of all (ListOffsets' -3); None if no record has one."""
+        greatest = max(self._segments, key=_max_timestamp)
+        if greatest.max_timestamp < 0:
+            return None
+        batch = greatest.batch(greatest.index_of_time(greatest.max_timestamp, 0))
+        for record in validation.records_of(batch):
+            if record.timestamp == batch.max_timestamp:
+                return FoundOffset(record.timestamp, record.offset, epoch_of(batch))
+        return None
+
+
+def epoch_of(batch: Batch) -> int | None:
+    """The epoch that a batch was written in; None where that is not known."""
+    epoch: int = batch.leader_epoch
+    return epoch if epoch >= 0 else None
+
+
+def _max_timestamp(segment: Segment) -> int:
+    return segment.max_timestamp

@@ -1,0 +1,163 @@
+"""A run of a log's batches: found by offset, byte or time in O(log batches), and removed as a whole.
+
+`Segment` keeps its batches in memory; `log/files.py` has the one that keeps them in a file.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from abeyant.broker.log.batch import NO_TIMESTAMP, Batch
+
+LARGEST_OFFSET_DELTA = (1 << 31) - 1  # from the first to the last offset: Kafka's index has 32 bits for it
+
+
+class Segment:
+    """The batches from `base_offset` on, until the next segment. One number of 64 bits per batch and column."""
+
+    __slots__ = (
+        "_data", "_ends", "_lasts", "_offsets", "_times", "base_offset", "created_ms", "first_timestamp", "modified_ms",
+        "tail",
+    )  # fmt: skip
+
+    def __init__(self, base_offset: int, now_ms: int) -> None:
+        """Without a batch. `base_offset` is what its first batch will have, at least."""
+        self.base_offset = base_offset
+        self.created_ms = now_ms
+        self.modified_ms = now_ms
+        self.first_timestamp: int | None = None  # ms: from then on `segment.ms` counts, if batches have times
+        self._data: list[bytes] = []
+        self._offsets = array("q")  # base offset of each batch
+        self._lasts = array("q")  # last offset of each batch
+        self._ends = array("q")  # bytes up to the end of each batch
+        self._times = array("q")  # greatest timestamp up to each batch
+        self.tail: Batch | None = None  # the last batch, where its bytes are in memory anyway
+
+    def __len__(self) -> int:
+        """How many batches."""
+        return len(self._offsets)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self._ends[-1] if self._ends else 0
+
+    @property
+    def next_offset(self) -> int:
+        """After its last batch."""
+        return self._lasts[-1] + 1 if self._lasts else self.base_offset
+
+    @property
+    def max_timestamp(self) -> int:
+        """The greatest of all its batches, ms; -1 without one."""
+        return self._times[-1] if self._times else -1
+
+    @property
+    def last_time(self) -> int:
+        """When it was last written to, ms: as its records say, or else as the clock said."""
+        return self.max_timestamp if self.max_timestamp >= 0 else self.modified_ms
+
+    def append(self, batch: Batch, now_ms: int) -> None:
+        """Add a batch at the end, at the offset that it says."""
+        self._store(batch)
+        self._note(batch)
+        self.modified_ms = now_ms
+
+    def _note(self, batch: Batch) -> None:
+        timestamp: int = batch.max_timestamp
+        if self.first_timestamp is None and timestamp >= 0:
+            self.first_timestamp = timestamp
+        end = batch.size
+        if self._ends:
+            timestamp = max(timestamp, self._times[-1])
+            end += self._ends[-1]
+        self._times.append(max(timestamp, NO_TIMESTAMP))
+        self._offsets.append(batch.base_offset)
+        self._lasts.append(batch.last_offset)
+        self._ends.append(end)
+
+    def index_of(self, offset: int) -> int:
+        """The batch that holds `offset`, or else the first one after it; `len` if there is none. O(log batches).
+
+        So too the end of the batches that lie below `offset` as a whole.
+        """
+        return bisect_left(self._lasts, offset)
+
+    def index_of_time(self, timestamp: int, since: int) -> int:
+        """The first batch from `since` on that has a record of `timestamp` ms or later; `len` if there is none.
+
+        O(log batches), but for batches before `since`, whose greater times hide those after them.
+        """
+        index = max(bisect_left(self._times, timestamp), since)
+        while index < len(self) and self.batch(index).max_timestamp < timestamp:
+            index += 1
+        return index
+
+    def index_within(self, start: int, end: int, max_bytes: int) -> int:
+        """Up to which of the batches [start, end) `max_bytes` reach. O(log batches)."""
+        return min(bisect_right(self._ends, self.position(start) + max_bytes), end)
+
+    def position(self, index: int) -> int:
+        """Bytes before a batch."""
+        return self._ends[index - 1] if index else 0
+
+    def first_offset(self, index: int) -> int:
+        """A batch's base offset."""
+        return self._offsets[index]
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes of the batches [start, end), whole."""
+        if end - start == 1:
+            return self._data[start]
+        return b"".join(self._data[start:end])
+
+    def batch(self, index: int) -> Batch:
+        """One batch."""
+        return Batch(self.read(index, index + 1))
+
+    def batches(self, start: int = 0, end: int | None = None) -> Iterator[Batch]:
+        """The batches [start, end)."""
+        for index in range(start, len(self) if end is None else end):
+            yield self.batch(index)
+
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` batches."""
+        if not count:
+            self.first_timestamp = None
+        self._drop(count)
+        del self._offsets[count:], self._lasts[count:], self._ends[count:], self._times[count:]
+
+    def flush(self) -> None:
+        """Memory needs none."""
+
+    def close(self) -> None:
+        """Let go of the bytes."""
+        self.truncate(0)
+
+    def discard(self) -> None:
+        """Close it, for good: it is part of no log."""
+        self.close()
+
+    def check(self) -> None:
+        """Assert what always holds, against the batches themselves."""
+        end = 0
+        greatest = -1
+        previous = self.base_offset - 1
+        for index, batch in enumerate(self.batches()):
+            end += batch.size
+            greatest = max(greatest, batch.max_timestamp)
+            assert batch.crc_is_right(), batch
+            assert batch.base_offset > previous, (previous, batch)
+            assert (self._offsets[index], self._lasts[index]) == (batch.base_offset, batch.last_offset)
+            assert (self._ends[index], self._times[index]) == (end, greatest)
+            previous = batch.last_offset
+
+    def _store(self, batch: Batch) -> None:
+        self._data.append(batch.data)
+        self.tail = batch
+
+    def _drop(self, count: int) -> None:
+        del self._data[count:]
+        self.tail = None

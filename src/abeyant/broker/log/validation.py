@@ -1,0 +1,172 @@
+"""What a leader checks of a batch that it is sent, and changes in it, before the batch gets its offsets.
+
+As Kafka's leader does: the size, the CRC, the header against itself, then every record, for which a compressed batch is
+decompressed. A batch is compressed anew only where the topic's `compression.type` asks for another codec than it has.
+"""
+
+from __future__ import annotations
+
+from abeyant.broker.log import compression
+from abeyant.broker.log.batch import NO_PRODUCER, NO_TIMESTAMP, Batch, make_batch, split
+from abeyant.broker.log.config import LogConfig
+from abeyant.broker.log.errors import (
+    CorruptRecordError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    RecordTooLargeError,
+)
+from abeyant.broker.log.records import MalformedRecordsError, Record, decode, encode, survey
+
+_KEPT_ATTRIBUTES = 0x10  # transactional; the codec and the kind of timestamp are ours to say
+
+
+def the_batch(records: bytes, config: LogConfig, *, from_client: bool) -> Batch:
+    """The one batch that `records` is, its size, CRC and header checked.
+
+    Raises CorruptRecordError, InvalidRecordError, RecordTooLargeError.
+    """
+    batches = split(records)
+    if not batches:
+        raise InvalidRecordError("Record batch has no batches at all")
+    batch = batches[0]
+    if from_client and batch.base_offset:
+        raise InvalidRecordError(f"The baseOffset of the record batch should be 0, but it is {batch.base_offset}")
+    if batch.size > config.max_message_bytes:
+        raise RecordTooLargeError(
+            f"The record batch size is {batch.size} bytes which exceeds the maximum configured value of"
+            f" {config.max_message_bytes}."
+        )
+    if not batch.crc_is_right():
+        raise CorruptRecordError(f"Record is corrupt (stored crc = {batch.crc})")
+    if len(batches) > 1:
+        raise InvalidRecordError("Compressed outer record has more than one batch")
+    if from_client:
+        _check_header(batch)
+    return batch
+
+
+def _check_header(batch: Batch) -> None:
+    last = batch.last_offset
+    if last < batch.base_offset:
+        raise InvalidRecordError(f"Batch has an invalid offset range: [{batch.base_offset}, {last}]")
+    if batch.record_count <= 0:
+        raise InvalidRecordError(f"Invalid reported count for record batch: {batch.record_count}")
+    if last - batch.base_offset + 1 != batch.record_count:
+        raise InvalidRecordError(
+            f"Inconsistent batch offset range [{batch.base_offset}, {last}] and count of records {batch.record_count}"
+        )
+    if batch.is_control:
+        raise InvalidRecordError("Clients are not allowed to write control records")
+    if batch.producer_id != NO_PRODUCER and batch.base_sequence < 0:
+        raise InvalidRecordError(
+            f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
+        )
+
+
+def checked(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
+    """The batch as the log keeps it: its records checked, its greatest timestamp set, compressed as the topic asks.
+
+    Raises InvalidRecordError, InvalidTimestampError, UndecodableError, RecordTooLargeError (when it grew).
+    """
+    if batch.is_control:
+        return batch
+    codec = batch.compression
+    payload = compression.decompress(codec, batch.records)
+    try:
+        found = survey(payload, batch.record_count)
+    except MalformedRecordsError as error:
+        raise InvalidRecordError(str(error)) from None
+    append_time = config.message_timestamp_type == "LogAppendTime"
+    times_from_header = batch.timestamp_is_append_time
+    least = batch.max_timestamp if times_from_header else batch.base_timestamp + found.least_delta
+    greatest = batch.max_timestamp if times_from_header else batch.base_timestamp + found.greatest_delta
+    if (
+        (found.without_key and config.compact)
+        or (codec and not found.plain)
+        or (not append_time and (times_from_header or _outside(least, greatest, config, now_ms)))
+    ):
+        _check_each(batch, payload, config, now_ms)
+    target = compression.NAMES.get(config.compression_type, codec)
+    if target != codec or (target and not found.in_order):
+        batch = _rewritten(batch, payload, target)
+        if batch.size > config.max_message_bytes:
+            raise RecordTooLargeError(
+                f"Message batch size is {batch.size} bytes which exceeds the maximum configured size of"
+                f" {config.max_message_bytes}."
+            )
+    return batch.timed(now_ms if append_time else max(greatest, NO_TIMESTAMP), append_time=append_time)
+
+
+def records_of(batch: Batch) -> list[Record]:
+    """Its records, decompressed and read out, with their offsets and times.
+
+    Raises UndecodableError, InvalidRecordError.
+    """
+    payload = compression.decompress(batch.compression, batch.records)
+    try:
+        records = decode(payload, batch.record_count, batch.base_offset, batch.base_timestamp)
+    except MalformedRecordsError as error:
+        raise InvalidRecordError(str(error)) from None
+    if batch.timestamp_is_append_time:
+        return [record._replace(timestamp=batch.max_timestamp) for record in records]
+    return records
+
+
+def _outside(least: int, greatest: int, config: LogConfig, now_ms: int) -> bool:
+    return (
+        now_ms - least > config.message_timestamp_before_max_ms
+        or greatest - now_ms > config.message_timestamp_after_max_ms
+    )
+
+
+def _check_each(batch: Batch, payload: bytes, config: LogConfig, now_ms: int) -> None:
+    """Find what is wrong with each record: the slow way, for when something may be."""
+    append_time = config.message_timestamp_type == "LogAppendTime"
+    errors: list[tuple[int, str]] = []
+    untimely = False
+    least = now_ms - config.message_timestamp_before_max_ms
+    greatest = now_ms + config.message_timestamp_after_max_ms
+    for index, record in enumerate(decode(payload, batch.record_count, batch.base_offset, batch.base_timestamp)):
+        timestamp = batch.max_timestamp if batch.timestamp_is_append_time else record.timestamp
+        if config.compact and record.key is None:
+            errors.append((index, "Compacted topic cannot accept message without key"))
+        elif append_time:
+            continue
+        elif timestamp != NO_TIMESTAMP and not least <= timestamp <= greatest:
+            untimely = True
+            errors.append(
+                (
+                    index,
+                    f"Timestamp {timestamp} of message with offset {record.offset} is out of range. The timestamp"
+                    f" should be within [{least}, {greatest}]",
+                )
+            )
+        elif batch.timestamp_is_append_time:
+            untimely = True
+            errors.append((index, "Invalid timestamp type in message. Producer should not set it to LogAppendTime."))
+    if untimely:
+        raise InvalidTimestampError("One or more records have been rejected due to invalid timestamp", errors)
+    if errors:
+        shown = ", ".join(f"record {index}: {reason}" for index, reason in errors[:3])
+        raise InvalidRecordError(
+            f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing"
+            f" the first three errors at most: {shown}",
+            errors,
+        )
+
+
+def _rewritten(batch: Batch, payload: bytes, codec: int) -> Batch:
+    """The same records one after the other, compressed by `codec`."""
+    records = decode(payload, batch.record_count, batch.base_offset, batch.base_timestamp)
+    records = [record._replace(offset=batch.base_offset + index) for index, record in enumerate(records)]
+    return make_batch(
+        compression.compress(codec, encode(records, batch.base_offset, batch.base_timestamp)),
+        record_count=batch.record_count,
+        base_offset=batch.base_offset,
+        attributes=batch.attributes & _KEPT_ATTRIBUTES | codec,
+        base_timestamp=batch.base_timestamp,
+        max_timestamp=batch.max_timestamp,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+    )

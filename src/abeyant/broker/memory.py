@@ -1,0 +1,126 @@
+"""What the controller remembers over a restart, if it has a journal: topics, partitions, settings, producer ids.
+
+Each change is kept before it takes effect: an in-sync set that has become smaller is known at the next start before
+anything was acknowledged without those that left it (K1).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.partition_state import PartitionState
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.log.journal import Journal
+    from abeyant.broker.partition_state import Topic
+    from abeyant.broker.settings import TopicSettings
+
+_PRODUCER_BLOCK = 1_000  # ids that are kept at a time: so many are skipped at most at a restart
+
+
+class Memory:
+    """Everything is forgotten without a journal. Raises ApiError where a change cannot be kept; it must not be made."""
+
+    def __init__(self, journal: Journal | None) -> None:
+        """Of this journal."""
+        self._journal = journal
+        self.changes = 1  # how many there were since the process began; it began with one
+
+    def cluster_id(self, fresh: str) -> str:
+        """The cluster's id, which is `fresh` the first time."""
+        if self._journal is None:
+            return fresh
+        if self._journal.get("cluster") is None:
+            self._put("cluster", fresh)
+        known: str = self._journal["cluster"]
+        return known
+
+    def next_producer(self) -> int:
+        """The first producer id that nobody has had."""
+        known: int = 0 if self._journal is None else self._journal.get("producers", 0)
+        return known
+
+    def keep_producer(self, producer_id: int) -> None:
+        """This id is about to be given away."""
+        if producer_id % _PRODUCER_BLOCK == 0:
+            self._put("producers", producer_id + _PRODUCER_BLOCK)
+
+    def topics(self) -> Iterator[tuple[str, uuid.UUID, dict[str, str]]]:
+        """Every topic's name, id and settings."""
+        if self._journal is not None:
+            for key, (topic_id, config) in self._journal.items("topic/"):
+                yield key.removeprefix("topic/"), uuid.UUID(topic_id), config
+
+    def partitions(self, topic: Topic) -> list[PartitionState]:
+        """A topic's partitions, by their index."""
+        assert self._journal is not None
+        found = []
+        for key, (replicas, isr, leader, leader_epoch, partition_epoch, adding, removing) in self._journal.items(
+            f"partition/{topic.id}/"
+        ):
+            index = int(key.rpartition("/")[2])
+            found.append(
+                PartitionState(
+                    topic.name, topic.id, index, tuple(replicas), tuple(isr), leader, leader_epoch, partition_epoch,
+                    tuple(adding), tuple(removing),
+                )
+            )  # fmt: skip
+        return sorted(found, key=lambda state: state.partition)
+
+    def keep_topic(self, topic: Topic) -> None:
+        """A topic that is about to be made: its partitions first, so that it is whole or not there."""
+        for state in topic.partitions:
+            self.keep_partition(state)
+        self.keep_settings(topic, topic.settings)
+
+    def keep_settings(self, topic: Topic, settings: TopicSettings) -> None:
+        """A topic's settings."""
+        self._put(f"topic/{topic.name}", [str(topic.id), settings.given])
+
+    def broker_settings(self) -> Iterator[tuple[int | None, dict[str, str]]]:
+        """What was changed for each broker, or with None for all of them."""
+        if self._journal is not None:
+            for key, given in self._journal.items("settings/"):
+                broker = key.removeprefix("settings/")
+                yield int(broker) if broker else None, given
+
+    def keep_broker_settings(self, broker: int | None, given: Mapping[str, str]) -> None:
+        """What is about to be changed for a broker, or with None for all of them."""
+        self._put(f"settings/{'' if broker is None else broker}", dict(given))
+
+    def group_settings(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """What was set for each group."""
+        if self._journal is not None:
+            for key, given in self._journal.items("group/"):
+                yield key.removeprefix("group/"), given
+
+    def keep_group_settings(self, group_id: str, given: Mapping[str, str]) -> None:
+        """What is about to be set for a group, which is all that it has."""
+        self._put(f"group/{group_id}", dict(given) or None)
+
+    def keep_partition(self, state: PartitionState) -> None:
+        """A partition's state."""
+        self._put(f"partition/{state.topic_id}/{state.partition}", [*state[3:]])
+
+    def forget_topic(self, topic: Topic) -> None:
+        """A topic that is about to be deleted."""
+        self._put(f"topic/{topic.name}", None)
+        with suppress(ApiError):  # it is forgotten by now, even where the disk has no room for the rest
+            for state in topic.partitions:
+                self._put(f"partition/{topic.id}/{state.partition}", None)
+
+    def _put(self, name: str, value: Any) -> None:
+        self.changes += 1
+        if self._journal is None:
+            return
+        from abeyant.broker.log.errors import StorageError
+
+        try:
+            self._journal.put(name, value)
+        except StorageError as error:
+            raise ApiError(ErrorCode.kafka_storage_error, str(error)) from None

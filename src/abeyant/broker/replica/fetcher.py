@@ -1,0 +1,192 @@
+"""A follower's loop: fetch from a leader, append what comes, fetch again.
+
+One `Fetcher` for each leader that this broker follows, with one fetch under way for all partitions. In Kafka it is a
+thread; here it is the next message. What it sends next tells the leader how far it is, and that moves the high
+watermark.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from abeyant.broker.log import LogError
+from abeyant.broker.replica.messages import Answered, Key, Position, ReplicaAnswer, ReplicaFetch
+from abeyant.broker.wire.schema import ErrorCode
+from abeyant.reporting import logger
+
+if TYPE_CHECKING:
+    from abeyant.broker.broker import Broker
+    from abeyant.broker.replica.partition import Partition
+
+_numbers = count(1)  # of sessions: none is used twice, by any broker, so that an answer that is late is known
+
+
+class Fetchers:
+    """All fetchers of a broker: which partition follows whom."""
+
+    __slots__ = ("_broker", "_by_leader", "_following")
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._by_leader: dict[int, Fetcher] = {}
+        self._following: dict[Partition, Fetcher] = {}
+
+    def follow(self, partition: Partition) -> None:
+        """Fetch it from its leader from now on."""
+        leader = partition.state.leader
+        fetcher = self._following.get(partition)
+        if fetcher is not None and fetcher.leader != leader:
+            fetcher.forget(partition)
+        fetcher = self._by_leader.get(leader)
+        if fetcher is None:
+            fetcher = self._by_leader[leader] = Fetcher(self._broker, leader)
+        self._following[partition] = fetcher
+        fetcher.add(partition)
+
+    def leave(self, partition: Partition) -> None:
+        """Fetch it no more."""
+        fetcher = self._following.pop(partition, None)
+        if fetcher is not None:
+            fetcher.forget(partition)
+
+    def answered(self, answer: ReplicaAnswer) -> None:
+        """A leader has answered."""
+        fetcher = self._by_leader.get(answer.leader)
+        if fetcher is not None:
+            fetcher.answered(answer)
+
+    def failed(self, leader: int, number: int) -> None:
+        """A fetch was lost: begin anew in a while."""
+        fetcher = self._by_leader.get(leader)
+        if fetcher is not None:
+            fetcher.failed(number)
+
+
+class Fetcher:
+    """Fetches from one leader."""
+
+    __slots__ = ("_broker", "_changed", "_forgotten", "_number", "_partitions", "_scheduled", "leader")
+
+    def __init__(self, broker: Broker, leader: int) -> None:
+        self._broker = broker
+        self.leader = leader
+        self._number = next(_numbers)
+        self._partitions: dict[Key, Partition] = {}
+        self._changed: dict[Key, Partition] = {}  # whose positions the leader has to be told
+        self._forgotten: list[Key] = []
+        self._scheduled = False
+
+    def add(self, partition: Partition) -> None:
+        """Fetch a partition too, or with another leader epoch."""
+        key = (partition.topic, partition.index)
+        self._partitions[key] = self._changed[key] = partition
+        self._fetch_soon()
+
+    def forget(self, partition: Partition) -> None:
+        """Fetch it no more."""
+        key = (partition.topic, partition.index)
+        if self._partitions.pop(key, None) is not None:
+            self._changed.pop(key, None)
+            self._forgotten.append(key)
+
+    def begin(self) -> None:
+        """Begin anew, with all positions."""
+        self._number = next(_numbers)
+        self._changed = dict(self._partitions)
+        self._forgotten.clear()
+        self._fetch_soon()
+
+    def failed(self, number: int) -> None:
+        """The fetch was lost."""
+        if number == self._number:
+            self._broker.timer.call_later(self._broker.replica_fetch_backoff, self._begin_unless_new, number)
+
+    def answered(self, answer: ReplicaAnswer) -> None:
+        """Take what the leader has sent, and fetch again."""
+        if answer.number != self._number:
+            return
+        for answered in answer.partitions:
+            key = (answered.topic, answered.partition)
+            partition = self._partitions.get(key)
+            if partition is None or partition.state.leader_epoch != answered.leader_epoch:
+                continue
+            try:
+                moved = self._take(partition, answered)
+            except LogError as error:
+                logger("broker").error("broker %d cannot append to %r: %s", self._broker.id, partition, error)
+                moved = self._retry_later(partition)
+            if moved:
+                self._changed[key] = partition
+        self._fetch()
+
+    # -- inside
+
+    def _take(self, partition: Partition, answered: Answered) -> bool:
+        """One partition's answer; whether there is a position to be told."""
+        if answered.error is ErrorCode.offset_out_of_range:
+            if answered.end < partition.log.end_offset:
+                partition.truncate(answered.end)
+            else:
+                partition.start_over(answered.start)
+            return True
+        if answered.error is not None:
+            return self._retry_later(partition)
+        if answered.truncate_to >= 0:
+            self._truncate(partition, answered.end, answered.truncate_to)
+            return True
+        before = partition.log.end_offset, partition.log.start_offset
+        partition.follow_leader(answered.records, answered.high_watermark, answered.start)
+        return before != (partition.log.end_offset, partition.log.start_offset)
+
+    def _truncate(self, partition: Partition, epoch: int, end: int) -> None:
+        """Back to where the logs part: the end that both know of the leader's epoch. KIP-595."""
+        log = partition.log
+        own_epoch, own_end = log.epoch_end(epoch)
+        if own_epoch != epoch or own_end == -1:
+            own_end = max(own_end, log.start_offset) if own_epoch != -1 else end
+        partition.truncate(min(end, own_end, log.end_offset))
+
+    def _retry_later(self, partition: Partition) -> bool:
+        """Ask again in a while, unless the controller has said otherwise by then."""
+        self._broker.timer.call_later(
+            self._broker.replica_fetch_backoff, self._retry, partition, partition.state.partition_epoch
+        )
+        return False
+
+    def _retry(self, partition: Partition, epoch: int) -> None:
+        key = (partition.topic, partition.index)
+        if partition.state.partition_epoch == epoch and self._partitions.get(key) is partition:
+            self._changed[key] = partition
+            self._fetch_soon()
+
+    def _begin_unless_new(self, number: int) -> None:
+        if number == self._number:
+            self.begin()
+
+    def _fetch_soon(self) -> None:
+        """When the controller has told all that it has to tell at once."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._broker.cluster.network.send(self._broker, self._fetch)
+
+    def _fetch(self) -> None:
+        self._scheduled = False
+        if not self._partitions:
+            self._number = next(_numbers)  # an answer under way is not for the session that comes next
+            self._forgotten.clear()
+            return
+        positions = [_position(partition) for partition in self._changed.values()]
+        self._changed.clear()
+        forgotten, self._forgotten = self._forgotten, []
+        fetch = ReplicaFetch(self._broker.id, self._number, positions, forgotten)
+        self._broker.ask_leader(self.leader, fetch)
+
+
+def _position(partition: Partition) -> Position:
+    log = partition.log
+    epoch = log.latest_epoch if log.end_offset > 0 else None
+    return Position(
+        partition.topic, partition.index, partition.state.leader_epoch, log.end_offset,
+        -1 if epoch is None else epoch, log.start_offset,
+    )  # fmt: skip

@@ -1,0 +1,53 @@
+"""What a follower and its leader say to one another. In Kafka this is a Fetch in a session, and its response."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from abeyant.broker.log import Batch
+from abeyant.broker.wire.schema import ErrorCode
+
+Key = tuple[str, int]  # topic and partition
+
+
+class Position(NamedTuple):
+    """From where a follower fetches one partition. Mentioned when it has changed."""
+
+    topic: str
+    partition: int
+    leader_epoch: int  # as the follower knows it
+    offset: int
+    last_epoch: int  # of its last record, -1 if there is none
+    start: int
+
+
+class ReplicaFetch(NamedTuple):
+    """A follower's fetch."""
+
+    follower: int
+    number: int  # of the session; a new one begins with all of its positions
+    positions: list[Position]
+    forgotten: list[Key]
+
+
+class Answered(NamedTuple):
+    """What a leader has for a follower, of one partition."""
+
+    topic: str
+    partition: int
+    leader_epoch: int
+    error: ErrorCode | None
+    records: Sequence[Batch] | None = None
+    high_watermark: int = -1
+    start: int = -1
+    end: int = -1
+    truncate_to: int = -1  # where the follower's log is not the leader's any more; -1 where it is
+
+
+class ReplicaAnswer(NamedTuple):
+    """The answer to a `ReplicaFetch`."""
+
+    leader: int
+    number: int
+    partitions: list[Answered]

@@ -1,0 +1,65 @@
+"""A follower, as the leader of one partition sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from abeyant.broker.replica.session import Session
+
+UNKNOWN = -1  # an offset, until the follower has first fetched
+
+
+class Remote:
+    """How far a follower is, and since when it has not been at the end of the log.
+
+    A follower that is at the end is there at each of its fetches, without being mentioned in them: then the time of its
+    session's last fetch is the one that counts, and `fell_behind` notes it when the log grows.
+    """
+
+    __slots__ = (
+        "_end_then",
+        "_fetched_at",
+        "broker",
+        "caught_up_at",
+        "end",
+        "session",
+        "start",
+        "told_high_watermark",
+        "told_start",
+    )
+
+    def __init__(self, broker: int, caught_up_at: float) -> None:
+        """`caught_up_at`: seconds on the broker's clock."""
+        self.broker = broker
+        self.end = UNKNOWN
+        self.start = UNKNOWN
+        self.session: Session | None = None
+        self.caught_up_at = caught_up_at
+        self.told_high_watermark = UNKNOWN
+        self.told_start = UNKNOWN
+        self._fetched_at = caught_up_at
+        self._end_then = 1 << 63  # the leader's end at that fetch
+
+    def fetched(self, offset: int, start: int, leader_end: int, now: float) -> None:
+        """It has fetched from `offset`, so it has all before. Kafka: `Replica.updateFetchStateOrThrow`."""
+        if offset >= leader_end:
+            self.caught_up_at = now
+        elif offset >= self._end_then and self._fetched_at > self.caught_up_at:
+            self.caught_up_at = self._fetched_at
+        self.end = offset
+        self.start = start
+        self._fetched_at = now
+        self._end_then = leader_end
+
+    def fell_behind(self, end_before: int) -> None:
+        """The leader's log has grown beyond `end_before`, where this follower was."""
+        if self.session is not None and self.session.fetched_at > self.caught_up_at:
+            self.caught_up_at = self._fetched_at = self.session.fetched_at
+            self._end_then = end_before
+
+    def last_caught_up(self, leader_end: int) -> float:
+        """When it last was at the end of the leader's log, as far as the leader knows."""
+        if self.end >= leader_end and self.session is not None:
+            return max(self.caught_up_at, self.session.fetched_at)
+        return self.caught_up_at

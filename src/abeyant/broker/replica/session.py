@@ -1,0 +1,201 @@
+"""The leader's end of a follower's fetches: one session for each broker that follows this one.
+
+The follower has one fetch under way, for all partitions that it follows here, and mentions those whose position has
+changed. `ready` has the partitions for which there is something to be told: it is kept as logs grow and marks rise, so
+that a fetch that waits looks at no log (K3), and is complete when it is not empty.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abeyant.broker.delayed.replica_fetch import DelayedReplicaFetch
+from abeyant.broker.delayed.waiting import follower_name
+from abeyant.broker.log import LogError
+from abeyant.broker.replica.messages import Answered, Key, Position, ReplicaAnswer, ReplicaFetch
+from abeyant.broker.replica.remote import UNKNOWN, Remote
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.broker import Broker
+    from abeyant.broker.replica.partition import Partition
+
+
+class Session:
+    """What a broker knows of another that follows it."""
+
+    __slots__ = (
+        "_answers",
+        "_broker",
+        "_fetch",
+        "_number",
+        "_operation",
+        "_partitions",
+        "client_id",
+        "fetched_at",
+        "follower",
+        "ready",
+    )
+
+    def __init__(self, broker: Broker, follower: int) -> None:
+        self._broker = broker
+        self.follower = follower  # the broker that follows
+        self.client_id = follower_name(follower)
+        self._number = 0
+        self._partitions: dict[Partition, None] = {}  # in the order in which they came
+        self._answers: list[Answered] = []  # errors to be told
+        self._operation: DelayedReplicaFetch | None = None
+        self._fetch: ReplicaFetch | None = None  # the last
+        self.ready: set[Partition] = set()
+        self.fetched_at = 0.0  # when its last fetch came, in seconds
+
+    def fetch(self, fetch: ReplicaFetch) -> None:
+        """Take note of how far the follower is, then answer when there is something to be told."""
+        now = self._broker.now()
+        if self._operation is not None:  # it follows another partition now, and asks anew for all
+            self._broker.fetch_purgatory.cancel(self._operation)
+            self._operation = None
+        if fetch.number != self._number:
+            self._begin(fetch.number)
+        for topic, index in fetch.forgotten:
+            partition = self._broker.partitions.get((topic, index))
+            if partition is not None and self.follower in partition.remotes:
+                partition.remotes[self.follower].session = None
+                self.leave(partition)
+        self.fetched_at = now
+        self._fetch = fetch
+        for position in fetch.positions:
+            self._take(position, now)
+        operation = DelayedReplicaFetch(self, self._broker.replica_fetch_wait, now)
+        self._operation = operation
+        self._broker.fetch_purgatory.try_complete_else_watch(operation, [*self._partitions] or [self])
+
+    def leave(self, partition: Partition) -> None:
+        """A partition that the follower does not follow here any more."""
+        self._partitions.pop(partition, None)
+        self.ready.discard(partition)
+
+    def followed(self) -> list[Key]:
+        """The partitions that the follower follows here."""
+        return [(partition.topic, partition.index) for partition in self._partitions]
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to be told."""
+        return bool(self.ready or self._answers)
+
+    def completed(self) -> None:
+        """The fetch waits no more: answer when what happens now has happened, that all of it travels together."""
+        self._operation = None
+        self._broker.cluster.network.send(self._broker, self._answer, self._number)
+
+    # -- inside
+
+    def _begin(self, number: int) -> None:
+        self._number = number
+        for partition in self._partitions:
+            remote = partition.remotes.get(self.follower)
+            if remote is not None:
+                remote.session = None
+        self._partitions.clear()
+        self.ready.clear()
+        self._answers.clear()
+
+    def _take(self, position: Position, now: float) -> None:
+        """One position: checked as Kafka's leader checks a fetch."""
+        partition = self._broker.partitions.get((position.topic, position.partition))
+        remote = None if partition is None else partition.remotes.get(self.follower)
+        if partition is None or not partition.leads:
+            self._refuse(position, ErrorCode.not_leader_or_follower)
+        elif position.leader_epoch < partition.state.leader_epoch:
+            self._refuse(position, ErrorCode.fenced_leader_epoch)
+        elif position.leader_epoch > partition.state.leader_epoch:
+            self._refuse(position, ErrorCode.unknown_leader_epoch)
+        elif remote is None:
+            self._refuse(position, ErrorCode.unknown_topic_or_partition)
+        else:
+            if remote.session is not self:
+                self._partitions[partition] = None
+                remote.session = self
+                remote.told_high_watermark = remote.told_start = UNKNOWN
+            self._follow(partition, remote, position, now)
+
+    def _follow(self, partition: Partition, remote: Remote, position: Position, now: float) -> None:
+        log = partition.log
+        if position.last_epoch >= 0:
+            epoch, end = log.epoch_end(position.last_epoch)
+            if epoch == -1 or end == -1 or position.offset < log.start_offset:
+                self._out_of_range(partition, position)
+                return
+            if epoch < position.last_epoch or end < position.offset:
+                self._answers.append(
+                    Answered(
+                        position.topic, position.partition, position.leader_epoch, None, truncate_to=end, end=epoch
+                    )
+                )
+                return
+        elif not log.start_offset <= position.offset <= log.end_offset:
+            self._out_of_range(partition, position)
+            return
+        partition.fetched(remote, position.offset, position.start, now)
+        if self._has_news(partition, remote):
+            self.ready.add(partition)
+
+    def _has_news(self, partition: Partition, remote: Remote) -> bool:
+        return (
+            remote.end < partition.log.end_offset
+            or remote.told_high_watermark < partition.high_watermark
+            or remote.told_start < partition.log.start_offset
+        )
+
+    def _refuse(self, position: Position, error: ErrorCode) -> None:
+        self._answers.append(Answered(position.topic, position.partition, position.leader_epoch, error))
+
+    def _out_of_range(self, partition: Partition, position: Position) -> None:
+        log = partition.log
+        self._answers.append(
+            Answered(
+                position.topic, position.partition, position.leader_epoch, ErrorCode.offset_out_of_range,
+                start=log.start_offset, end=log.end_offset,
+            )
+        )  # fmt: skip
+
+    def _answer(self, number: int) -> None:
+        if number != self._number or self._operation is not None:
+            return  # the follower has begun anew meanwhile
+        answers, self._answers = self._answers, []
+        left = self._broker.replica_fetch_bytes
+        ready, self.ready = self.ready, set()
+        for partition in ready:
+            remote = partition.remotes.get(self.follower)
+            if remote is None or remote.session is not self or not partition.leads:
+                continue
+            log = partition.log
+            records = None
+            if remote.end < log.end_offset:
+                if left <= 0:
+                    self.ready.add(partition)
+                    continue
+                try:
+                    most = min(left, self._broker.replica_partition_bytes)
+                    records = log.read_batches(remote.end, most, log.end_offset, min_one=True)
+                except LogError as error:
+                    answers.append(
+                        Answered(partition.topic, partition.index, partition.state.leader_epoch, ErrorCode(error.code))
+                    )
+                    continue
+                for batch in records:
+                    left -= batch.size
+            remote.told_high_watermark = partition.high_watermark
+            remote.told_start = log.start_offset
+            answers.append(
+                Answered(
+                    partition.topic, partition.index, partition.state.leader_epoch, None, records,
+                    partition.high_watermark, log.start_offset, log.end_offset,
+                )
+            )  # fmt: skip
+        answer = ReplicaAnswer(self._broker.id, number, answers)
+        observer = self._broker.cluster.observer
+        if observer is not None and self._fetch is not None:
+            observer.replicated(self._broker, self._fetch, answer, self.fetched_at)
+        self._broker.answer_follower(self.follower, answer)

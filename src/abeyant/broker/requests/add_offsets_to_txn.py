@@ -1,0 +1,36 @@
+"""AddOffsetsToTxn: the partition with a group's offsets joins a transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.coordinator.topics import OFFSETS, partition_for, present
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.transactional import answered, shard_of
+from abeyant.broker.transactions.transaction import Producer
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {}
+_KNOWS_FENCED_SINCE = 2
+
+
+def handle(call: Call) -> None:
+    """Have the coordinator do it."""
+    request = call.request
+    then = answered(call, lambda error: refused(request, error), _KNOWS_FENCED_SINCE)
+    cluster = call.broker.cluster
+    try:
+        shard = shard_of(call, request.transactional_id)
+        topic = present(cluster.controller, cluster.settings, OFFSETS)
+    except ApiError as error:
+        then(error.code)
+        return
+    key = topic.name, partition_for(request.group_id, len(topic.partitions))
+    producer = Producer(request.producer_id, request.producer_epoch)
+    shard.add(request.transactional_id, producer, [key], 0, then)
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return Message(throttle_time=NO_TIME, error_code=error)

@@ -1,0 +1,110 @@
+"""AddPartitionsToTxn: partitions join a transaction, or are verified to be part of it.
+
+Clients ask for one transaction, up to version 3; brokers for several, in those that follow (KIP-890).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.transactional import known_to, shard_of
+from abeyant.broker.transactions.transaction import BUMPS_SINCE, Key, Producer
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"AddPartitionsToTxnTransaction": {"verify_only": False}}
+_KNOWS_FENCED_SINCE = 2
+_BATCHED_SINCE = 4
+_Errors = Mapping[Key, ErrorCode]
+
+
+def handle(call: Call) -> None:
+    """Add or verify, and answer when all is done."""
+    request = call.request
+    if call.version < _BATCHED_SINCE:
+        one = _only(request)
+        _treat(call, one, lambda errors: call.answer(_alone(one, errors)))
+        return
+    results: list[Message] = []
+
+    def treated(transaction: Any, errors: _Errors) -> None:
+        topics = _topics(transaction, errors)
+        results.append(Message(transactional_id=transaction.transactional_id, topic_results=topics))
+        if len(results) == len(request.transactions):
+            call.answer(_batched(ErrorCode.none, results))
+
+    for transaction in request.transactions:
+        _treat(call, transaction, lambda errors, transaction=transaction: treated(transaction, errors))  # type: ignore[misc]
+    if not request.transactions:
+        call.answer(_batched(ErrorCode.none, results))
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    if hasattr(request, "transactions"):
+        return _batched(error, [])
+    one = _only(request)
+    return _alone(one, dict.fromkeys(_keys(one), error))
+
+
+def _only(request: Any) -> Message:
+    """The one transaction of an older version, as newer ones have it."""
+    return Message(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        verify_only=False,
+        topics=request.v3_and_below_topics,
+    )
+
+
+def _keys(transaction: Any) -> list[Key]:
+    return [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
+
+
+def _treat(call: Call, transaction: Any, then: Callable[[_Errors], object]) -> None:
+    keys = _keys(transaction)
+    topics = call.broker.cluster.controller.topics
+    missing = {key for key in keys if key[0] not in topics or not 0 <= key[1] < len(topics[key[0]].partitions)}
+    if missing:
+        unknown, others = ErrorCode.unknown_topic_or_partition, ErrorCode.operation_not_attempted
+        then({key: unknown if key in missing else others for key in keys})
+        return
+
+    def same(error: ErrorCode) -> None:
+        then(dict.fromkeys(keys, known_to(call, error, _KNOWS_FENCED_SINCE)))
+
+    producer = Producer(transaction.producer_id, transaction.producer_epoch)
+    try:
+        shard = shard_of(call, transaction.transactional_id)
+        if transaction.verify_only:
+            then(shard.verify(transaction.transactional_id, producer, keys))
+            return
+    except ApiError as error:
+        same(error.code)
+        return
+    version = BUMPS_SINCE if call.version >= _BATCHED_SINCE else 0
+    shard.add(transaction.transactional_id, producer, keys, version, same)
+
+
+def _topics(transaction: Any, errors: _Errors) -> list[Message]:
+    return [
+        Message(
+            name=topic.name,
+            results_by_partition=[
+                Message(partition_index=index, partition_error_code=errors[topic.name, index])
+                for index in topic.partitions
+            ],
+        )
+        for topic in transaction.topics
+    ]
+
+
+def _alone(transaction: Any, errors: _Errors) -> Message:
+    return Message(throttle_time=NO_TIME, results_by_topic_v3_and_below=_topics(transaction, errors))
+
+
+def _batched(error: ErrorCode, results: list[Message]) -> Message:
+    return Message(throttle_time=NO_TIME, error_code=error, results_by_transaction=results)

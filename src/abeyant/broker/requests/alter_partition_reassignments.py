@@ -1,0 +1,63 @@
+"""AlterPartitionReassignments: move partitions to other brokers, or take a move back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"AlterPartitionReassignmentsRequest": {"allow_replication_factor_change": True}}
+
+
+def handle(call: Call) -> None:
+    """Begin what can begin, and tell of each. That a move is over, ListPartitionReassignments tells."""
+    responses = []
+    for topic in call.request.topics:
+        indexes = Counter(asked.partition_index for asked in topic.partitions)
+        results = []
+        for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
+            error, message = _reassign(call, topic.name, asked, twice=indexes[asked.partition_index] > 1)
+            results.append(_partition(asked.partition_index, error, message))
+        responses.append(Message(name=topic.name, partitions=results))
+    call.answer(_response(call.request, ErrorCode.none, responses))
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    responses = [
+        Message(name=topic.name, partitions=[_partition(one.partition_index, error, None) for one in topic.partitions])
+        for topic in request.topics
+    ]
+    return _response(request, error, responses)
+
+
+def _reassign(call: Call, name: str, asked: Any, *, twice: bool) -> tuple[ErrorCode, str | None]:
+    controller = call.broker.cluster.controller
+    try:
+        if twice:
+            raise ApiError(ErrorCode.invalid_request, f"Partition {asked.partition_index} is named more than once.")
+        topic = controller.topics.get(name)
+        if topic is None or not 0 <= asked.partition_index < len(topic.partitions):
+            what = "a topic named " + name if topic is None else f"partition {name}:{asked.partition_index}"
+            raise ApiError(ErrorCode.unknown_topic_or_partition, f"Unable to find {what}.")
+        controller.reassign(
+            topic.partitions[asked.partition_index], asked.replicas,
+            factor_may_change=call.request.allow_replication_factor_change,
+        )  # fmt: skip
+    except ApiError as error:
+        return error.code, error.message
+    return ErrorCode.none, None
+
+
+def _response(request: Any, error: ErrorCode, responses: list[Message]) -> Message:
+    return Message(
+        throttle_time=NO_TIME, allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=error, error_message=None, responses=responses,
+    )  # fmt: skip
+
+
+def _partition(index: int, error: ErrorCode, message: str | None) -> Message:
+    return Message(partition_index=index, error_code=error, error_message=message)

@@ -1,0 +1,45 @@
+"""AlterReplicaLogDirs: a broker has one directory here, so a replica is where it is to be, or cannot go there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.partitions import partition_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {}
+
+
+def handle(call: Call) -> None:
+    """Tell of each."""
+    call.answer(_response(call.request, lambda path, topic, index: _result(call, path, topic, index)))
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return _response(request, lambda _path, _topic, _index: error)
+
+
+def _result(call: Call, path: str, topic: str, index: int) -> ErrorCode:
+    if path != call.broker.log_dir:
+        return ErrorCode.log_dir_not_found
+    try:
+        partition_of(call.broker, topic, None, index)
+    except ApiError as error:
+        elsewhere = error.code is ErrorCode.not_leader_or_follower
+        return ErrorCode.replica_not_available if elsewhere else error.code
+    return ErrorCode.none
+
+
+def _response(request: Any, result: Callable[[str, str, int], ErrorCode]) -> Message:
+    topics: dict[str, list[Message]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                error = result(directory.path, topic.name, index)
+                topics.setdefault(topic.name, []).append(Message(partition_index=index, error_code=error))
+    results = [Message(topic_name=name, partitions=partitions) for name, partitions in topics.items()]
+    return Message(throttle_time=NO_TIME, results=results)

@@ -1,0 +1,65 @@
+"""ApiVersions: what this broker speaks. Whoever asks in a version that is too new is told in version 0 (KIP-511)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from abeyant.broker.requests.call import Call
+from abeyant.broker.wire.apis import APIS, BY_NAME
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {
+    "ApiVersionsRequest": {"client_software_name": None, "client_software_version": None},
+}
+# librdkafka before 2.9 compresses only where it sees version 0 of Produce, so Kafka 4 claims it (KAFKA-18659).
+_CLAIMED = {0: 0}
+_KEYS = tuple(
+    Message(api_key=api.key, min_version=_CLAIMED.get(api.key, api.lowest), max_version=api.highest) for api in APIS
+)
+_THIS = tuple(key for key in _KEYS if key.api_key == BY_NAME["ApiVersions"].key)
+
+# What brokers can do together, by Kafka's names: the least and the greatest level, and the one that holds, if any does.
+_FEATURES = (
+    ("group.version", 0, 1, 1), ("kraft.version", 0, 1, None), ("metadata.version", 7, 30, 30),
+    ("transaction.version", 0, 2, 2),
+)  # fmt: skip
+_FROM_ZERO_SINCE = 4  # older clients fail over a feature whose least level is 0, so it is not told (KIP-1022)
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle(call: Call) -> None:
+    """Answer."""
+    request = call.request
+    if request is None:
+        call.answer(_response(ErrorCode.unsupported_version, _THIS))
+    elif request.client_software_name is not None and not (
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        call.answer(refused(request, ErrorCode.invalid_request))
+    else:
+        response = _response(ErrorCode.none, _KEYS)
+        response.supported_features = [
+            Message(name=name, min_version=least, max_version=greatest)
+            for name, least, greatest, _ in _FEATURES
+            if least or call.version >= _FROM_ZERO_SINCE
+        ]
+        response.finalized_features_epoch = 0
+        response.finalized_features = [
+            Message(name=name, min_version_level=level, max_version_level=level)
+            for name, _, _, level in _FEATURES
+            if level is not None
+        ]
+        call.answer(response)
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return _response(error, ())
+
+
+def _response(error: ErrorCode, keys: tuple[Message, ...]) -> Message:
+    return Message(
+        error_code=error, api_keys=keys, throttle_time=NO_TIME, supported_features=(), finalized_features_epoch=-1,
+        finalized_features=(), zk_migration_ready=False,
+    )  # fmt: skip

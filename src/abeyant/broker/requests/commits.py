@@ -1,0 +1,131 @@
+"""What OffsetCommit and TxnOffsetCommit have in common: which offsets can be committed, and what is told of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.records import Offset, OffsetKey
+from abeyant.broker.groups.shard import GroupShard
+from abeyant.broker.requests.call import Call
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+Errors = list[list[ErrorCode]]
+"""Of each topic of a request, of each of its partitions."""
+
+_KNOWS_STALE_SINCE = 9  # the version of OffsetCommit
+_NOT_FOUND_SINCE = 9
+
+
+class Commit:
+    """The offsets of one request. `errors` are those of partitions that there are not, at first."""
+
+    def __init__(self, call: Call, names: list[str | None], unknown: ErrorCode) -> None:
+        """`names` are the topics', None for an id that nobody has: `unknown` is told of those."""
+        self._call = call
+        self._names = names
+        topics = call.request.topics
+        self.errors: Errors = [
+            [unknown if name is None else self._missing(name, asked.partition_index) for asked in topic.partitions]
+            for topic, name in zip(topics, names, strict=True)
+        ]
+
+    def _missing(self, name: str, index: int) -> ErrorCode:
+        topic = self._call.broker.cluster.controller.topics.get(name)
+        known = topic is not None and 0 <= index < len(topic.partitions)
+        return ErrorCode.none if known else ErrorCode.unknown_topic_or_partition
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether none can be committed."""
+        return all(error is not ErrorCode.none for topic in self.errors for error in topic)
+
+    def instead(self, error: ErrorCode) -> Message:
+        """The answer, with an error for those that have none of their own."""
+        told = [[error if known is ErrorCode.none else known for known in topic] for topic in self.errors]
+        return response(self._call.request, told)
+
+    def require_may(self, shard: GroupShard, generation: int, *, transactional: bool) -> None:
+        """Whether the client may commit; a group is made for who is no member of any. Raises ApiError."""
+        request = self._call.request
+        member_id = request.member_id
+        consumers = shard.consumers.get(request.group_id)
+        if consumers is not None:
+            topics = self._call.broker.cluster.controller.topics
+            partitions = [
+                (topics[name].id, asked.partition_index)
+                for name, asked, error in self._rows()
+                if error is ErrorCode.none
+            ]
+            knows_stale = self._call.version >= _KNOWS_STALE_SINCE
+            consumers.require_may_commit(
+                member_id, generation, partitions, transactional=transactional, knows_stale=knows_stale
+            )
+            return
+        if request.group_id not in shard.groups and generation >= 0:
+            not_found = not transactional and self._call.version >= _NOT_FOUND_SINCE
+            raise ApiError(ErrorCode.group_id_not_found if not_found else ErrorCode.illegal_generation)
+        group = shard.group_or_new(request.group_id)
+        instance_id = request.group_instance_id
+        shard.protocol.require_may_commit(group, member_id, instance_id, generation, transactional=transactional)
+        if not transactional:
+            shard.protocol.alive(group, member_id)
+
+    def _rows(self) -> list[tuple[str, Any, ErrorCode]]:
+        """Each partition: the topic's name, what is asked of it, and its error."""
+        return [
+            (name or "", asked, error)
+            for topic, name, of_topic in zip(self._call.request.topics, self._names, self.errors, strict=True)
+            for asked, error in zip(topic.partitions, of_topic, strict=True)
+        ]
+
+    def write(
+        self,
+        shard: GroupShard,
+        then: Callable[[ErrorCode], object],
+        *,
+        retention: int = -1,
+        producer: tuple[int, int] | None = None,
+    ) -> None:
+        """Write down those that can be, in a producer's transaction if there is one. `retention` in ms, -1 for none."""
+        now = self._call.broker.now_ms()
+        offsets: dict[OffsetKey, Offset] = {}
+        for topic, name, of_topic in zip(self._call.request.topics, self._names, self.errors, strict=True):
+            for place, asked in enumerate(topic.partitions):
+                if of_topic[place] is not ErrorCode.none:
+                    continue
+                if not shard.metadata_fits(asked.committed_metadata):
+                    of_topic[place] = ErrorCode.offset_metadata_too_large
+                    continue
+                offsets[OffsetKey(self._call.request.group_id, name or "", asked.partition_index)] = Offset(
+                    asked.committed_offset, asked.committed_leader_epoch, asked.committed_metadata or "", now,
+                    None if retention < 0 else now + retention,
+                )  # fmt: skip
+        if offsets:
+            shard.commit(offsets, then, client_id=self._call.client_id, producer=producer)
+        else:
+            then(ErrorCode.none)
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return response(request, [[error] * len(topic.partitions) for topic in request.topics])
+
+
+def response(request: Any, errors: Errors) -> Message:
+    """An error for each partition, as the request names them."""
+    return Message(
+        throttle_time=NO_TIME,
+        topics=[
+            Message(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    Message(partition_index=asked.partition_index, error_code=error)
+                    for asked, error in zip(topic.partitions, of_topic, strict=True)
+                ],
+            )
+            for topic, of_topic in zip(request.topics, errors, strict=True)
+        ],
+    )

@@ -1,0 +1,109 @@
+"""What DescribeConfigs and both AlterConfigs share: which resource is meant, and what may be said of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.settings import ConfigError
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+TOPIC, BROKER, GROUP = 2, 4, 32
+
+
+def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> int | None:
+    """The broker that a resource names: this one, or with an empty name None, for all. Raises ApiError for another."""
+    if not name:
+        return None
+    own = call.broker.id
+    if name != str(own):
+        if not name.lstrip("-").isdecimal():
+            raise ApiError(ErrorCode.invalid_request, f"{what} id must be an integer, but it is: {name}")
+        raise ApiError(
+            ErrorCode.invalid_request, f"Unexpected broker id, expected {own}{expected}, but received {name}"
+        )
+    return own
+
+
+def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]], kind: str) -> None:
+    """Change every resource that can be changed, and tell of each.
+
+    `change` makes the settings that a resource is to have, from those it has and what is asked. Raises ApiError there.
+    """
+    resources = call.request.resources
+    named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    results = []
+    for resource in resources:
+        try:
+            if named[resource.resource_type, resource.resource_name] > 1:
+                raise ApiError(ErrorCode.invalid_request, "Each resource must appear at most once.")
+            _check_names(resource)
+            _alter(call, resource, change, kind)
+            results.append(_result(resource, ErrorCode.none, None))
+        except ApiError as error:
+            results.append(_result(resource, error.code, error.message))
+    call.answer(Message(throttle_time=NO_TIME, responses=results))
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return Message(throttle_time=NO_TIME, responses=[_result(resource, error, None) for resource in request.resources])
+
+
+def _check_names(resource: Any) -> None:
+    names = [config.name for config in resource.configs]
+    if len(set(names)) < len(names):
+        raise ApiError(ErrorCode.invalid_request, "Error due to duplicate config keys")
+    missing = [
+        config.name
+        for config in resource.configs
+        if config.value is None and getattr(config, "config_operation", 0) != 1
+    ]
+    if missing:
+        raise ApiError(ErrorCode.invalid_request, f"Null value not supported for : {', '.join(missing)}")
+
+
+def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], dict[str, str]], kind: str) -> None:
+    controller = call.broker.cluster.controller
+    if resource.resource_type == TOPIC:
+        topic = controller.topics.get(resource.resource_name)
+        if topic is None:
+            raise ApiError(
+                ErrorCode.unknown_topic_or_partition, f"The topic '{resource.resource_name}' does not exist."
+            )
+        given = change(topic.settings.given, resource)
+        controller.topic_settings(given)
+        if not call.request.validate_only:
+            controller.configure(topic, given)
+    elif resource.resource_type == BROKER:
+        broker = broker_of(call, resource.resource_name)
+        settings = call.broker.cluster.settings
+        try:
+            given = change(settings.changed(broker), resource)
+            settings.check_change(given)
+        except ConfigError as error:
+            raise ApiError(ErrorCode.invalid_request, str(error)) from None
+        if not call.request.validate_only:
+            controller.configure_brokers(broker, given)
+    elif resource.resource_type == GROUP:
+        if not resource.resource_name:
+            raise ApiError(ErrorCode.invalid_request, "Default group resources are not allowed.")
+        groups = controller.groups
+        given = change(groups.given(resource.resource_name), resource)
+        groups.check(given)
+        if not call.request.validate_only:
+            groups.change(resource.resource_name, given)
+    else:
+        raise ApiError(ErrorCode.invalid_request, f"{kind} cannot change a resource of type {resource.resource_type}")
+
+
+def _result(resource: Any, error: ErrorCode, message: str | None) -> Message:
+    return Message(
+        error_code=error,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

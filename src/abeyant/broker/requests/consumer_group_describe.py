@@ -1,0 +1,74 @@
+"""ConsumerGroupDescribe: groups of the new protocol, with what each member has and is to have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.assignors import ASSIGNORS, NOTHING, Assignment
+from abeyant.broker.groups.consumer import ConsumerGroup, ConsumerMember
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.consumer_group_heartbeat import by_topic
+from abeyant.broker.requests.groups import GROUP_OPERATIONS, NO_OPERATIONS, shard_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {}
+_CLASSIC, _CONSUMER = 0, 1  # the types of members, by the protocol that they speak
+
+
+def handle(call: Call) -> None:
+    """Tell of each."""
+    call.answer(Message(throttle_time=NO_TIME, groups=[_group(call, group_id) for group_id in call.request.group_ids]))
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return Message(throttle_time=NO_TIME, groups=[_failed(group_id, error, None) for group_id in request.group_ids])
+
+
+def _group(call: Call, group_id: str) -> Message:
+    try:
+        group = shard_of(call, group_id).consumer_group(group_id)
+    except ApiError as error:
+        return _failed(group_id, error.code, error.message)
+    found = _failed(group_id, ErrorCode.none, None)
+    found.group_state = group.state.value
+    found.group_epoch = group.epoch
+    found.assignment_epoch = group.target_epoch
+    found.assignor_name = group.assignor or next(iter(ASSIGNORS))
+    found.members = [_member(call, group, member) for member in group.members.values()]
+    if call.request.include_authorized_operations:
+        found.authorized_operations = GROUP_OPERATIONS
+    return found
+
+
+def _failed(group_id: str, error: ErrorCode, message: str | None) -> Message:
+    return Message(
+        error_code=error, error_message=message, group_id=group_id, group_state="", group_epoch=0, assignment_epoch=0,
+        assignor_name="", members=(), authorized_operations=NO_OPERATIONS,
+    )  # fmt: skip
+
+
+def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> Message:
+    return Message(
+        member_id=member.id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.topics,
+        subscribed_topic_regex=member.regex or "",
+        assignment=_assignment(call, member.assigned | member.revoking),
+        target_assignment=_assignment(call, group.target.get(member.id, NOTHING)),
+        member_type=_CONSUMER if member.classic is None else _CLASSIC,
+    )
+
+
+def _assignment(call: Call, assignment: Assignment) -> Message:
+    """Topics that are gone are left out: nobody can say what they were called."""
+    present = call.broker.cluster.controller.by_id
+    rows = [row for row in by_topic(assignment) if row.topic_id in present]
+    for row in rows:
+        row.topic_name = present[row.topic_id].name
+    return Message(topic_partitions=rows)

@@ -1,0 +1,122 @@
+"""ConsumerGroupHeartbeat: be a member of a group of the new protocol (KIP-848), and learn what one has."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.assignors import ASSIGNORS, Assignment
+from abeyant.broker.groups.consumer import LEAVES, LEAVES_FOR_A_WHILE
+from abeyant.broker.groups.consuming import Beat, Beaten
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.groups import host_of, milliseconds, shard_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"ConsumerGroupHeartbeatRequest": {"subscribed_topic_regex": None}}
+_JOINS = 0
+_OWN_ID_SINCE = 1  # the version
+
+
+def handle(call: Call) -> None:
+    """Take the member one step on."""
+    request = call.request
+    beat = _beat(call)
+
+    def answer(beaten: Beaten) -> None:
+        call.answer(_response(call, beaten))
+
+    try:
+        _check(call, beat)
+        shard = shard_of(call, request.group_id)
+        if beat.epoch in (LEAVES, LEAVES_FOR_A_WHILE):
+            shard.consuming.leave(shard.consumer_group(request.group_id), beat, answer)
+        elif beat.epoch == _JOINS:
+            shard.join(beat, request.group_id, answer)
+        else:
+            shard.consuming.heartbeat(shard.consumer_group(request.group_id), beat, answer)
+    except ApiError as error:
+        answer(Beaten(error.code, error.message))
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _message(Beaten(error), NO_TIME)
+
+
+def _check(call: Call, beat: Beat) -> None:
+    """What can be seen without the group. Raises ApiError, with Kafka's words."""
+    if not call.request.group_id:
+        raise ApiError(ErrorCode.invalid_request, "GroupId can't be empty.")
+    for name, text in (("InstanceId", beat.instance_id), ("RackId", beat.rack_id)):
+        if text is not None and not text:
+            raise ApiError(ErrorCode.invalid_request, f"{name} can't be empty.")
+    if not beat.member_id:
+        raise ApiError(ErrorCode.invalid_request, "MemberId can't be empty.")
+    if beat.epoch == _JOINS:
+        if beat.rebalance_timeout < 0:
+            raise ApiError(ErrorCode.invalid_request, "RebalanceTimeoutMs must be provided in first request.")
+        if beat.owned is None or beat.owned:
+            raise ApiError(ErrorCode.invalid_request, "TopicPartitions must be empty when (re-)joining.")
+        if beat.topics is None and beat.regex is None:
+            raise ApiError(
+                ErrorCode.invalid_request,
+                "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+            )
+    elif beat.epoch == LEAVES_FOR_A_WHILE and beat.instance_id is None:
+        raise ApiError(ErrorCode.invalid_request, "InstanceId can't be null.")
+    elif beat.epoch < LEAVES_FOR_A_WHILE:
+        raise ApiError(ErrorCode.invalid_request, "MemberEpoch is invalid.")
+    if beat.assignor is not None and beat.assignor not in ASSIGNORS:
+        raise ApiError(
+            ErrorCode.unsupported_assignor,
+            f"ServerAssignor {beat.assignor} is not supported. Supported assignors: {', '.join(ASSIGNORS)}.",
+        )
+
+
+def _beat(call: Call) -> Beat:
+    request = call.request
+    owned = request.topic_partitions
+    member_id = request.member_id
+    if not member_id and call.version < _OWN_ID_SINCE and request.member_epoch == _JOINS:
+        member_id = str(uuid.uuid4())
+    return Beat(
+        member_id=member_id,
+        epoch=request.member_epoch,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout=milliseconds(request.rebalance_timeout),
+        topics=request.subscribed_topic_names,
+        regex=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=None if owned is None else frozenset((row.topic_id, index) for row in owned for index in row.partitions),
+        client_id=call.client_id,
+        client_host=host_of(call),
+    )
+
+
+def _response(call: Call, beaten: Beaten) -> Message:
+    interval = call.broker.cluster.controller.groups.value(call.request.group_id, "consumer.heartbeat.interval.ms")
+    return _message(beaten, timedelta(milliseconds=interval) if beaten.epoch > 0 else NO_TIME)
+
+
+def _message(beaten: Beaten, interval: Any) -> Message:
+    return Message(
+        throttle_time=NO_TIME,
+        error_code=beaten.error,
+        error_message=beaten.message,
+        member_id=beaten.member_id,
+        member_epoch=beaten.epoch,
+        heartbeat_interval=interval,
+        assignment=None if beaten.assignment is None else Message(topic_partitions=by_topic(beaten.assignment)),
+    )
+
+
+def by_topic(assignment: Assignment) -> list[Message]:
+    """An assignment's partitions, by their topics' ids."""
+    return [
+        Message(topic_id=topic, partitions=[index for _, index in rows])
+        for topic, rows in groupby(sorted(assignment), lambda partition: partition[0])
+    ]

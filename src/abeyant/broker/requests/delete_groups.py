@@ -1,0 +1,49 @@
+"""DeleteGroups: forget groups that have no members, and their offsets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.shard import GroupShard
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.groups import shard_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {}
+
+
+def handle(call: Call) -> None:
+    """Delete them, and answer once every shard has."""
+    results: dict[str, ErrorCode] = {}
+    shards: dict[GroupShard, list[str]] = {}
+    for group_id in dict.fromkeys(call.request.groups_names):
+        try:
+            shards.setdefault(shard_of(call, group_id, nameless=True), []).append(group_id)
+        except ApiError as error:
+            results[group_id] = error.code
+    left = len(shards)
+
+    def deleted(of_shard: dict[str, ErrorCode]) -> None:
+        nonlocal left
+        left -= 1
+        results.update(of_shard)
+        if not left:
+            call.answer(_response(results))
+
+    if not shards:
+        call.answer(_response(results))
+    for shard, group_ids in shards.items():
+        shard.delete(group_ids, deleted)
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return _response(dict.fromkeys(request.groups_names, error))
+
+
+def _response(results: dict[str, ErrorCode]) -> Message:
+    return Message(
+        throttle_time=NO_TIME,
+        results=[Message(group_id=group_id, error_code=error) for group_id, error in results.items()],
+    )

@@ -1,0 +1,63 @@
+"""DeleteTopics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {
+    "DeleteTopicsRequest": {"topic_names": (), "topics": ()},
+    "DeleteTopicState": {"name": None, "topic_id": None},
+}
+_NAMED_TWICE = "Duplicate topic name."
+
+
+def handle(call: Call) -> None:
+    """Delete those that are there, and tell of each."""
+    controller = call.broker.cluster.controller
+    deletable = call.broker.cluster.settings["delete.topic.enable"]
+    asked = _asked(call.request)
+    results = []
+    by_id = set()  # of those that are named too
+    for name, topic_id in dict.fromkeys(asked):
+        try:
+            if not deletable:
+                raise ApiError(ErrorCode.topic_deletion_disabled if call.version >= 3 else ErrorCode.invalid_request)
+            if asked.count((name, topic_id)) > 1:
+                raise ApiError(ErrorCode.invalid_request, "Duplicate topic id." if topic_id else _NAMED_TWICE)
+            if name is not None and topic_id is not None:
+                raise ApiError(ErrorCode.invalid_request, "You may not specify both topic name and topic id.")
+            if name is None and topic_id is None:
+                raise ApiError(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
+            topic = controller.topic_of(name, topic_id)
+            if (topic.name, None) in asked and (None, topic.id) in asked:
+                by_id.add(topic.id)
+                continue
+            controller.delete_topic(topic)
+            results.append(_response(topic.name, topic.id, ErrorCode.none, None))
+        except ApiError as error:
+            results.append(_response(name, topic_id, error.code, error.message))
+    for topic_id in by_id:
+        message = "The provided topic name maps to an ID that was already supplied."
+        name = controller.by_id[topic_id].name
+        results.append(_response(name, topic_id, ErrorCode.invalid_request, message))
+    call.answer(Message(throttle_time=NO_TIME, responses=results))
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return Message(
+        throttle_time=NO_TIME,
+        responses=[_response(name, topic_id, error, None) for name, topic_id in _asked(request)],
+    )
+
+
+def _asked(request: Any) -> list[tuple[str | None, Any]]:
+    return [(name, None) for name in request.topic_names] + [(topic.name, topic.topic_id) for topic in request.topics]
+
+
+def _response(name: str | None, topic_id: Any, error: ErrorCode, message: str | None) -> Message:
+    return Message(name=name, topic_id=topic_id, error_code=error, error_message=message)

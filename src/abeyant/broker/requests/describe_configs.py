@@ -1,0 +1,77 @@
+"""DescribeConfigs: of topics, brokers and groups, with where each value comes from and what it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import INVALID_REQUEST, ApiError
+from abeyant.broker.placement import check_name
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.config_resources import BROKER, GROUP, TOPIC, broker_of
+from abeyant.broker.settings import ConfigEntry
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"DescribeConfigsRequest": {"include_documentation": False}}
+
+
+def handle(call: Call) -> None:
+    """Tell of each."""
+    results = []
+    for resource in call.request.resources:
+        try:
+            entries = [_entry(call.request, entry) for entry in _entries(call, resource)]
+            results.append(_result(resource, ErrorCode.none, "", entries))
+        except ApiError as error:
+            results.append(_result(resource, error.code, error.message or "", []))
+    call.answer(Message(throttle_time=NO_TIME, results=results))
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return Message(
+        throttle_time=NO_TIME, results=[_result(resource, error, None, []) for resource in request.resources]
+    )
+
+
+def _entries(call: Call, resource: Any) -> list[ConfigEntry]:
+    names = resource.configuration_keys or None
+    cluster = call.broker.cluster
+    if resource.resource_type == TOPIC:
+        topic = cluster.controller.topics.get(resource.resource_name)
+        if topic is None:
+            check_name(resource.resource_name, ())
+            raise ApiError(ErrorCode.unknown_topic_or_partition)
+        return topic.settings.describe(names)
+    if resource.resource_type == BROKER:
+        return cluster.settings.describe(broker_of(call, resource.resource_name, "Broker", " or empty string"), names)
+    if resource.resource_type == GROUP:
+        if not resource.resource_name:
+            raise ApiError(ErrorCode.invalid_request, "Group name must not be empty")
+        return cluster.controller.groups.describe(resource.resource_name, names)
+    raise ApiError(ErrorCode.invalid_request, INVALID_REQUEST)
+
+
+def _entry(request: Any, entry: ConfigEntry) -> Message:
+    return Message(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[
+            Message(name=place.name, value=place.value, source=place.source)
+            for place in (entry.synonyms if request.include_synonyms else ())
+        ],
+        config_type=entry.type,
+        documentation=entry.documentation if request.include_documentation else None,
+    )
+
+
+def _result(resource: Any, error: ErrorCode, message: str | None, entries: list[Message]) -> Message:
+    return Message(
+        error_code=error,
+        error_message=message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=entries,
+    )

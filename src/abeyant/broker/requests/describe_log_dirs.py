@@ -1,0 +1,53 @@
+"""DescribeLogDirs: how large the replicas of this broker are, and how much room their disk has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.replica.partition import Partition
+from abeyant.broker.requests.call import Call
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {}
+_UNKNOWN = -1
+
+
+def handle(call: Call) -> None:
+    """Tell of those that are asked for and are here."""
+    broker = call.broker
+    asked = call.request.topics
+    wanted = None if asked is None else {(topic.topic, index) for topic in asked for index in topic.partitions}
+    topics: dict[str, list[Message]] = {}
+    for key, partition in broker.partitions.items():
+        if wanted is None or key in wanted:
+            topics.setdefault(partition.topic, []).append(_partition(partition))
+    directory = broker.cluster.directory
+    total, usable = _UNKNOWN, _UNKNOWN
+    if directory is not None:
+        from abeyant.broker.log.directory import room
+
+        total, usable = room(directory.path)
+    found = [Message(name=name, partitions=partitions) for name, partitions in topics.items()]
+    call.answer(_response(ErrorCode.none, broker.log_dir, found, total, usable))
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The same error for everything; before version 3 a directory alone has room for it."""
+    return _response(error, "", [], _UNKNOWN, _UNKNOWN)
+
+
+def _response(error: ErrorCode, where: str, topics: list[Message], total: int, usable: int) -> Message:
+    directory = Message(
+        error_code=error, log_dir=where, topics=topics, total_bytes=total, usable_bytes=usable, is_cordoned=False
+    )
+    return Message(throttle_time=NO_TIME, error_code=error, results=[directory])
+
+
+def _partition(partition: Partition) -> Message:
+    log = partition.log
+    return Message(
+        partition_index=partition.index,
+        partition_size=log.size,
+        offset_lag=max(partition.high_watermark - log.end_offset, 0),
+        is_future_key=False,
+    )

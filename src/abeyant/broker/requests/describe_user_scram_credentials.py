@@ -1,0 +1,42 @@
+"""DescribeUserScramCredentials: who may show a password by SCRAM, by which mechanisms, and how often it was hashed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from abeyant.broker.requests.call import Call
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {}
+_MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}  # Kafka's numbers
+
+
+def handle(call: Call) -> None:
+    """Tell of those that are asked for; of all, where none is named."""
+    known = call.broker.cluster.security.scram_iterations()
+    asked = Counter(user.name for user in call.request.users or ())
+    call.answer(_response(ErrorCode.none, "", [_result(name, asked[name], known.get(name)) for name in asked or known]))
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _response(error, None, [])
+
+
+def _result(name: str, times: int, credentials: dict[str, int] | None) -> Message:
+    error, message = ErrorCode.none, None
+    if times > 1:
+        error = ErrorCode.duplicate_resource
+        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+    elif credentials is None:
+        error = ErrorCode.resource_not_found
+        message = f"Attempt to describe a user credential that does not exist: {name}"
+    told = [] if error is not ErrorCode.none or credentials is None else [
+        Message(mechanism=_MECHANISMS[mechanism], iterations=count) for mechanism, count in credentials.items()
+    ]  # fmt: skip
+    return Message(user=name, error_code=error, error_message=message, credential_infos=told)
+
+
+def _response(error: ErrorCode, message: str | None, results: list[Message]) -> Message:
+    return Message(throttle_time=NO_TIME, error_code=error, error_message=message, results=results)

@@ -1,0 +1,95 @@
+"""ElectLeaders: the preferred replica, or with an unclean election any that is alive; waits until they lead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from abeyant.broker.controller import Controller
+from abeyant.broker.delayed.elect_leader import DelayedElectLeader
+from abeyant.broker.errors import ApiError
+from abeyant.broker.partition_state import PartitionState
+from abeyant.broker.requests.call import Call
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message, seconds
+
+FILL: dict[str, dict[str, object]] = {"ElectLeadersRequest": {"election_type": 0}}
+_PREFERRED, _UNCLEAN = 0, 1
+_Key = tuple[str, int]
+_Error = tuple[ErrorCode, str | None]
+_WORDS = {ErrorCode.election_not_needed: "Leader election not needed for topic partition."}
+
+
+def handle(call: Call) -> None:
+    """Elect, then wait."""
+    request = call.request
+    if request.election_type not in (_PREFERRED, _UNCLEAN):
+        results = _same(request, ErrorCode.invalid_request, f"Unknown election type {request.election_type}")
+        call.answer(_response(ErrorCode.invalid_request, results))
+        return
+    controller = call.broker.cluster.controller
+    every = request.topic_partitions is None
+    results = {}
+    elected: list[PartitionState] = []
+    for key in _asked(controller, request):
+        try:
+            elected.append(_elect(controller, key, unclean=request.election_type == _UNCLEAN))
+            results[key] = ErrorCode.none, None
+        except ApiError as error:
+            if not (every and error.code is ErrorCode.election_not_needed):
+                results[key] = error.code, error.message or _WORDS.get(error.code)
+    names = list(controller.topics) if every else []
+    operation = DelayedElectLeader(
+        seconds(request.timeout),
+        call.broker.cluster,
+        elected,
+        call.client_id,
+        call.since,
+        lambda: _answer(call, results, operation, names),
+    )
+    keys = [(state.topic, state.partition) for state in elected]
+    call.broker.elect_leader_purgatory.try_complete_else_watch(operation, keys or [None])
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return _response(error, _same(request, error, None))
+
+
+def _same(request: Any, error: ErrorCode, message: str | None) -> dict[_Key, _Error]:
+    asked = request.topic_partitions or ()
+    return {(topic.topic, index): (error, message) for topic in asked for index in topic.partitions}
+
+
+def _asked(controller: Controller, request: Any) -> Iterator[_Key]:
+    if request.topic_partitions is None:
+        for topic in list(controller.topics.values()):
+            yield from [(topic.name, state.partition) for state in topic.partitions]
+    else:
+        for asked in request.topic_partitions:
+            yield from [(asked.topic, index) for index in asked.partitions]
+
+
+def _elect(controller: Controller, key: _Key, *, unclean: bool) -> PartitionState:
+    name, index = key
+    topic = controller.topics.get(name)
+    if topic is None:
+        raise ApiError(ErrorCode.unknown_topic_or_partition, f"No such topic as {name}")
+    if not 0 <= index < len(topic.partitions):
+        raise ApiError(ErrorCode.unknown_topic_or_partition, f"No such partition as {name}-{index}")
+    state = topic.partitions[index]
+    return controller.elect_unclean(state) if unclean else controller.elect_preferred(state)
+
+
+def _answer(call: Call, results: dict[_Key, _Error], operation: DelayedElectLeader, names: list[str]) -> None:
+    for state in operation.waiting:
+        results[state.topic, state.partition] = ErrorCode.request_timed_out, "The request timed out."
+    call.answer(_response(ErrorCode.none, results, names))
+
+
+def _response(error: ErrorCode, results: dict[_Key, _Error], names: Iterable[str] = ()) -> Message:
+    """`names` are those of topics to be named though nothing is told of them."""
+    topics = {name: Message(topic=name, partition_result=[]) for name in names}
+    for (name, index), (code, message) in results.items():
+        topic = topics.setdefault(name, Message(topic=name, partition_result=[]))
+        topic.partition_result.append(Message(partition_id=index, error_code=code, error_message=message))
+    return Message(throttle_time=NO_TIME, error_code=error, replica_election_results=list(topics.values()))

@@ -1,0 +1,43 @@
+"""EndTxn: commit or abort. It is answered once that is written down; the markers in the partitions follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.transactional import known_to, shard_of
+from abeyant.broker.transactions.shard import NOBODY
+from abeyant.broker.transactions.transaction import BUMPS_SINCE, Producer
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {}
+_KNOWS_FENCED_SINCE = 2
+_BUMPS_SINCE = 5  # the version with which a client says that it takes another epoch for each transaction
+
+
+def handle(call: Call) -> None:
+    """Have the coordinator do it."""
+    request = call.request
+
+    def ended(error: ErrorCode, producer: Producer) -> None:
+        call.answer(_response(known_to(call, error, _KNOWS_FENCED_SINCE), producer))
+
+    try:
+        shard = shard_of(call, request.transactional_id)
+    except ApiError as error:
+        ended(error.code, NOBODY)
+        return
+    shard.finish(
+        request.transactional_id, Producer(request.producer_id, request.producer_epoch), request.committed,
+        BUMPS_SINCE if call.version >= _BUMPS_SINCE else 0, ended,
+    )  # fmt: skip
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _response(error, NOBODY)
+
+
+def _response(error: ErrorCode, producer: Producer) -> Message:
+    return Message(throttle_time=NO_TIME, error_code=error, producer_id=producer.id, producer_epoch=producer.epoch)

@@ -1,0 +1,130 @@
+"""Incremental fetches (KIP-227): a consumer names its partitions once, and then only what has changed.
+
+A session keeps what was asked for and what was last told of each partition. An answer within a session leaves out the
+partitions of which there is nothing new. Each broker keeps so many sessions and no more
+(`max.incremental.fetch.session.cache.slots`); when all are taken, one that has not been used for two minutes makes
+room, and where there is none a client is told session 0: no session.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections import OrderedDict
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.wire.schema import ErrorCode
+
+NO_SESSION = 0
+_FINAL_EPOCH = -1  # of a full fetch that begins no session, and ends the one that it names
+_FIRST_EPOCH = 0  # of a full fetch that begins one
+_LAST = (1 << 31) - 1
+_EVICTION_AFTER = 120.0  # seconds
+
+Key = tuple[str | None, uuid.UUID | None, int]
+
+
+class Kept:
+    """One partition of a session: what is asked for, and what was told last."""
+
+    __slots__ = ("asked", "told")
+
+    def __init__(self, asked: Any) -> None:
+        self.asked = asked
+        self.told: tuple[int, int] | None = None  # high watermark and log start; None while it has to be told anyhow
+
+
+class FetchSession:
+    """What one consumer fetches from this broker."""
+
+    __slots__ = ("epoch", "id", "partitions", "used_at", "uses_ids")
+
+    def __init__(self, number: int, now: float, *, uses_ids: bool) -> None:
+        self.id = number
+        self.epoch = 1  # of the fetch that comes next
+        self.used_at = now  # seconds
+        self.uses_ids = uses_ids
+        self.partitions: dict[Key, Kept] = {}
+
+    def update(self, asked: list[Any], forgotten: list[Key]) -> None:
+        """Take over what has changed."""
+        for one in asked:
+            kept = self.partitions.get(one.key)
+            if kept is None:
+                self.partitions[one.key] = Kept(one)
+            else:
+                kept.asked = one
+        for key in forgotten:
+            self.partitions.pop(key, None)
+
+    def select(self, results: list[Any]) -> list[Any]:
+        """Of all results those that there is something new in; they move to the end, so that each has its turn."""
+        told = []
+        for got in results:
+            kept = self.partitions.get(got.asked.key)
+            if kept is None:
+                continue
+            marks = got.high_watermark, got.start
+            if got.is_news or kept.told != marks:
+                told.append(got)
+                kept.told = None if got.error is not ErrorCode.none else marks
+                if got.records:
+                    self.partitions[got.asked.key] = self.partitions.pop(got.asked.key)
+        return told
+
+
+class FetchSessions:
+    """A broker's sessions, the one that was not used for longest first."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._random = random.Random()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def session_for(
+        self, request: Any, asked: list[Any], forgotten: list[Key], now: float, *, uses_ids: bool
+    ) -> FetchSession | None:
+        """The session a fetch belongs to, brought up to date; None for a full fetch outside of any.
+
+        Raises ApiError where there is no such session, or the fetch is not the one that was to come.
+        """
+        number, epoch = request.session_id, request.session_epoch
+        if epoch in (_FINAL_EPOCH, _FIRST_EPOCH):
+            if number != NO_SESSION:
+                self._sessions.pop(number, None)
+            if epoch == _FINAL_EPOCH or not asked:
+                return None
+            session = self._begin(now, uses_ids=uses_ids)
+            if session is not None:
+                session.update(asked, [])
+            return session
+        session = self._sessions.get(number)
+        if session is None:
+            raise ApiError(ErrorCode.fetch_session_id_not_found)
+        if session.epoch != epoch:
+            raise ApiError(ErrorCode.invalid_fetch_session_epoch)
+        if session.uses_ids != uses_ids:
+            raise ApiError(ErrorCode.fetch_session_topic_id_error)
+        session.update(asked, forgotten)
+        session.epoch = 1 if epoch == _LAST else epoch + 1
+        session.used_at = now
+        self._sessions.move_to_end(number)
+        if not session.partitions:
+            del self._sessions[number]
+        return session
+
+    def _begin(self, now: float, *, uses_ids: bool) -> FetchSession | None:
+        if len(self._sessions) >= self._slots:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or now - oldest.used_at <= _EVICTION_AFTER:
+                return None
+            del self._sessions[oldest.id]
+        number = self._random.randint(1, _LAST)
+        while number in self._sessions:
+            number = self._random.randint(1, _LAST)
+        session = self._sessions[number] = FetchSession(number, now, uses_ids=uses_ids)
+        return session

@@ -1,0 +1,62 @@
+"""FindCoordinator: which broker coordinates a group or a transactional id: the leader of its partition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.coordinator import topics
+from abeyant.broker.errors import INVALID_REQUEST, ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.nodes import host_for
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"FindCoordinatorRequest": {"key": None, "key_type": 0, "coordinator_keys": ()}}
+_TOPICS = {0: topics.OFFSETS, 1: topics.TRANSACTIONS}
+_BATCHED_SINCE = 4  # the version
+_NOT_AVAILABLE = "The coordinator is not available."
+
+
+def handle(call: Call) -> None:
+    """Answer; the coordinator's topic is made if it is not there yet."""
+    request = call.request
+    if request.key_type not in _TOPICS:
+        call.answer(_response(request, ErrorCode.invalid_request, INVALID_REQUEST))
+    elif call.version >= _BATCHED_SINCE:
+        found = [_coordinator(call, key) for key in request.coordinator_keys]
+        call.answer(Message(throttle_time=NO_TIME, coordinators=found))
+    else:
+        found_one = _coordinator(call, request.key)
+        found_one.error_message = "NONE" if found_one.node_id >= 0 else _NOT_AVAILABLE
+        found_one.throttle_time = NO_TIME
+        call.answer(found_one)
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return _response(request, error, None)
+
+
+def _coordinator(call: Call, key: str) -> Message:
+    cluster = call.broker.cluster
+    controller = cluster.controller
+    try:
+        topic = topics.present(controller, cluster.settings, _TOPICS[call.request.key_type])
+    except ApiError:
+        return _none(key, ErrorCode.coordinator_not_available, "")
+    leader = topic.partitions[topics.partition_for(key, len(topic.partitions))].leader
+    if leader not in controller.members:
+        return _none(key, ErrorCode.coordinator_not_available, "")
+    broker = cluster.brokers[leader]
+    host = host_for(call, broker)
+    return Message(key=key, node_id=leader, host=host, port=broker.port, error_code=ErrorCode.none, error_message="")
+
+
+def _none(key: str, error: ErrorCode, message: str | None) -> Message:
+    return Message(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
+
+
+def _response(request: Any, error: ErrorCode, message: str | None) -> Message:
+    return Message(
+        throttle_time=NO_TIME, error_code=error, error_message=message, node_id=-1, host="", port=-1,
+        coordinators=[_none(key, error, message) for key in request.coordinator_keys],
+    )  # fmt: skip

@@ -1,0 +1,34 @@
+"""Heartbeat: a member is alive; it is told when it has to join again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.groups import shard_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"HeartbeatRequest": {"group_instance_id": None}}
+
+
+def handle(call: Call) -> None:
+    """Answer."""
+    request = call.request
+    error = ErrorCode.none
+    try:
+        shard = shard_of(call, request.group_id)
+        member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id
+        if request.group_id in shard.consumers:
+            group = shard.consumers[request.group_id]
+            shard.classic_members.heartbeat(group, (member_id, instance_id), generation)
+        else:
+            shard.protocol.heartbeat(shard.known(request.group_id), member_id, instance_id, generation)
+    except ApiError as problem:
+        error = problem.code
+    call.answer(refused(request, error))
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return Message(throttle_time=NO_TIME, error_code=error)

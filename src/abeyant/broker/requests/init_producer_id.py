@@ -1,0 +1,60 @@
+"""InitProducerId: an id for an idempotent producer; or for a transactional one, whose coordinator fences others."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.transactional import known_to, shard_of
+from abeyant.broker.transactions.shard import NOBODY
+from abeyant.broker.transactions.transaction import Producer
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {
+    "InitProducerIdRequest": {
+        "producer_id": -1, "producer_epoch": -1, "enable2_pc": False, "keep_prepared_txn": False,
+    },
+}  # fmt: skip
+_KNOWS_FENCED_SINCE = 4
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def handle(call: Call) -> None:
+    """Answer with an id that nobody has, or that nobody has any more."""
+    request = call.request
+    expected = Producer(request.producer_id, request.producer_epoch)
+
+    def given(error: ErrorCode, producer: Producer) -> None:
+        call.answer(_response(known_to(call, error, _KNOWS_FENCED_SINCE), producer))
+
+    if (expected.id == NOBODY.id) is not (expected.epoch == NOBODY.epoch):
+        given(ErrorCode.invalid_request, NOBODY)
+    elif request.transactional_id is None:
+        given(ErrorCode.none, Producer(call.broker.cluster.controller.allocate_producer_id(), 0))
+    elif not request.transactional_id:
+        given(ErrorCode.invalid_request, NOBODY)
+    else:
+        timeout_ms = request.transaction_timeout // _MILLISECOND
+        if not 0 < timeout_ms <= call.broker.cluster.settings["transaction.max.timeout.ms"]:
+            given(ErrorCode.invalid_transaction_timeout, NOBODY)
+            return
+        try:
+            shard = shard_of(call, request.transactional_id)
+        except ApiError as error:
+            given(error.code, NOBODY)
+            return
+        shard.initialize(request.transactional_id, timeout_ms, None if expected == NOBODY else expected, given)
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _response(error, NOBODY)
+
+
+def _response(error: ErrorCode, producer: Producer) -> Message:
+    return Message(
+        throttle_time=NO_TIME, error_code=error, producer_id=producer.id, producer_epoch=producer.epoch,
+        ongoing_txn_producer_id=-1, ongoing_txn_producer_epoch=-1,
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""JoinGroup: become a member, or join again; answered when all members have (K5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.member import Joined, Joining
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.groups import host_of, milliseconds, shard_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"JoinGroupRequest": {"rebalance_timeout": None, "group_instance_id": None}}
+_ID_FIRST_SINCE = 4  # the version
+_NULL_PROTOCOL_SINCE = 7
+_MAY_SKIP_SINCE = 9
+
+
+def handle(call: Call) -> None:
+    """Join."""
+    request = call.request
+    try:
+        shard = shard_of(call, request.group_id)
+        session = milliseconds(request.session_timeout)
+        settings = call.broker.cluster.settings
+        if not settings["group.min.session.timeout.ms"] <= session <= settings["group.max.session.timeout.ms"]:
+            raise ApiError(ErrorCode.invalid_session_timeout)
+        consumers = shard.consumers.get(request.group_id)
+        if consumers is not None and not consumers.members:
+            consumers = None  # it may as well speak the classic protocol
+        if consumers is None:
+            if request.member_id and request.group_id not in shard.groups:
+                raise ApiError(ErrorCode.unknown_member_id)
+            group = shard.group_or_new(request.group_id)
+    except ApiError as error:
+        call.answer(refused(request, error.code))
+        return
+    asked = Joining(
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        client_id=call.client_id,
+        client_host=host_of(call),
+        session_timeout=session,
+        rebalance_timeout=session if call.version == 0 else max(milliseconds(request.rebalance_timeout), 0),
+        protocol_type=request.protocol_type,
+        protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+        needs_id=call.version >= _ID_FIRST_SINCE,
+        may_skip=call.version >= _MAY_SKIP_SINCE,
+    )
+
+    def answer(joined: Joined) -> None:
+        call.answer(_response(request, joined))
+
+    if consumers is not None:
+        shard.classic_members.join(consumers, asked, answer)
+    else:
+        shard.protocol.join(group, asked, answer)
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _response(request, Joined(error, request.member_id))
+
+
+def _response(request: Any, joined: Joined) -> Message:
+    no_protocol = None if request.__version__ >= _NULL_PROTOCOL_SINCE else ""
+    return Message(
+        throttle_time=NO_TIME,
+        error_code=joined.error,
+        generation_id=joined.generation,
+        protocol_type=joined.protocol_type,
+        protocol_name=no_protocol if joined.protocol is None else joined.protocol,
+        leader=joined.leader,
+        skip_assignment=joined.skip_assignment,
+        member_id=joined.member_id,
+        members=[
+            Message(member_id=member_id, group_instance_id=instance_id, metadata=metadata)
+            for member_id, instance_id, metadata in joined.members
+        ],
+    )

@@ -1,0 +1,53 @@
+"""LeaveGroup: members leave, or are put out by whoever administers the group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.groups import shard_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"LeaveGroupRequest": {"members": None, "member_id": None}}
+
+
+def handle(call: Call) -> None:
+    """Leave, all at once: one rebalance for all."""
+    request = call.request
+    try:
+        shard = shard_of(call, request.group_id)
+    except ApiError as error:
+        call.answer(refused(request, error.code))
+        return
+    identities = _members(request)
+
+    def answer(errors: list[ErrorCode]) -> None:
+        told = [
+            Message(member_id=member_id, group_instance_id=instance_id, error_code=error)
+            for (member_id, instance_id), error in zip(identities, errors, strict=True)
+        ]
+        call.answer(_response(errors[0] if request.members is None else ErrorCode.none, told))
+
+    if request.group_id in shard.consumers:
+        shard.classic_members.leave(shard.consumers[request.group_id], identities, answer)
+    elif request.group_id in shard.groups:
+        shard.protocol.leave(shard.groups[request.group_id], identities, answer)
+    else:
+        answer([ErrorCode.unknown_member_id] * len(identities))
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _response(error, [])
+
+
+def _members(request: Any) -> list[tuple[str, str | None]]:
+    """Who leaves; before version 3 one, who is dynamic."""
+    if request.members is None:
+        return [(request.member_id, None)]
+    return [(member.member_id, member.group_instance_id) for member in request.members]
+
+
+def _response(error: ErrorCode, members: list[Message]) -> Message:
+    return Message(throttle_time=NO_TIME, error_code=error, members=members)

@@ -1,0 +1,40 @@
+"""ListConfigResources: topics, brokers, and groups with settings of their own. Version 0 lists clients' metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.config_resources import BROKER, GROUP, TOPIC
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+_CLIENT_METRICS, _BROKER_LOGGER = 16, 8  # there are none of these here
+_KINDS = (TOPIC, BROKER, GROUP, _CLIENT_METRICS, _BROKER_LOGGER)
+FILL: dict[str, dict[str, object]] = {"ListConfigResourcesRequest": {"resource_types": (_CLIENT_METRICS,)}}
+
+
+def handle(call: Call) -> None:
+    """Tell of those that are asked for; of all, where none is named."""
+    wanted = call.request.resource_types or _KINDS
+    if not set(_KINDS).issuperset(wanted):
+        call.answer(refused(call.request, ErrorCode.unsupported_version))
+        return
+    cluster = call.broker.cluster
+    named = {
+        TOPIC: cluster.controller.topics,
+        BROKER: map(str, cluster.controller.members),
+        GROUP: cluster.controller.groups.names(),
+    }
+    found = [
+        Message(resource_name=name, resource_type=kind) for kind in named if kind in wanted for name in named[kind]
+    ]
+    call.answer(_response(ErrorCode.none, found))
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _response(error, [])
+
+
+def _response(error: ErrorCode, resources: list[Message]) -> Message:
+    return Message(throttle_time=NO_TIME, error_code=error, config_resources=resources)

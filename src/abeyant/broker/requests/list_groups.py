@@ -1,0 +1,41 @@
+"""ListGroups: those that this broker coordinates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.requests.call import Call
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"ListGroupsRequest": {"states_filter": (), "types_filter": ()}}
+
+
+def handle(call: Call) -> None:
+    """Answer; not while some are being read, for the list would not be whole."""
+    request = call.request
+    coordinator = call.broker.group_coordinator
+    shards = coordinator.loaded()
+    if len(shards) < len(coordinator.shards):
+        call.answer(refused(request, ErrorCode.coordinator_load_in_progress))
+        return
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    groups = [
+        Message(
+            group_id=group.id, protocol_type=group.protocol_type or "", group_state=group.state.value,
+            group_type=group.type,
+        )
+        for shard in shards
+        for group in shard.every_group()
+        if (not states or group.state.value.lower() in states) and (not types or group.type in types)
+    ]  # fmt: skip
+    call.answer(_response(ErrorCode.none, groups))
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _response(error, [])
+
+
+def _response(error: ErrorCode, groups: list[Message]) -> Message:
+    return Message(throttle_time=NO_TIME, error_code=error, groups=groups)

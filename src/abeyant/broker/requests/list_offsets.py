@@ -1,0 +1,102 @@
+"""ListOffsets: the offset at a time, or at one of the special ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.replica.partition import Partition
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.partitions import partition_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {
+    "ListOffsetsRequest": {"isolation_level": 0, "timeout": NO_TIME},
+    "ListOffsetsPartition": {"current_leader_epoch": -1},
+}
+_LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED = -1, -2, -3, -4, -5
+_EARLIEST_PENDING_UPLOAD = -6
+_CONSUMER, _DEBUGGING = -1, -2
+# The versions since which there are these, and one that never comes
+_LOWEST = {
+    _LATEST: 0, _EARLIEST: 0, _MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11,
+}  # fmt: skip
+_NEVER = 1 << 15
+_FOUND = tuple[int, int, int]  # timestamp, offset, leader epoch
+
+
+def handle(call: Call) -> None:
+    """Answer."""
+    request = call.request
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        counts = Counter(asked.partition_index for asked in topic.partitions)
+        for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
+            try:
+                if counts[asked.partition_index] > 1:
+                    raise ApiError(ErrorCode.invalid_request)
+                timestamp, offset, epoch = _look_up(call, topic.name, asked)
+                partitions.append(_response(asked.partition_index, ErrorCode.none, timestamp, offset, epoch))
+            except ApiError as error:
+                partitions.append(_response(asked.partition_index, error.code, -1, -1, -1))
+        topics.append(Message(name=topic.name, partitions=partitions))
+    call.answer(Message(throttle_time=NO_TIME, topics=topics))
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return Message(
+        throttle_time=NO_TIME,
+        topics=[
+            Message(
+                name=topic.name,
+                partitions=[_response(asked.partition_index, error, -1, -1, -1) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+def _look_up(call: Call, name: str, asked: Any) -> _FOUND:
+    request = call.request
+    if asked.timestamp < 0 and call.version < _LOWEST.get(asked.timestamp, _NEVER):
+        raise ApiError(ErrorCode.unsupported_version)
+    if asked.current_leader_epoch < -1:
+        raise ApiError(ErrorCode.fenced_leader_epoch)
+    partition = partition_of(call.broker, name, None, asked.partition_index)
+    check_leader(partition, asked.current_leader_epoch, leader_only=request.replica_id != _DEBUGGING)
+    log = partition.log
+    if request.replica_id == _CONSUMER:
+        end = partition.last_stable_offset if request.isolation_level == 1 else partition.high_watermark
+    else:
+        end = log.end_offset
+    if asked.timestamp == _LATEST:
+        return -1, end, partition.state.leader_epoch
+    if asked.timestamp in (_EARLIEST, _EARLIEST_LOCAL):
+        epoch = log.epoch_at(log.start_offset)
+        return -1, log.start_offset, -1 if epoch is None else epoch
+    if asked.timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
+        return -1, -1, -1  # nothing is in tiers here
+    found = log.max_timestamp() if asked.timestamp == _MAX_TIMESTAMP else log.offset_for_time(asked.timestamp)
+    if found is None or found.offset >= end:
+        return -1, -1, -1
+    return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
+
+
+def check_leader(partition: Partition, epoch: int, *, leader_only: bool = True) -> None:
+    """Refuse what is for another broker, or comes from somebody who knows more or less than this one (KIP-320)."""
+    if epoch >= 0:
+        if epoch < partition.state.leader_epoch:
+            raise ApiError(ErrorCode.fenced_leader_epoch)
+        if epoch > partition.state.leader_epoch:
+            raise ApiError(ErrorCode.unknown_leader_epoch)
+    if leader_only and not partition.leads:
+        raise ApiError(ErrorCode.not_leader_or_follower)
+
+
+def _response(index: int, error: ErrorCode, timestamp: int, offset: int, epoch: int) -> Message:
+    return Message(
+        partition_index=index, error_code=error, timestamp=timestamp, offset=offset, leader_epoch=epoch,
+    )  # fmt: skip

@@ -1,0 +1,44 @@
+"""ListPartitionReassignments: the moves under way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.partition_state import PartitionState
+from abeyant.broker.requests.call import Call
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {}
+
+
+def handle(call: Call) -> None:
+    """Answer."""
+    topics = call.broker.cluster.controller.topics
+    asked = call.request.topics
+    wanted = None if asked is None else {topic.name: set(topic.partition_indexes) for topic in asked}
+    results = []
+    for name, topic in topics.items():
+        moving = [
+            _partition(state)
+            for state in topic.partitions
+            if state.reassigning and (wanted is None or state.partition in wanted.get(name, ()))
+        ]
+        if moving:
+            results.append(Message(name=name, partitions=moving))
+    call.answer(_response(ErrorCode.none, results))
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _response(error, [])
+
+
+def _response(error: ErrorCode, topics: list[Message]) -> Message:
+    return Message(throttle_time=NO_TIME, error_code=error, error_message=None, topics=topics)
+
+
+def _partition(state: PartitionState) -> Message:
+    return Message(
+        partition_index=state.partition, replicas=state.replicas, adding_replicas=state.adding,
+        removing_replicas=state.removing,
+    )  # fmt: skip

@@ -1,0 +1,62 @@
+"""ListTransactions: the transactional ids that this broker coordinates."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from abeyant.broker.requests.call import Call
+from abeyant.broker.transactions.transaction import BY_NAME, Transaction
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {
+    "ListTransactionsRequest": {"duration_filter": -1, "transactional_id_pattern": None},
+}
+
+
+def handle(call: Call) -> None:
+    """Tell of those that match all filters."""
+    request = call.request
+    try:
+        pattern = re.compile(request.transactional_id_pattern or "")
+    except re.error:
+        call.answer(refused(request, ErrorCode.invalid_regular_expression))
+        return
+    coordinator = call.broker.transaction_coordinator
+    if any(shard.loading for shard in coordinator.shards.values()):
+        call.answer(refused(request, ErrorCode.coordinator_load_in_progress))
+        return
+    states = {BY_NAME[name] for name in request.state_filters if name in BY_NAME}
+    now_ms = call.broker.now_ms()
+
+    def matches(transaction: Transaction) -> bool:
+        now = transaction.now
+        return (
+            (not request.producer_id_filters or now.producer_id in request.producer_id_filters)
+            and (not request.state_filters or now.state in states)
+            and (request.duration_filter < 0 or now_ms - now.started_ms > request.duration_filter)
+            and (not request.transactional_id_pattern or pattern.fullmatch(transaction.id) is not None)
+        )
+
+    found = _response(ErrorCode.none)
+    found.unknown_state_filters = [name for name in request.state_filters if name not in BY_NAME]
+    found.transaction_states = [
+        Message(
+            transactional_id=transaction.id,
+            producer_id=transaction.now.producer_id,
+            transaction_state=transaction.now.state.shown,
+        )
+        for shard in coordinator.loaded()
+        for transaction in shard.transactions.values()
+        if matches(transaction)
+    ]
+    call.answer(found)
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _response(error)
+
+
+def _response(error: ErrorCode) -> Message:
+    return Message(throttle_time=NO_TIME, error_code=error, unknown_state_filters=[], transaction_states=[])

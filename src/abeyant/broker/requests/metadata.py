@@ -1,0 +1,152 @@
+"""Metadata: the brokers, and who leads what. Makes topics that are not there, where that is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from abeyant.broker.controller import Controller
+from abeyant.broker.coordinator.topics import INTERNAL, present
+from abeyant.broker.errors import ApiError
+from abeyant.broker.partition_state import PartitionState, Topic
+from abeyant.broker.placement import complaint_about
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.nodes import brokers_alive
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {
+    "MetadataRequest": {
+        "allow_auto_topic_creation": True,
+        "include_cluster_authorized_operations": False,
+        "include_topic_authorized_operations": False,
+    },
+    "MetadataRequestTopic": {"topic_id": None},
+}
+_IDS_SINCE = 12  # the version
+NO_OPERATIONS = -(1 << 31)  # nobody asked which operations are allowed
+CLUSTER_OPERATIONS = 0b1111110100000  # all that a cluster has, for nobody is refused any
+TOPIC_OPERATIONS = 0b110111111000
+
+
+def handle(call: Call) -> None:
+    """Answer."""
+    request = call.request
+    controller = call.broker.cluster.controller
+    wanted = request.topics
+    error = _complaint(call, wanted or ())
+    if error is not ErrorCode.none:
+        call.answer(refused(request, error))
+        return
+    if any(asked.topic_id is not None for asked in wanted or ()):
+        wanted = [asked for asked in wanted if asked.topic_id is not None]  # as Kafka does
+    if wanted is None or (call.version == 0 and not wanted):
+        topics = [_described(topic, call) for topic in controller.topics.values()]
+    else:
+        topics = list(_found(call, wanted))
+    call.answer(_response(call, topics, ErrorCode.none))
+
+
+def _complaint(call: Call, wanted: Any) -> ErrorCode:
+    """Whether Kafka would not even begin: ids before version 12, or a topic that is named in neither way."""
+    if call.version < _IDS_SINCE and any(asked.topic_id is not None for asked in wanted):
+        return ErrorCode.invalid_request
+    if any(asked.name is None and asked.topic_id is None for asked in wanted):
+        return ErrorCode.invalid_request if call.version < _IDS_SINCE else ErrorCode.unknown_server_error
+    return ErrorCode.none
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    topics = [
+        Message(
+            error_code=error, name=topic.name or "", topic_id=topic.topic_id, is_internal=False, partitions=(),
+            topic_authorized_operations=NO_OPERATIONS,
+        )
+        for topic in request.topics or ()
+    ]  # fmt: skip
+    return Message(
+        throttle_time=NO_TIME, brokers=(), cluster_id=None, controller_id=-1, topics=topics,
+        cluster_authorized_operations=NO_OPERATIONS, error_code=error,
+    )  # fmt: skip
+
+
+def _response(call: Call, topics: list[Message], error: ErrorCode) -> Message:
+    cluster = call.broker.cluster
+    operations = CLUSTER_OPERATIONS if call.request.include_cluster_authorized_operations else NO_OPERATIONS
+    return Message(
+        throttle_time=NO_TIME,
+        brokers=brokers_alive(call),
+        cluster_id=cluster.controller.cluster_id,
+        controller_id=cluster.controller.controller_id,
+        topics=topics,
+        cluster_authorized_operations=operations,
+        error_code=error,
+    )
+
+
+def _found(call: Call, wanted: Any) -> Iterator[Message]:
+    controller = call.broker.cluster.controller
+    seen = set()
+    for asked in wanted:
+        if (asked.name, asked.topic_id) in seen:
+            continue
+        seen.add((asked.name, asked.topic_id))
+        if asked.topic_id is not None:
+            topic = controller.by_id.get(asked.topic_id)
+            error = ErrorCode.unknown_topic_id
+        else:
+            topic = controller.topics.get(asked.name or "")
+            error = ErrorCode.none
+            if topic is None:
+                error = _make(call, controller, asked.name or "")
+        if topic is not None:
+            yield _described(topic, call)
+        else:
+            yield Message(
+                error_code=error, name=asked.name, topic_id=asked.topic_id, is_internal=False, partitions=(),
+                topic_authorized_operations=NO_OPERATIONS,
+            )  # fmt: skip
+
+
+def _make(call: Call, controller: Controller, name: str) -> ErrorCode:
+    """Make a topic that was asked for, if that is wanted; the answer is an error all the same: ask again."""
+    if complaint_about(name) is not None:
+        return ErrorCode.invalid_topic_exception
+    if not (call.request.allow_auto_topic_creation and call.broker.cluster.settings["auto.create.topics.enable"]):
+        return ErrorCode.unknown_topic_or_partition
+    try:
+        if name in INTERNAL:
+            present(controller, call.broker.cluster.settings, INTERNAL[name])
+        else:
+            controller.create_topic(name, -1, -1, {}, {})
+    except ApiError as error:
+        if error.code is ErrorCode.invalid_topic_exception:
+            return error.code
+    return ErrorCode.unknown_topic_or_partition
+
+
+def _described(topic: Topic, call: Call) -> Message:
+    operations = TOPIC_OPERATIONS if call.request.include_topic_authorized_operations else NO_OPERATIONS
+    controller = call.broker.cluster.controller
+    return Message(
+        error_code=ErrorCode.none,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.internal,
+        partitions=[_partition(state, controller, call.version) for state in topic.partitions],
+        topic_authorized_operations=operations,
+    )
+
+
+def _partition(state: PartitionState, controller: Controller, version: int) -> Message:
+    error = ErrorCode.none if state.leader in controller.members else ErrorCode.leader_not_available
+    offline = [broker for broker in state.replicas if broker not in controller.members]
+    return Message(
+        error_code=error,
+        partition_index=state.partition,
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=state.replicas,
+        isr_nodes=state.isr,
+        offline_replicas=offline,
+    )

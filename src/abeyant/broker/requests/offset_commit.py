@@ -1,0 +1,48 @@
+"""OffsetCommit: how far a group is; answered once every in-sync replica has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.commits import Commit, refused
+from abeyant.broker.requests.groups import milliseconds, shard_of
+from abeyant.broker.wire.schema import ErrorCode
+
+__all__ = ["FILL", "handle", "refused"]
+
+FILL: dict[str, dict[str, object]] = {
+    "OffsetCommitRequest": {"group_instance_id": None, "retention_time": None},
+    "OffsetCommitRequestTopic": {"name": None, "topic_id": None},
+    "OffsetCommitRequestPartition": {"committed_leader_epoch": -1},
+}
+_IDS_SINCE = 10  # the version
+
+
+def handle(call: Call) -> None:
+    """Commit what can be."""
+    request = call.request
+    commit = Commit(call, [_name(call, topic) for topic in request.topics], ErrorCode.unknown_topic_id)
+
+    def answer(error: ErrorCode) -> None:
+        call.answer(commit.instead(error))
+
+    if request.topics and commit.hopeless:
+        answer(ErrorCode.none)
+        return
+    try:
+        shard = shard_of(call, request.group_id, nameless=True)
+        commit.require_may(shard, request.generation_id_or_member_epoch, transactional=False)
+    except ApiError as error:
+        answer(error.code)
+        return
+    commit.write(shard, answer, retention=milliseconds(request.retention_time))
+
+
+def _name(call: Call, topic: Any) -> str | None:
+    if call.version < _IDS_SINCE:
+        name: str = topic.name
+        return name
+    found = call.broker.cluster.controller.by_id.get(topic.topic_id)
+    return None if found is None else found.name

@@ -1,0 +1,54 @@
+"""OffsetDelete: forget how far a group is in topics that none of its members reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.classic import State
+from abeyant.broker.groups.records import OffsetKey
+from abeyant.broker.groups.subscription import CONSUMER
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.groups import shard_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {}
+
+
+def handle(call: Call) -> None:
+    """Delete those that may be."""
+    request = call.request
+    try:
+        shard = shard_of(call, request.group_id)
+        group = shard.consumers.get(request.group_id) or shard.group(request.group_id)
+        if group.state is not State.EMPTY and group.protocol_type != CONSUMER:
+            raise ApiError(ErrorCode.non_empty_group)
+    except ApiError as error:
+        call.answer(refused(request, error.code))
+        return
+    keys = []
+    topics = []
+    present = call.broker.cluster.controller.topics
+    for topic in request.topics:
+        known = present.get(topic.name)
+        partitions = []
+        for asked in topic.partitions:
+            if known is None or not 0 <= asked.partition_index < len(known.partitions):
+                error_code = ErrorCode.unknown_topic_or_partition
+            elif group.is_subscribed(topic.name):
+                error_code = ErrorCode.group_subscribed_to_topic
+            else:
+                error_code = ErrorCode.none
+                keys.append(OffsetKey(request.group_id, topic.name, asked.partition_index))
+            partitions.append(Message(partition_index=asked.partition_index, error_code=error_code))
+        topics.append(Message(name=topic.name, partitions=partitions))
+    shard.forget_offsets(keys, lambda error: call.answer(_response(error, topics if error is ErrorCode.none else [])))
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _response(error, [])
+
+
+def _response(error: ErrorCode, topics: list[Message]) -> Message:
+    return Message(error_code=error, throttle_time=NO_TIME, topics=topics)

@@ -1,0 +1,152 @@
+"""OffsetFetch: how far groups are, as every in-sync replica knows it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from abeyant.broker.coordinator.shard import told
+from abeyant.broker.delayed.produce import Acked, DelayedProduce
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.records import Offset, OffsetKey
+from abeyant.broker.groups.shard import GroupShard
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.groups import shard_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {
+    "OffsetFetchRequest": {"groups": None, "require_stable": False, "member_id": None, "member_epoch": -1},
+    "OffsetFetchRequestGroup": {"member_id": None, "member_epoch": -1},
+    "OffsetFetchRequestTopic": {"topic_id": None},
+    "OffsetFetchRequestTopics": {"name": None, "topic_id": None},
+}
+_NONE = Offset(-1, -1, "", 0)
+_IDS_SINCE = 10  # the version
+_GROUP_ERROR_SINCE = 2
+
+
+def handle(call: Call) -> None:
+    """Answer for each group; before version 8 there is one.
+
+    Whoever requires what is stable is told of all that has been written, once every in-sync replica has it: as in
+    Kafka, which takes this for a write.
+    """
+    request = call.request
+    found = [_group(call, asked) for asked in ([request] if request.groups is None else request.groups)]
+    waiting = [acked for _, _, acked in found if acked is not None]
+
+    def answer() -> None:
+        rows = [
+            message if acked is None or acked.error is ErrorCode.none else _failed(asked, told(acked.error), request)
+            for asked, message, acked in found
+        ]
+        if request.groups is None:
+            rows[0].throttle_time = NO_TIME
+            call.answer(rows[0])
+        else:
+            call.answer(Message(throttle_time=NO_TIME, groups=rows))
+
+    if not waiting:
+        answer()
+        return
+    timeout = call.broker.cluster.settings["offsets.commit.timeout.ms"] / 1000
+    operation = DelayedProduce(timeout, waiting, call.client_id, call.since, answer)
+    call.broker.produce_purgatory.try_complete_else_watch(operation, [acked.partition for acked in waiting])
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    if request.groups is not None:
+        return Message(throttle_time=NO_TIME, groups=[_failed(asked, error, request) for asked in request.groups])
+    found = _failed(request, error, request)
+    found.throttle_time = NO_TIME
+    return found
+
+
+def _group(call: Call, asked: Any) -> tuple[Any, Message, Acked | None]:
+    """What is asked, the answer, and what has to be replicated before it may be given."""
+    try:
+        shard = shard_of(call, asked.group_id, nameless=True)
+        _require_member(shard, asked)
+    except ApiError as error:
+        return asked, _failed(asked, error.code, call.request), None
+    acked = None
+    replicated = shard.replicated
+    if call.request.require_stable and replicated < shard.partition.log.end_offset:
+        replicated = shard.partition.log.end_offset
+        acked = Acked(shard.partition, replicated)
+    reader = _Reader(call, shard, replicated)
+    topics = reader.all_topics(asked) if asked.topics is None else reader.topics(asked)
+    return asked, Message(group_id=asked.group_id, error_code=ErrorCode.none, topics=list(topics)), acked
+
+
+def _require_member(shard: GroupShard, asked: Any) -> None:
+    """Whether a member of a group of the new protocol knows where it is. Raises ApiError."""
+    consumers = shard.consumers.get(asked.group_id)
+    if consumers is not None and (asked.member_id is not None or asked.member_epoch >= 0):
+        consumers.require_epoch(consumers.require(asked.member_id or ""), asked.member_epoch)
+
+
+def _failed(asked: Any, error: ErrorCode, request: Any) -> Message:
+    """The group's error; where a version has no room for one, that of each partition."""
+    topics = []
+    if request.__version__ < _GROUP_ERROR_SINCE:
+        topics = [
+            _topic(topic.name, None, [_partition(index, _NONE, error) for index in topic.partition_indexes])
+            for topic in asked.topics
+        ]
+    return Message(group_id=asked.group_id, error_code=error, topics=topics)
+
+
+class _Reader:
+    """Reads offsets as they are once all below `replicated` counts."""
+
+    def __init__(self, call: Call, shard: GroupShard, replicated: int) -> None:
+        self._call = call
+        self._shard = shard
+        self._replicated = replicated
+
+    def topics(self, asked: Any) -> Iterable[Message]:
+        """Those that are asked for."""
+        by_id = self._call.broker.cluster.controller.by_id
+        for topic in asked.topics:
+            name = topic.name
+            if self._call.version >= _IDS_SINCE:
+                known = by_id.get(topic.topic_id)
+                if known is None:
+                    unknown = ErrorCode.unknown_topic_id
+                    partitions = [_partition(index, _NONE, unknown) for index in topic.partition_indexes]
+                    yield _topic(None, topic.topic_id, partitions)
+                    continue
+                name = known.name
+            keys = [OffsetKey(asked.group_id, name, index) for index in topic.partition_indexes]
+            yield _topic(name, topic.topic_id, [self._committed(key) for key in keys])
+
+    def all_topics(self, asked: Any) -> Iterable[Message]:
+        """All in which the group has committed anything; by id, those that are there still."""
+        by_topic: dict[str, list[Message]] = {}
+        for (name, index), _ in self._shard.offsets.of_group(asked.group_id, self._replicated):
+            by_topic.setdefault(name, []).append(self._committed(OffsetKey(asked.group_id, name, index)))
+        present = self._call.broker.cluster.controller.topics
+        for name, partitions in by_topic.items():
+            known = present.get(name)
+            if known is not None or self._call.version < _IDS_SINCE:
+                yield _topic(name, None if known is None else known.id, partitions)
+
+    def _committed(self, key: OffsetKey) -> Message:
+        if self._call.request.require_stable and self._shard.offsets.is_unstable(key):
+            return _partition(key.partition, _NONE, ErrorCode.unstable_offset_commit)
+        offset = self._shard.offsets.committed(key, self._replicated)
+        return _partition(key.partition, offset or _NONE, ErrorCode.none)
+
+
+def _topic(name: str | None, topic_id: uuid.UUID | None, partitions: list[Message]) -> Message:
+    return Message(name=name, topic_id=topic_id, partitions=partitions)
+
+
+def _partition(index: int, offset: Offset, error: ErrorCode) -> Message:
+    return Message(
+        partition_index=index, committed_offset=offset.offset, committed_leader_epoch=offset.leader_epoch,
+        metadata=offset.metadata, error_code=error,
+    )  # fmt: skip

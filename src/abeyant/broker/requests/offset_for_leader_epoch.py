@@ -1,0 +1,46 @@
+"""OffsetForLeaderEpoch: where an epoch ended, so that a reader can see whether its history is still true (KIP-320)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.list_offsets import check_leader
+from abeyant.broker.requests.partitions import partition_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"OffsetForLeaderEpochRequest": {"replica_id": -2}}
+
+
+def handle(call: Call) -> None:
+    """Answer."""
+    topics = []
+    for topic in call.request.topics:
+        topics.append(Message(topic=topic.topic, partitions=[_look_up(call, topic, one) for one in topic.partitions]))
+    call.answer(Message(throttle_time=NO_TIME, topics=topics))
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return Message(
+        throttle_time=NO_TIME,
+        topics=[
+            Message(topic=topic.topic, partitions=[_response(one.partition, error, -1, -1) for one in topic.partitions])
+            for topic in request.topics
+        ],
+    )
+
+
+def _look_up(call: Call, topic: Any, asked: Any) -> Message:
+    try:
+        partition = partition_of(call.broker, topic.topic, None, asked.partition)
+        check_leader(partition, asked.current_leader_epoch)
+        epoch, end = partition.log.epoch_end(asked.leader_epoch)
+    except ApiError as error:
+        return _response(asked.partition, error.code, -1, -1)
+    return _response(asked.partition, ErrorCode.none, epoch, end)
+
+
+def _response(partition: int, error: ErrorCode, epoch: int, end: int) -> Message:
+    return Message(partition=partition, error_code=error, leader_epoch=epoch, end_offset=end)

@@ -1,0 +1,89 @@
+"""A broker's request of another one. In Kafka it goes over the wire; here it is a message that is never written out.
+
+It is handled as a client's is, so faults strike it, and a paused broker keeps it waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from abeyant.broker.delayed.peer import DelayedPeerAnswer
+from abeyant.broker.wire.apis import BY_NAME, Api
+
+if TYPE_CHECKING:
+    from abeyant.broker.broker import Broker
+    from abeyant.broker.wire.schema import ErrorCode, Message
+
+
+class PeerCall:
+    """At the broker that is asked; it has the face of a `Call`."""
+
+    __slots__ = ("_from", "_lost", "_waiting", "api", "broker", "client_id", "local", "request", "since", "version")
+
+    def __init__(self, asking: Broker, asked: Broker, api: Api, request: Message, waiting: DelayedPeerAnswer) -> None:
+        self.broker = asked
+        self.api = api
+        self.version = api.highest
+        self.client_id = waiting.client_id
+        self.request = request
+        self.since = asked.now()
+        self.local: float | None = None
+        self._from = asking
+        self._waiting = waiting
+        self._lost = False
+
+    def answer(self, response: Any) -> None:
+        """Send a response."""
+        self._send(None if self._lost else response)
+
+    def proceed(self) -> None:
+        """Do what is asked for."""
+        self.api.module.handle(self)
+
+    def refuse(self, error: ErrorCode) -> None:
+        """Answer with an error for everything that is asked for, and do nothing."""
+        self.answer(self.api.module.refused(self.request, error))
+
+    def drop(self) -> None:
+        """Lose it: the broker that asks learns so, as from a connection that ends."""
+        self._send(None)
+
+    def lose_answer(self) -> None:
+        """From now on: lose the answer."""
+        self._lost = True
+
+    def _send(self, response: Any) -> None:
+        self.broker.cluster.network.send(self._from, self._waiting.answered, response)
+
+    def __repr__(self) -> str:
+        return f"<{self.api.name} of broker {self._from.id} at broker {self.broker.id}>"
+
+
+def ask(
+    asking: Broker,
+    number: int,
+    name: str,
+    request: Message,
+    partitions: Sequence[tuple[str, int]],
+    client_id: str,
+    then: Callable[[Any], object],
+) -> None:
+    """Ask broker `number`, itself included, for API `name` at its highest version; `partitions` is what it is about.
+
+    `then` gets the response, or None: when the other has stopped, when the request was lost, or when
+    `request.timeout.ms` is over.
+    """
+    asked = asking.cluster.brokers.get(number)
+    waiting = DelayedPeerAnswer(asking.request_timeout, asked, partitions, client_id, asking.now(), then)
+    if asking.inter_broker_purgatory.try_complete_else_watch(waiting, [asked]):
+        return
+    assert asked is not None
+    asking.cluster.network.send(asked, _take, asking, asked, BY_NAME[name], request, waiting)
+
+
+def _take(asking: Broker, asked: Broker, api: Api, request: Message, waiting: DelayedPeerAnswer) -> None:
+    call: Any = PeerCall(asking, asked, api, request, waiting)
+    gate = asked.cluster.gate
+    if gate is None or not gate(call):
+        asked.handle(call)

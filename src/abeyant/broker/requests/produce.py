@@ -1,0 +1,253 @@
+"""Produce: append to the partitions that this broker leads; with acks=all wait for the in-sync replicas (K1, K2)."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any
+
+from abeyant.broker.delayed.produce import Acked, DelayedProduce
+from abeyant.broker.errors import ApiError
+from abeyant.broker.log import Appended, LogError
+from abeyant.broker.partition_state import topic_is_internal
+from abeyant.broker.replica.partition import Partition
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.nodes import leader_now
+from abeyant.broker.requests.partitions import partition_of
+from abeyant.broker.requests.verified_produce import Verified, verify_then
+from abeyant.broker.wire.schema import NO_TIME, OMIT, ErrorCode, Message, seconds
+
+FILL: dict[str, dict[str, object]] = {"TopicProduceData": {"name": None, "topic_id": None}}
+_ALL = -1
+_NONE = ErrorCode.none
+_MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
+# With these Kafka does not tell where the log starts.
+_UNPLACED = (
+    ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id, ErrorCode.not_leader_or_follower,
+    ErrorCode.message_too_large, ErrorCode.record_list_too_large, ErrorCode.corrupt_message,
+    ErrorCode.kafka_storage_error,
+)  # fmt: skip
+
+# Of these alone Kafka tells the reason.
+_EXPLAINED = (ErrorCode.corrupt_message, ErrorCode.invalid_txn_state, ErrorCode.not_enough_replicas)
+
+_LENGTH = Struct(">8xi4xb")  # a batch's length and magic
+_ATTRIBUTES = Struct(">21xh")
+_UP_TO_MAGIC = 17
+_LEAST_LENGTH = 14  # that of a message before there were batches
+_CODEC, _ZSTD, _ZSTD_SINCE = 7, 4, 7
+_TRANSACTIONAL = 16
+_ADMIN = "__admin_client"  # the client id with which Kafka lets one write where coordinators do
+
+
+class _Result:
+    """What has come of one partition's records so far."""
+
+    __slots__ = ("acked", "appended", "error", "index", "message", "partition", "record_errors")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.error: ErrorCode = _NONE
+        self.message: str | None = None
+        self.record_errors: list[Message] = []
+        self.partition: Partition | None = None
+        self.appended: Appended | None = None
+        self.acked: Acked | None = None
+
+
+def handle(call: Call) -> None:
+    """Append, then answer or wait."""
+    request = call.request
+    acks = request.acks
+    if acks not in (_ALL, 0, 1):
+        call.answer(refused(request, ErrorCode.invalid_required_acks))
+        return
+    if request.transactional_id is None:
+        if _any_transactional(request):
+            call.refuse(ErrorCode.transactional_id_authorization_failed)
+        else:
+            _append_all(call, None)
+    elif call.broker.cluster.settings["transaction.partition.verification.enable"]:
+        verify_then(call, lambda verified: _append_all(call, verified))
+    else:
+        _append_all(call, None)
+
+
+def _append_all(call: Call, verified: Verified | None) -> None:
+    request = call.request
+    acks = request.acks
+    topics = []
+    waiting = []
+    for topic in request.topic_data:
+        results = []
+        for data in topic.partition_data:
+            result = _append(call, topic, data, acks, verified)
+            if acks == _ALL and result.appended is not None:
+                assert result.partition is not None
+                result.acked = Acked(result.partition, result.appended.last_offset + 1)
+                waiting.append(result.acked)
+            results.append(result)
+        topics.append((topic, results))
+    if not waiting:
+        _answer(call, topics)
+    else:
+        operation = DelayedProduce(
+            seconds(request.timeout), waiting, call.client_id, call.since, lambda: _answer(call, topics)
+        )
+        call.broker.produce_purgatory.try_complete_else_watch(operation, [acked.partition for acked in waiting])
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return Message(
+        responses=[
+            Message(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_response(data.index, error, None, None) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ],
+        throttle_time=NO_TIME,
+        node_endpoints=(),
+    )
+
+
+def _append(call: Call, topic: Any, data: Any, acks: int, verified: Verified | None) -> _Result:
+    result = _Result(data.index)
+    records = data.records or b""
+    try:
+        partition = partition_of(call.broker, topic.name, topic.topic_id, data.index)
+        _check(records, call.version)
+        if topic_is_internal(partition.topic) and call.client_id != _ADMIN:
+            raise ApiError(ErrorCode.invalid_topic_exception)
+        if verified is not None:
+            verified.refuse(partition)
+        result.partition = partition
+        if verified is not None:
+            verified.check(partition, records)
+        result.appended = partition.append(records, all_in_sync=acks == _ALL)
+    except ApiError as error:
+        result.error = error.code
+        if error.code in _EXPLAINED:
+            result.message = error.message
+    except LogError as error:
+        result.error = ErrorCode(error.code)
+        errors = getattr(error, "record_errors", ())
+        if errors:  # else Kafka keeps the words to itself
+            result.message = str(error)
+        result.record_errors = [
+            Message(batch_index=index, batch_index_error_message=message) for index, message in errors
+        ]
+    return result
+
+
+def _check(records: bytes, version: int) -> None:
+    """What can be seen without the log: one whole batch of format 2. Kafka: `ProduceRequest.validateRecords`."""
+    end = _batch_end(records, 0)
+    if end is None or records[_UP_TO_MAGIC - 1] != 2:
+        raise ApiError(ErrorCode.invalid_record)
+    if version < _ZSTD_SINCE and _ATTRIBUTES.unpack_from(records)[0] & _CODEC == _ZSTD:
+        raise ApiError(ErrorCode.unsupported_compression_type)
+    if end != len(records) and _batch_end(records, end) is not None:
+        raise ApiError(ErrorCode.invalid_record)
+
+
+def _batch_end(records: bytes, at: int) -> int | None:
+    """Where the batch at `at` ends; None where no whole one is there."""
+    left = len(records) - at
+    if left < _UP_TO_MAGIC:
+        return None
+    length, magic = _LENGTH.unpack_from(records, at)
+    if length < _LEAST_LENGTH:
+        message = f"Record size {length} is less than the minimum record overhead ({_LEAST_LENGTH})"
+        raise ApiError(ErrorCode.corrupt_message, message)
+    if not 0 <= magic <= 2:
+        raise ApiError(ErrorCode.corrupt_message, f"Invalid magic found in record: {magic}")
+    return at + 12 + length if 12 + length <= left else None
+
+
+def _any_transactional(request: Any) -> bool:
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                records
+                and len(records) >= _ATTRIBUTES.size
+                and records[_UP_TO_MAGIC - 1] == 2
+                and _ATTRIBUTES.unpack_from(records)[0] & _TRANSACTIONAL
+            ):
+                return True
+    return False
+
+
+def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
+    failed = any(_error(result) is not _NONE for _, results in topics for result in results)
+    if call.request.acks == 0:
+        if failed:
+            # The one way to tell a client that wants no answer that it has to look for other leaders.
+            call.connection.close()
+        else:
+            call.done()
+        return
+    moved = failed and any(_error(result) in _MOVED for _, results in topics for result in results)
+    call.answer(
+        Message(
+            responses=[
+                Message(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partition_responses=[_responded(call, topic, result) for result in results],
+                )
+                for topic, results in topics
+            ],
+            throttle_time=NO_TIME,
+            node_endpoints=_endpoints(call, topics) if moved else (),
+        )
+    )
+
+
+def _error(result: _Result) -> ErrorCode:
+    return result.error if result.acked is None else result.acked.error
+
+
+def _responded(call: Call, topic: Any, result: _Result) -> Message:
+    error = _error(result)
+    response = _response(result.index, error, result.appended, None if error in _UNPLACED else result.partition)
+    response.error_message = result.message
+    response.record_errors = result.record_errors
+    if error in _MOVED:
+        response.current_leader = leader_now(_state(call, topic, result.index))
+    return response
+
+
+def _response(index: int, error: ErrorCode, appended: Appended | None, partition: Partition | None) -> Message:
+    time = -1 if appended is None else appended.append_time_ms
+    return Message(
+        index=index,
+        error_code=error,
+        base_offset=-1 if appended is None else appended.base_offset,
+        log_append_time=None if time < 0 else time,  # of a duplicate the client's, which may be in any year
+        log_start_offset=-1 if partition is None else partition.log.start_offset,
+        record_errors=(),
+        error_message=None,
+        current_leader=OMIT,
+    )
+
+
+def _state(call: Call, topic: Any, index: int) -> Any:
+    try:
+        return call.broker.cluster.controller.topic_of(topic.name, topic.topic_id).partitions[index]
+    except (ApiError, IndexError):
+        return None
+
+
+def _endpoints(call: Call, topics: list[tuple[Any, list[_Result]]]) -> list[Message]:
+    from abeyant.broker.requests.nodes import brokers_alive
+
+    leaders = {
+        state.leader
+        for topic, results in topics
+        for result in results
+        if _error(result) in _MOVED and (state := _state(call, topic, result.index)) is not None
+    }
+    return [node for node in brokers_alive(call) if node.node_id in leaders]

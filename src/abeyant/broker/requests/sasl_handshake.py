@@ -1,0 +1,27 @@
+"""SaslHandshake: a client names the mechanism by which it will authenticate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.requests.call import Call
+from abeyant.broker.wire.schema import ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {}
+
+
+def handle(call: Call) -> None:
+    """Answer."""
+    login = call.connection.login
+    if login is None:  # it is in, or need not show anything
+        call.answer(refused(call.request, ErrorCode.illegal_sasl_state))
+    elif login.begin(call.request.mechanism, bare=call.version == 0):
+        call.answer(Message(error_code=ErrorCode.none, mechanisms=login.mechanisms))
+    else:
+        call.answer(Message(error_code=ErrorCode.unsupported_sasl_mechanism, mechanisms=login.mechanisms))
+        call.connection.close(f"it asked for the SASL mechanism {call.request.mechanism!r}, which is not enabled")
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return Message(error_code=error, mechanisms=())

@@ -1,0 +1,53 @@
+"""SyncGroup: what does a member have? Answered when the leader has said it, and the log has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.member import Synced
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.groups import shard_of
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {
+    "SyncGroupRequest": {"group_instance_id": None, "protocol_type": None, "protocol_name": None},
+}
+_PROTOCOL_SINCE = 5  # the version from which on they have to be told
+
+
+def handle(call: Call) -> None:
+    """Ask, and as the leader say."""
+    request = call.request
+
+    def answer(synced: Synced) -> None:
+        call.answer(_response(synced))
+
+    try:
+        if call.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
+            raise ApiError(ErrorCode.inconsistent_group_protocol)
+        shard = shard_of(call, request.group_id)
+        identity = request.member_id, request.group_instance_id
+        protocols = request.protocol_type, request.protocol_name
+        if request.group_id in shard.consumers:
+            group = shard.consumers[request.group_id]
+            shard.classic_members.sync(group, identity, request.generation_id, protocols, answer)
+        else:
+            given = {given.member_id: given.assignment for given in request.assignments}
+            shard.protocol.rebalances.sync(
+                shard.known(request.group_id), *identity, request.generation_id, protocols, given, answer
+            )
+    except ApiError as error:
+        call.answer(refused(request, error.code))
+
+
+def refused(_: Any, error: ErrorCode) -> Message:
+    """The error."""
+    return _response(Synced(error))
+
+
+def _response(synced: Synced) -> Message:
+    return Message(
+        throttle_time=NO_TIME, error_code=synced.error, protocol_type=synced.protocol_type,
+        protocol_name=synced.protocol, assignment=synced.assignment,
+    )  # fmt: skip

@@ -1,0 +1,31 @@
+"""What the requests of transactions have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.call import Call
+from abeyant.broker.transactions.shard import TransactionShard
+from abeyant.broker.wire.schema import ErrorCode
+
+
+def shard_of(call: Call, transactional_id: str) -> TransactionShard:
+    """Where a transactional id is coordinated, if that is here. Raises ApiError."""
+    if not transactional_id:
+        raise ApiError(ErrorCode.invalid_request)
+    shard: TransactionShard = call.broker.transaction_coordinator.shard(transactional_id)
+    return shard
+
+
+def known_to(call: Call, error: ErrorCode, since: int) -> ErrorCode:
+    """The error as this client knows it: PRODUCER_FENCED is new in version `since` of the API."""
+    if error is ErrorCode.producer_fenced and call.version < since:
+        return ErrorCode.invalid_producer_epoch
+    return error
+
+
+def answered(call: Call, respond: Callable[[ErrorCode], Any], since: int) -> Callable[[ErrorCode], None]:
+    """What answers a call with nothing but an error."""
+    return lambda error: call.answer(respond(known_to(call, error, since)))

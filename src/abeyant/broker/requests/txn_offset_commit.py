@@ -1,0 +1,78 @@
+"""TxnOffsetCommit: how far a group is, as part of a producer's transaction: nobody sees it until that commits."""
+
+from __future__ import annotations
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.groups.shard import GroupShard
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.commits import Commit, refused
+from abeyant.broker.requests.groups import shard_of
+from abeyant.broker.transactions.verification import Key, Question, verify
+from abeyant.broker.wire.schema import ErrorCode
+
+__all__ = ["FILL", "handle", "refused"]
+
+FILL: dict[str, dict[str, object]] = {
+    "TxnOffsetCommitRequest": {"generation_id": -1, "member_id": "", "group_instance_id": None},
+    "TxnOffsetCommitRequestTopic": {"topic_id": None},
+    "TxnOffsetCommitRequestPartition": {"committed_leader_epoch": -1},
+}
+_KNOWS_LOADING_SINCE, _KNOWS_ABORTABLE_SINCE, _ADDS_SINCE = 2, 4, 5  # versions
+
+
+def handle(call: Call) -> None:
+    """Verify that the group's offsets are part of the transaction, then commit what can be."""
+    request = call.request
+    commit = Commit(call, [topic.name for topic in request.topics], ErrorCode.unknown_topic_or_partition)
+    if commit.hopeless:
+        call.answer(commit.instead(ErrorCode.none))
+        return
+    try:
+        shard = shard_of(call, request.group_id)
+    except ApiError as error:
+        _answer(call, commit, error.code)
+        return
+    partition = shard.partition
+    adds = call.version >= _ADDS_SINCE
+    producer_id, epoch = request.producer_id, request.producer_epoch
+    needed = partition.verifications.needed(producer_id, epoch, 0, bumps=adds)
+    wanted = call.broker.cluster.settings["transaction.partition.verification.enable"]
+    if needed is None or not wanted:
+        _commit(call, shard, commit)
+        return
+    key = partition.topic, partition.index
+    knows_abortable = call.version >= _KNOWS_ABORTABLE_SINCE
+    question = Question(request.transactional_id, producer_id, epoch, [key], adds, knows_abortable)
+
+    def verified(found: dict[Key, ErrorCode]) -> None:
+        error = found.get(key, ErrorCode.none)
+        if error is ErrorCode.none and not partition.verifications.holds(needed):
+            error = ErrorCode.invalid_txn_state  # its end has come in between
+        if error is not ErrorCode.none:
+            partition.verifications.forget(producer_id)
+            _answer(call, commit, error)
+        elif call.broker.group_coordinator.shards.get(partition.index) is not shard:
+            _answer(call, commit, ErrorCode.not_coordinator)
+        else:
+            _commit(call, shard, commit)
+
+    verify(call.broker, question, verified)
+
+
+def _commit(call: Call, shard: GroupShard, commit: Commit) -> None:
+    request = call.request
+    try:
+        commit.require_may(shard, request.generation_id, transactional=True)
+    except ApiError as error:
+        _answer(call, commit, error.code)
+        return
+    producer = request.producer_id, request.producer_epoch
+    commit.write(shard, lambda error: _answer(call, commit, error), producer=producer)
+
+
+def _answer(call: Call, commit: Commit, error: ErrorCode) -> None:
+    if error is ErrorCode.network_exception:
+        error = ErrorCode.coordinator_load_in_progress
+    if error is ErrorCode.coordinator_load_in_progress and call.version < _KNOWS_LOADING_SINCE:
+        error = ErrorCode.coordinator_not_available
+    call.answer(commit.instead(error))

@@ -1,0 +1,98 @@
+"""A transactional produce: before it is appended, its partitions are verified with the coordinator (KIP-890)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.log import split
+from abeyant.broker.replica.partition import Partition
+from abeyant.broker.replica.verification import Verification
+from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.partitions import partition_of
+from abeyant.broker.transactions.verification import Key, Question, verify
+from abeyant.broker.wire.schema import ErrorCode
+
+_PRODUCER = Struct(">21xh20xqhi")  # a batch's attributes, producer id, epoch and base sequence
+_TRANSACTIONAL = 16
+_KNOWS_ABORTABLE_SINCE, _ADDS_SINCE = 11, 12  # versions
+
+# Older clients may not try these again; NOT_ENOUGH_REPLICAS they do, and look for no other leader first.
+_AGAIN = (
+    ErrorCode.network_exception, ErrorCode.coordinator_load_in_progress, ErrorCode.coordinator_not_available,
+    ErrorCode.not_coordinator,
+)  # fmt: skip
+
+
+class Verified:
+    """What the coordinator has said of the partitions that needed it."""
+
+    def __init__(self, errors: dict[Key, ErrorCode], verifications: dict[Key, Verification], *, adds: bool) -> None:
+        """`verifications`: of all that were asked for; `adds`: whether the client lets brokers add partitions."""
+        self._errors = errors
+        self._verifications = verifications
+        self._adds = adds
+
+    def refuse(self, partition: Partition) -> None:
+        """Raise ApiError where the coordinator has said no."""
+        key = partition.topic, partition.index
+        error = self._errors.get(key, ErrorCode.none)
+        if error is not ErrorCode.none:
+            partition.verifications.forget(self._verifications[key].producer_id)
+            raise self._told(error)
+
+    def check(self, partition: Partition, records: bytes) -> None:
+        """Refuse records that are not part of their transaction. Raises a LogError."""
+        if partition.leads:
+            given = self._verifications.get((partition.topic, partition.index))
+            for batch in split(records):
+                partition.verifications.check(batch, given)
+
+    def _told(self, error: ErrorCode) -> ApiError:
+        if error is ErrorCode.invalid_txn_state:
+            return ApiError(error, "Partition was not added to the transaction")
+        if error in _AGAIN or (error is ErrorCode.concurrent_transactions and not self._adds):
+            return ApiError(
+                ErrorCode.not_enough_replicas,
+                "Unable to verify the partition has been added to the transaction. Underlying error:"
+                f" {error.name.upper()}",
+            )
+        return ApiError(error)
+
+
+def verify_then(call: Call, then: Callable[[Verified], object]) -> None:
+    """Ask the coordinator, where anything has to be asked, then go on."""
+    adds = call.version >= _ADDS_SINCE
+    verifications: dict[Key, Verification] = {}
+    producers = set()
+    for topic in call.request.topic_data:
+        for data in topic.partition_data:
+            records = data.records or b""
+            if len(records) < _PRODUCER.size:
+                continue
+            attributes, producer_id, epoch, sequence = _PRODUCER.unpack_from(records)
+            if not attributes & _TRANSACTIONAL:
+                continue
+            producers.add((producer_id, epoch))
+            try:
+                partition = partition_of(call.broker, topic.name, topic.topic_id, data.index)
+            except ApiError:
+                continue  # which it will be told of
+            if partition.leads and (needed := partition.verifications.needed(producer_id, epoch, sequence, bumps=adds)):
+                verifications[partition.topic, partition.index] = needed
+    if len(producers) > 1:
+        response = call.api.module.refused(call.request, ErrorCode.invalid_producer_id_mapping)
+        for topic in response.responses:
+            for partition in topic.partition_responses:
+                partition.error_message = "Transactional records contained more than one producer ID"
+        call.answer(response)
+    elif not verifications:
+        then(Verified({}, {}, adds=adds))
+    else:
+        ((producer_id, epoch),) = producers
+        question = Question(
+            call.request.transactional_id, producer_id, epoch, [*verifications], adds,
+            call.version >= _KNOWS_ABORTABLE_SINCE,
+        )  # fmt: skip
+        verify(call.broker, question, lambda errors: then(Verified(errors, verifications, adds=adds)))

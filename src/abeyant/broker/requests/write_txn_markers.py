@@ -1,0 +1,94 @@
+"""WriteTxnMarkers: a coordinator ends a transaction in the partitions that this broker leads; waits for their replicas.
+
+Tools ask for it too, to end a transaction that its coordinator has forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.coordinator.topics import OFFSETS
+from abeyant.broker.delayed.produce import Acked, DelayedProduce
+from abeyant.broker.errors import ApiError
+from abeyant.broker.log import LogError
+from abeyant.broker.log.markers import Marker, marker_batch
+from abeyant.broker.requests.call import Call
+from abeyant.broker.wire.schema import ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {"WritableTxnMarker": {"transaction_version": 0}}
+
+_EPOCH_GROWS = 2  # the transaction version from which each transaction has its own epoch
+
+_Key = tuple[str, int]
+_Result = Acked | ErrorCode
+
+
+def handle(call: Call) -> None:
+    """Append the markers, then wait."""
+    results = [(marker, {key: _write(call, marker, key) for key in _keys(marker)}) for marker in call.request.markers]
+    waiting = [one for _, found in results for one in found.values() if isinstance(one, Acked)]
+    if not waiting:
+        _answer(call, results)
+        return
+    operation = DelayedProduce(
+        call.broker.request_timeout, waiting, call.client_id, call.since, lambda: _answer(call, results)
+    )
+    call.broker.produce_purgatory.try_complete_else_watch(operation, [acked.partition for acked in waiting])
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """The same error for everything."""
+    return _response([(marker, dict.fromkeys(_keys(marker), error)) for marker in request.markers])
+
+
+def _keys(marker: Any) -> list[_Key]:
+    return [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+
+
+def _write(call: Call, marker: Any, key: _Key) -> _Result:
+    broker = call.broker
+    partition = broker.partitions.get(key)
+    if partition is None:
+        return ErrorCode.unknown_topic_or_partition
+    end = Marker(marker.transaction_result, marker.coordinator_epoch)
+    batch = marker_batch(marker.producer_id, marker.producer_epoch, end, broker.now_ms())
+    try:
+        appended = partition.end_transaction(batch, newer_epoch=marker.transaction_version >= _EPOCH_GROWS)
+    except ApiError as error:
+        return error.code
+    except LogError as error:
+        return ErrorCode(error.code)
+    if partition.topic == OFFSETS.name:
+        group_shard = broker.group_coordinator.shards.get(partition.index)
+        if group_shard is not None and not group_shard.loading:  # else it will find the marker in the log
+            group_shard.ended(marker.producer_id, appended.base_offset, commits=end.commits)
+    return Acked(partition, appended.last_offset + 1)
+
+
+def _answer(call: Call, results: list[tuple[Any, dict[_Key, _Result]]]) -> None:
+    call.answer(_response(results))
+
+
+def _error(result: _Result) -> ErrorCode:
+    return result.error if isinstance(result, Acked) else result
+
+
+def _response(results: list[tuple[Any, dict[_Key, Any]]]) -> Message:
+    return Message(
+        markers=[
+            Message(
+                producer_id=marker.producer_id,
+                topics=[
+                    Message(
+                        name=topic.name,
+                        partitions=[
+                            Message(partition_index=index, error_code=_error(found[topic.name, index]))
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker, found in results
+        ]
+    )

@@ -1,0 +1,207 @@
+"""SASL: what a client has to go through before it may ask for anything else.
+
+A client names a mechanism (SaslHandshake), then sends tokens until it is in (SaslAuthenticate; after version 0 of the
+handshake bare tokens in place of requests, as in Kafka's `SaslServerAuthenticator`). PLAIN is a name and a password
+(RFC 4616); in SCRAM the password never travels (RFC 5802): scramp does that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from abeyant.errors import AbeyantError
+
+if TYPE_CHECKING:
+    from abeyant.broker.wire.apis import Api
+
+__all__ = ["MECHANISMS", "AuthenticationError", "Login", "Users"]
+
+_SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS: Final = ("PLAIN", *_SCRAM)
+_ITERATIONS: Final = 4096  # as Kafka's own
+_BEFORE: Final = ("ApiVersions", "SaslHandshake", "SaslAuthenticate")  # what a client may ask for that is not in yet
+
+
+class AuthenticationError(Exception):
+    """A client is not let in; the message is for it."""
+
+
+class Users:
+    """Names and passwords, and the mechanisms by which they may be shown."""
+
+    def __init__(self, passwords: Mapping[str, str], mechanisms: tuple[str, ...]) -> None:
+        """Raises AbeyantError where a mechanism's library is not installed, ValueError for what is no text."""
+        for name, password in passwords.items():
+            if not (isinstance(name, str) and isinstance(password, str) and name and password):
+                raise ValueError(f"users: a name and a password are texts that are not empty, not {name!r}: ...")
+        self.passwords = dict(passwords)
+        self.mechanisms = mechanisms
+        self._scram: dict[str, tuple[Any, dict[str, Any]]] = {}
+        for mechanism in mechanisms:
+            if mechanism in _SCRAM:
+                known = {name: _verifier(mechanism, password) for name, password in passwords.items()}
+                self._scram[mechanism] = _scramp().ScramMechanism(mechanism), known
+
+    def scram_iterations(self) -> dict[str, dict[str, int]]:
+        """By user and SCRAM mechanism, how often the password is hashed."""
+        return {name: dict.fromkeys(self._scram, _ITERATIONS) for name in self.passwords if self._scram}
+
+    def conversation(self, mechanism: str) -> Conversation:
+        """One client's with the broker, by one of the mechanisms."""
+        if mechanism == "PLAIN":
+            return _Plain(self.passwords)
+        scram, known = self._scram[mechanism]
+        return _Scram(mechanism, scram.make_server, known)
+
+
+class Conversation(Protocol):
+    """Tokens there and back."""
+
+    ended: bool
+    user: str
+    """The name that the client gave."""
+
+    def answer(self, token: bytes) -> bytes:
+        """The token that answers the client's. `ended` once it is in. Raises AuthenticationError."""
+
+
+class Login:
+    """How far one connection has come. Use from the loop's thread only."""
+
+    __slots__ = ("_conversation", "_users", "bare", "largest")
+
+    def __init__(self, users: Users, largest: int) -> None:
+        self._users = users
+        self.largest = largest
+        """Bytes of a request, until the client is in; -1 for as many as later."""
+        self._conversation: Conversation | None = None
+        self.bare = False
+        """Whether tokens come without a request around them."""
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """Those there are."""
+        return self._users.mechanisms
+
+    @property
+    def waits_for_token(self) -> bool:
+        """Whether a mechanism has been agreed on."""
+        return self._conversation is not None
+
+    @property
+    def user(self) -> str:
+        """Who has asked to be let in."""
+        assert self._conversation is not None
+        return self._conversation.user
+
+    def admit(self, api: Api) -> None:
+        """Raise ValueError for a request that has to wait until the client is in."""
+        if api.name not in _BEFORE:
+            raise ValueError(f"it asked for {api.name} before it had authenticated")
+
+    def begin(self, mechanism: str, *, bare: bool) -> bool:
+        """Agree on a mechanism; False where it is not there."""
+        if mechanism not in self.mechanisms:
+            return False
+        self._conversation = self._users.conversation(mechanism)
+        self.bare = bare
+        return True
+
+    def answer(self, token: bytes) -> tuple[bytes, bool]:
+        """The answer to a token, and whether the client is in now. Raises AuthenticationError."""
+        assert self._conversation is not None
+        answer = self._conversation.answer(token)
+        return answer, self._conversation.ended
+
+
+class _Plain:
+    """RFC 4616: an identity to act as, a name, a password, each ended by a zero."""
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self.ended = False
+        self.user = ""
+        self._passwords = passwords
+
+    def answer(self, token: bytes) -> bytes:
+        wrong = "Authentication failed: Invalid username or password"
+        try:
+            acts_as, name, password = token.decode().split("\0")
+        except ValueError:
+            raise AuthenticationError("Invalid SASL/PLAIN response: expected 3 tokens, each of them UTF-8") from None
+        known = self._passwords.get(name, "")
+        if not (known and hmac.compare_digest(known.encode(), password.encode())):
+            raise AuthenticationError(wrong)
+        if acts_as not in ("", name):
+            raise AuthenticationError(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        self.ended, self.user = True, name
+        return b""
+
+
+class _Scram:
+    """RFC 5802: the client's first, ours, the client's final, ours."""
+
+    def __init__(
+        self, mechanism: str, make_server: Callable[[Callable[[str], Any]], Any], known: Mapping[str, Any]
+    ) -> None:
+        self.ended = False
+        self.user = ""
+        self._mechanism = mechanism
+        self._server = make_server(self._look_up)
+        self._known = known
+        self._begun = False
+
+    def _look_up(self, name: str) -> Any:
+        self.user = name
+        return self._known[name]
+
+    def answer(self, token: bytes) -> bytes:
+        try:
+            text = token.decode()
+            if not self._begun:
+                self._begun = True
+                self._server.set_client_first(text)
+                return bytes(self._server.get_server_first(), "utf-8")
+            self._forgive(text)
+            self._server.set_client_final(text)
+            final = bytes(self._server.get_server_final(), "utf-8")
+        except Exception:  # noqa: BLE001  whatever bytes can cause; an unknown name is a KeyError
+            raise AuthenticationError(
+                f"Authentication failed during authentication due to invalid credentials with SASL mechanism "
+                f"{self._mechanism}"
+            ) from None
+        self.ended = True
+        return final
+
+    def _forgive(self, final: str) -> None:
+        """Let the client's nonce only end with ours, as Kafka does: librdkafka before 2.6.1 has its own part twice."""
+        sent, ours = final.partition(",r=")[2].partition(",")[0], self._server.nonce
+        if sent.endswith(str(ours)):
+            self._server.nonce = type(ours)(sent)
+
+
+def _verifier(mechanism: str, password: str) -> tuple[bytes, bytes, bytes, int]:
+    """What is kept of a password: salt, stored key, server key, iterations (RFC 5802, section 3).
+
+    As Kafka and librdkafka, without SASLprep: it would take some passwords for others, and refuse some.
+    """
+    algorithm = mechanism.removeprefix("SCRAM-").replace("-", "")
+    salt = os.urandom(16)
+    salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, _ITERATIONS)
+    stored = hashlib.new(algorithm, hmac.digest(salted, b"Client Key", algorithm)).digest()
+    return salt, stored, hmac.digest(salted, b"Server Key", algorithm), _ITERATIONS
+
+
+def _scramp() -> Any:
+    try:
+        import scramp
+    except ModuleNotFoundError as error:
+        raise AbeyantError(
+            f"{error.name} is not installed; SCRAM needs it: pip install 'abeyant[broker-security]'"
+        ) from error
+    return scramp

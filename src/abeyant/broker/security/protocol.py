@@ -1,0 +1,67 @@
+"""How clients have to come: one of Kafka's four security protocols, for all brokers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from abeyant.broker.security.login import MECHANISMS, Login, Users
+from abeyant.errors import AbeyantError
+
+if TYPE_CHECKING:
+    from abeyant.broker.security.certificates import Certificates
+    from abeyant.broker.settings import Settings
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class Security:
+    """What a cluster asks of its clients. Made before its loop runs, and not changed."""
+
+    def __init__(self, protocol: str, users: Mapping[str, str] | None, host: str, settings: Settings) -> None:
+        """`users` have a password each. Raises ValueError for nonsense, AbeyantError for what is missing."""
+        if protocol not in PROTOCOLS:
+            raise ValueError(f"security must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
+        self.protocol = protocol
+        self.certificates: Certificates | None = None
+        self._users: Users | None = None
+        self._largest: int = settings["sasl.server.max.receive.size"]
+        if protocol.startswith("SASL"):
+            if not users:
+                raise ValueError(f'{protocol} needs users, for instance users={{"alice": "a-password"}}')
+            self._users = Users(users, _mechanisms(settings))
+        elif users:
+            raise ValueError(f"users come with SASL_PLAINTEXT and SASL_SSL, not with {protocol}")
+        if protocol.endswith("SSL"):
+            from abeyant.broker.security.certificates import Certificates
+
+            self.certificates = Certificates(host, settings["ssl.keystore.location"], settings["ssl.key.password"])
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """By which a client may authenticate, where it has to."""
+        return self._users.mechanisms if self._users else ()
+
+    def login(self) -> Login | None:
+        """What a new connection has to go through before anything else, or None."""
+        return Login(self._users, self._largest) if self._users else None
+
+    def scram_iterations(self) -> dict[str, dict[str, int]]:
+        """By user and SCRAM mechanism, how often the password is hashed."""
+        return self._users.scram_iterations() if self._users else {}
+
+    def close(self) -> None:
+        """Remove the files that were made."""
+        if self.certificates is not None:
+            self.certificates.close()
+
+
+def _mechanisms(settings: Settings) -> tuple[str, ...]:
+    """Those that are set, else all of ours: Kafka's default is GSSAPI, which is not here."""
+    if "sasl.enabled.mechanisms" not in settings.given:
+        return MECHANISMS
+    wanted = tuple(settings["sasl.enabled.mechanisms"])
+    for name in wanted:
+        if name not in MECHANISMS:
+            raise AbeyantError(f"sasl.enabled.mechanisms: {name!r} is not there, only {', '.join(MECHANISMS)}")
+    return wanted

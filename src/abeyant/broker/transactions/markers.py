@@ -1,0 +1,101 @@
+"""How a transaction that has been committed or aborted is ended in its partitions: a marker in each, by its leader.
+
+That it is to be committed, or aborted, has been written down before, so this goes on until every partition has its
+marker, over whatever happens meanwhile: leaders that move, stop or stand still, and another coordinator, which reads
+what was written down and begins anew. A marker more than one does no harm. (Kafka: `TransactionMarkerChannelManager`.)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from abeyant.broker.requests.peer_call import ask
+from abeyant.broker.transactions.transaction import Key, Transaction
+from abeyant.broker.wire.schema import ErrorCode, Message
+
+if TYPE_CHECKING:
+    from abeyant.broker.replica.partition import Partition
+
+_BACKOFF = 0.1  # seconds, after which a leader is asked that could not be asked, or could not do it
+# A newer epoch has written there, so this transaction has been ended there already.
+_DONE = (ErrorCode.none, ErrorCode.invalid_producer_epoch)
+
+
+class Markers:
+    """The markers that one shard's transactions wait for. Use from the loop's thread only."""
+
+    def __init__(self, partition: Partition, done: Callable[[Transaction], object]) -> None:
+        """`partition` is the coordinator's own; `done` is called when all partitions of a transaction have theirs."""
+        self._broker = partition.broker
+        self._partition = partition
+        self._done = done
+        self._left: dict[Transaction, set[Key]] = {}
+
+    def left(self, transaction: Transaction) -> Iterable[Key]:
+        """The partitions that have not got theirs."""
+        return self._left.get(transaction, transaction.now.partitions)
+
+    def send(self, transaction: Transaction) -> None:
+        """Begin."""
+        self._left[transaction] = set(transaction.now.partitions)
+        self._send(transaction, transaction.now.partitions)
+
+    def stop(self) -> None:
+        """Somebody else coordinates."""
+        self._left.clear()
+
+    def _send(self, transaction: Transaction, keys: Iterable[Key]) -> None:
+        left = self._left.get(transaction)
+        if left is None:
+            return
+        by_leader = defaultdict(list)
+        topics = self._broker.cluster.controller.topics
+        for key in sorted(left.intersection(keys)):
+            topic = topics.get(key[0])
+            if topic is None or key[1] >= len(topic.partitions):
+                left.discard(key)  # it was deleted, and its records with it
+            else:
+                by_leader[topic.partitions[key[1]].leader].append(key)
+        for leader, found in by_leader.items():
+            ask(
+                self._broker, leader, "WriteTxnMarkers", self._request(transaction, found), found,
+                f"broker-{self._broker.id}-txn-marker-sender",
+                lambda response, found=found: self._answered(transaction, found, response),  # type: ignore[misc]
+            )  # fmt: skip
+        self._look(transaction)
+
+    def _request(self, transaction: Transaction, keys: list[Key]) -> Message:
+        now = transaction.now
+        topics = defaultdict(list)
+        for topic, index in keys:
+            topics[topic].append(index)
+        marker = Message(
+            producer_id=now.producer_id,
+            producer_epoch=now.epoch,
+            transaction_result=now.commits,
+            topics=[Message(name=name, partition_indexes=indexes) for name, indexes in topics.items()],
+            coordinator_epoch=self._partition.state.leader_epoch,
+            transaction_version=now.version,
+        )
+        return Message(markers=[marker])
+
+    def _answered(self, transaction: Transaction, keys: list[Key], response: Any) -> None:
+        left = self._left.get(transaction)
+        if left is None:
+            return
+        if response is not None:
+            for marker in response.markers:
+                for topic in marker.topics:
+                    left.difference_update(
+                        (topic.name, one.partition_index) for one in topic.partitions if one.error_code in _DONE
+                    )
+        if not left.isdisjoint(keys):
+            self._broker.timer.call_later(_BACKOFF, self._send, transaction, keys)
+        self._look(transaction)
+
+    def _look(self, transaction: Transaction) -> None:
+        if not self._left.get(transaction, True):
+            del self._left[transaction]
+            self._done(transaction)

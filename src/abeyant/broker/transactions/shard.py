@@ -1,0 +1,243 @@
+"""The transactional ids of one partition of `__transaction_state`, at the broker that leads it.
+
+Every change is written down, and has effect when all in-sync replicas have it; until then who asks for another is told
+CONCURRENT_TRANSACTIONS. Each id has one timer: of its open transaction, which is aborted when its time-out is over, or
+else of the id itself, which is forgotten when it has not been used for `transactional.id.expiration.ms`.
+
+(Kafka: `TransactionCoordinator`, `TransactionStateManager`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from abeyant.broker.coordinator.shard import Shard
+from abeyant.broker.errors import ApiError
+from abeyant.broker.log.batch import NO_PRODUCER
+from abeyant.broker.transactions.markers import Markers
+from abeyant.broker.transactions.record import id_of, key_bytes, standing_of, value_bytes
+from abeyant.broker.transactions.transaction import (
+    BUMPS_SINCE,
+    NO_EPOCH,
+    Key,
+    Producer,
+    Standing,
+    State,
+    Transaction,
+)
+from abeyant.broker.wire.schema import ErrorCode
+
+if TYPE_CHECKING:
+    from abeyant.broker.broker import Broker
+    from abeyant.broker.log import Batch
+    from abeyant.broker.log.records import Record
+    from abeyant.broker.replica.partition import Partition
+    from abeyant.purgatory.ports import Stoppable
+
+Then = Callable[[ErrorCode], object]
+Given = Callable[[ErrorCode, Producer], object]
+
+NOBODY = Producer(NO_PRODUCER, NO_EPOCH)
+
+
+class TransactionShard(Shard):
+    """A part of the transaction coordinator. Use from the loop's thread only."""
+
+    def __init__(self, broker: Broker, partition: Partition) -> None:
+        super().__init__(broker, partition)
+        settings = broker.cluster.settings
+        self.transactions: dict[str, Transaction] = {}
+        self._markers = Markers(partition, self._complete)
+        self._timers: dict[str, Stoppable] = {}
+        self._ended = False
+        self._expiration_ms: int = settings["transactional.id.expiration.ms"]
+        self._abort_backoff: float = settings["transaction.abort.timed.out.transaction.cleanup.interval.ms"] / 1000
+        self._expiration_backoff: float = settings["transaction.remove.expired.transaction.cleanup.interval.ms"] / 1000
+
+    # -- as a shard
+
+    def replay(self, record: Record, batch: Batch) -> None:
+        """What was written down, when the log is loaded."""
+        transactional_id = None if record.key is None else id_of(record.key)
+        if transactional_id is None:
+            return
+        if record.value is None:
+            self.transactions.pop(transactional_id, None)
+        else:
+            self.transactions[transactional_id] = Transaction(transactional_id, standing_of(record.value))
+
+    def begin(self) -> None:
+        """Go on where the last coordinator was."""
+        for transaction in list(self.transactions.values()):
+            self._start_timer(transaction)
+            if transaction.now.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
+                self._markers.send(transaction)
+
+    def end(self) -> None:
+        """Somebody else coordinates. What is being written is answered by `write`."""
+        self._ended = True
+        self._markers.stop()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    # -- what clients ask for
+
+    def initialize(self, transactional_id: str, timeout_ms: int, expected: Producer | None, then: Given) -> None:
+        """Give a producer its id and epoch. An open transaction is aborted first: then it has to ask again."""
+        transaction = self.transactions.get(transactional_id)
+        try:
+            if transaction is None:
+                fresh = Standing(self._new_id(), NO_EPOCH, timeout_ms, State.EMPTY)
+                transaction = self.transactions[transactional_id] = Transaction(transactional_id, fresh)
+            standing = transaction.initialize(timeout_ms, expected, self._spare_id(transaction), self.broker.now_ms())
+        except ApiError as error:
+            then(error.code, NOBODY)
+            return
+        if standing is not None:
+            given = Producer(standing.producer_id, standing.epoch)
+            self._change(transaction, lambda error: then(error, given if error is ErrorCode.none else NOBODY))
+        else:
+            self.fence(transaction, lambda error: then(_again(error), NOBODY))
+
+    def fence(self, transaction: Transaction, then: Then) -> None:
+        """Abort the open transaction, so that its producer cannot go on."""
+        if transaction.fence(BUMPS_SINCE, self.broker.now_ms()) is None:
+            then(ErrorCode.concurrent_transactions)
+        else:
+            self._change(transaction, then)
+
+    def verify(self, transactional_id: str, producer: Producer, keys: Iterable[Key]) -> dict[Key, ErrorCode]:
+        """Whether partitions are part of a transaction that is open. Raises ApiError."""
+        return self._known(transactional_id).verify(producer, keys)
+
+    def add(self, transactional_id: str, producer: Producer, keys: Iterable[Key], version: int, then: Then) -> None:
+        """Partitions join a producer's transaction."""
+        try:
+            transaction = self._known(transactional_id)
+            standing = transaction.add(producer, keys, version, self.broker.now_ms())
+        except ApiError as error:
+            then(error.code)
+            return
+        if standing is None:
+            then(ErrorCode.none)
+        else:
+            self._change(transaction, then)
+
+    def finish(self, transactional_id: str, producer: Producer, commits: bool, version: int, then: Given) -> None:
+        """Commit or abort. It is answered once that is written down: the markers follow."""
+        try:
+            transaction = self._known(transactional_id)
+            standing = transaction.end(
+                producer, commits=commits, version=version, new_id=self._spare_id(transaction),
+                now_ms=self.broker.now_ms(),
+            )  # fmt: skip
+        except ApiError as error:
+            then(error.code, NOBODY)
+            return
+        now = standing or transaction.now
+        given = Producer(now.producer_id, now.epoch) if now.next_id == NO_PRODUCER else Producer(now.next_id, 0)
+        if standing is None:
+            then(ErrorCode.none, given)
+        else:
+            self._change(transaction, lambda error: then(error, given if error is ErrorCode.none else NOBODY))
+
+    def partitions_of(self, transaction: Transaction) -> Iterable[Key]:
+        """Those that are part of the transaction still: while it is being ended, those without their marker."""
+        return self._markers.left(transaction)
+
+    def _known(self, transactional_id: str) -> Transaction:
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            raise ApiError(ErrorCode.invalid_producer_id_mapping)
+        return transaction
+
+    def _new_id(self) -> int:
+        return self.broker.cluster.controller.allocate_producer_id()
+
+    def _spare_id(self, transaction: Transaction) -> int:
+        return self._new_id() if transaction.now.is_exhausted else NO_PRODUCER
+
+    # -- changes
+
+    def _change(self, transaction: Transaction, then: Then) -> None:
+        """Write down what is pending, then have it so."""
+        pending = transaction.pending
+        assert pending is not None
+
+        def written(error: ErrorCode) -> None:
+            if self._ended:
+                then(ErrorCode.not_coordinator)
+                return
+            done = error is ErrorCode.none
+            if done:
+                transaction.become()
+                self._start_timer(transaction)
+            else:
+                transaction.give_up()
+                self._start_timer(transaction, self._abort_backoff)
+            then(error)
+            if done and pending.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
+                self._markers.send(transaction)
+
+        entry = key_bytes(transaction.id), value_bytes(pending)
+        # The transaction's time-out, as in Kafka
+        self.write([entry], written, timeout=pending.timeout_ms / 1000, replayed=False)
+
+    def _complete(self, transaction: Transaction) -> None:
+        """All partitions have their markers."""
+
+        def written(error: ErrorCode) -> None:
+            if error is not ErrorCode.none and not self._ended:
+                self.broker.timer.call_later(self._abort_backoff, self._complete_unless_ended, transaction)
+
+        transaction.complete(self.broker.now_ms())
+        self._change(transaction, written)
+
+    def _complete_unless_ended(self, transaction: Transaction) -> None:
+        if not self._ended:
+            self._complete(transaction)
+
+    # -- time
+
+    def _start_timer(self, transaction: Transaction, least: float = 0.0) -> None:
+        """Of the open transaction, or else of the id; `least` seconds from now, where something could not be done."""
+        timer = self._timers.pop(transaction.id, None)
+        if timer is not None:
+            timer.cancel()
+        now = transaction.now
+        if now.state is State.ONGOING:
+            due, do = now.started_ms + now.timeout_ms, self._time_out
+        elif now.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
+            return
+        else:
+            due, do = now.updated_ms + self._expiration_ms, self._expire
+        delay = max((due - self.broker.now_ms()) / 1000, least)
+        self._timers[transaction.id] = self.broker.timer.call_later(delay, do, transaction)
+
+    def _time_out(self, transaction: Transaction) -> None:
+        """Its time is over: abort it. Where something is being changed just now, the timer starts again after that."""
+        if not self._ended:
+            self.fence(transaction, lambda _: None)
+
+    def _expire(self, transaction: Transaction) -> None:
+        if self._ended or not transaction.expire(self.broker.now_ms()):
+            return
+
+        def written(error: ErrorCode) -> None:
+            if self._ended:
+                return
+            if error is ErrorCode.none:
+                self._timers.pop(transaction.id, None)
+                del self.transactions[transaction.id]
+            else:
+                transaction.give_up()
+                self._start_timer(transaction, self._expiration_backoff)
+
+        self.write([(key_bytes(transaction.id), None)], written, timeout=self.broker.request_timeout, replayed=False)
+
+
+def _again(error: ErrorCode) -> ErrorCode:
+    """The open transaction is being aborted: ask again when it has been."""
+    return ErrorCode.concurrent_transactions if error is ErrorCode.none else error

@@ -1,0 +1,296 @@
+"""The state machine of one transactional id: what may follow what, and with which epoch. No input, no output, no clock.
+
+A change is made in two steps. A method looks at `now`, raises ApiError or returns the `Standing` that is to follow, and
+marks it as `pending`: until that has been written down for good nothing else may change. `become` then makes it so;
+`give_up` takes the mark away where it could not be written.
+
+The producer's epoch grows
+* with InitProducerId, so that a producer that had the id before is fenced;
+* when a transaction is aborted for its producer: by time-out, or because another producer takes the id over;
+* with clients of transaction.version 2 at the end of every transaction, so that nothing that comes late from one
+  transaction can get into the next (KIP-890).
+When a producer id has no epochs left, the transactional id gets another producer id.
+
+(Kafka: `TransactionMetadata`, `TransactionCoordinator`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.log.batch import NO_PRODUCER
+from abeyant.broker.wire.schema import ErrorCode
+
+Key = tuple[str, int]  # topic and partition
+
+NO_EPOCH = -1
+NO_TIME = -1
+_LAST_EPOCH = 32_766  # Kafka keeps the very last, 32767, for fencing
+
+
+class State(Enum):
+    """As DescribeTransactions names them; `number` is how they are written down."""
+
+    EMPTY = "Empty", 0
+    ONGOING = "Ongoing", 1
+    PREPARE_COMMIT = "PrepareCommit", 2
+    PREPARE_ABORT = "PrepareAbort", 3
+    COMPLETE_COMMIT = "CompleteCommit", 4
+    COMPLETE_ABORT = "CompleteAbort", 5
+    DEAD = "Dead", 6
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence", 7
+
+    def __init__(self, shown: str, number: int) -> None:
+        self.shown = shown
+        self.number = number
+
+
+BY_NUMBER = {state.number: state for state in State}
+BY_NAME = {state.shown: state for state in State}
+_ENDING = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+_IDLE = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+
+
+class Standing(NamedTuple):
+    """How a transactional id stands: what is written down of it, and `last_epoch`, which is not."""
+
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    state: State
+    partitions: frozenset[Key] = frozenset()
+    updated_ms: int = NO_TIME
+    started_ms: int = NO_TIME
+    version: int = 0
+    """The client's transaction version."""
+    last_epoch: int = NO_EPOCH
+    """The epoch before the one that the producer was last given, for a request that is sent again."""
+    previous_id: int = NO_PRODUCER
+    next_id: int = NO_PRODUCER
+    """The producer id that follows once the transaction is over, where this one has no epochs left."""
+
+    @property
+    def bumps(self) -> bool:
+        """Whether the epoch grows with every transaction."""
+        return self.version >= BUMPS_SINCE
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether this producer id has no epochs left to be given away."""
+        return self.epoch >= _LAST_EPOCH
+
+    @property
+    def commits(self) -> bool:
+        """Of a transaction that is being ended: whether it is committed."""
+        return self.state is State.PREPARE_COMMIT
+
+
+BUMPS_SINCE = 2  # the transaction version
+
+
+class Producer(NamedTuple):
+    """Who a client says that it is."""
+
+    id: int
+    epoch: int
+
+
+class Transaction:
+    """One transactional id."""
+
+    __slots__ = ("id", "now", "pending")
+
+    def __init__(self, transactional_id: str, now: Standing) -> None:
+        self.id = transactional_id
+        self.now = now
+        self.pending: Standing | None = None
+
+    # -- a change in two steps
+
+    def become(self) -> None:
+        """What is pending has been written down."""
+        assert self.pending is not None
+        self.now, self.pending = self.pending, None
+
+    def give_up(self) -> None:
+        """What is pending could not be written down."""
+        self.pending = None
+
+    def _next(self, standing: Standing) -> Standing:
+        self.pending = standing
+        return standing
+
+    # -- what may follow
+
+    def initialize(self, timeout_ms: int, expected: Producer | None, new_id: int, now_ms: int) -> Standing | None:
+        """A producer begins, or goes on after an error, as which it names itself (KIP-360).
+
+        `new_id` is for when this producer id has no epochs left. None where a transaction is open: it has to be aborted
+        first, see `fence`. Raises ApiError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED.
+        """
+        now = self.now
+        if self.pending is not None:
+            raise ApiError(ErrorCode.concurrent_transactions)
+        if expected is not None and not self._is_known(expected):
+            raise ApiError(ErrorCode.producer_fenced)
+        if now.state in _ENDING:
+            raise ApiError(ErrorCode.concurrent_transactions)
+        if now.state is State.ONGOING:
+            return None
+        fresh = now._replace(
+            state=State.EMPTY, timeout_ms=timeout_ms, partitions=frozenset(), started_ms=NO_TIME, updated_ms=now_ms,
+            previous_id=now.producer_id, next_id=NO_PRODUCER, version=0,
+        )  # fmt: skip
+        if now.is_exhausted and (expected is None or expected.epoch == now.epoch):
+            last = NO_EPOCH if expected is None else now.epoch
+            return self._next(fresh._replace(producer_id=new_id, epoch=0, last_epoch=last))
+        if expected is None:
+            return self._next(fresh._replace(epoch=now.epoch + 1, last_epoch=NO_EPOCH))
+        if now.epoch in (NO_EPOCH, expected.epoch):
+            return self._next(fresh._replace(epoch=now.epoch + 1, last_epoch=now.epoch))
+        if expected.epoch == now.last_epoch:
+            return self._next(fresh)  # it asks again, for it has not seen the answer
+        raise ApiError(ErrorCode.producer_fenced)
+
+    def _is_known(self, expected: Producer) -> bool:
+        now = self.now
+        return (
+            now.epoch == NO_EPOCH
+            or expected.id == now.producer_id
+            or (expected.id == now.previous_id and expected.epoch >= _LAST_EPOCH)
+        )
+
+    def verify(self, producer: Producer, keys: Iterable[Key]) -> dict[Key, ErrorCode]:
+        """Whether each of these partitions is part of the transaction. Raises ApiError."""
+        self._check_producer(producer)
+        if self.now.state in _ENDING:
+            raise ApiError(ErrorCode.concurrent_transactions)
+        return {key: ErrorCode.none if key in self.now.partitions else ErrorCode.transaction_abortable for key in keys}
+
+    def add(self, producer: Producer, keys: Iterable[Key], version: int, now_ms: int) -> Standing | None:
+        """Partitions join the transaction, or begin one; None where they are part of it already. Raises ApiError."""
+        now = self.now
+        if self.pending is not None:
+            raise ApiError(ErrorCode.concurrent_transactions)
+        self._check_producer(producer)
+        if now.state in _ENDING:
+            raise ApiError(ErrorCode.concurrent_transactions)
+        partitions = now.partitions.union(keys)
+        if now.state is State.ONGOING and partitions == now.partitions:
+            return None
+        return self._next(
+            now._replace(
+                state=State.ONGOING, partitions=partitions, version=version, updated_ms=now_ms,
+                started_ms=now_ms if now.state in _IDLE else now.started_ms,
+            )
+        )  # fmt: skip
+
+    def _check_producer(self, producer: Producer) -> None:
+        if producer.id != self.now.producer_id:
+            raise ApiError(ErrorCode.invalid_producer_id_mapping)
+        if producer.epoch != self.now.epoch:
+            raise ApiError(ErrorCode.producer_fenced)
+
+    def end(self, producer: Producer, *, commits: bool, version: int, new_id: int, now_ms: int) -> Standing | None:
+        """A client commits or aborts; None where that has been done, and the client asks again. Raises ApiError.
+
+        `version` is the client's transaction version; `new_id` is for when this producer id has no epochs left.
+        """
+        if version >= BUMPS_SINCE:
+            return self._end_and_bump(producer, commits, version, new_id, now_ms)
+        self._check_not_pending()
+        self._check_producer(producer)
+        now = self.now
+        if now.state is State.ONGOING:
+            return self._ending(commits, version, NO_PRODUCER, now_ms)
+        if now.state in _ENDING and commits is now.commits:
+            raise ApiError(ErrorCode.concurrent_transactions)
+        if now.state is (State.COMPLETE_COMMIT if commits else State.COMPLETE_ABORT):
+            return None
+        raise ApiError(ErrorCode.invalid_txn_state)
+
+    def _check_not_pending(self) -> None:
+        if self.pending is not None:
+            raise ApiError(ErrorCode.concurrent_transactions)
+
+    def _end_and_bump(
+        self, producer: Producer, commits: bool, version: int, new_id: int, now_ms: int
+    ) -> Standing | None:
+        """The same epoch is a new call, the one before a call that is sent again."""
+        self._check_not_pending()
+        now = self.now
+        again_with_new_id = producer.id == now.previous_id and producer.epoch == _LAST_EPOCH and now.epoch == 0
+        again = again_with_new_id or producer.epoch + 1 == now.epoch
+        if producer.id != now.producer_id and not again_with_new_id:
+            raise ApiError(ErrorCode.invalid_producer_id_mapping)
+        same = producer.epoch == now.epoch
+        done = now.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+        if not (again if now.state in _ENDING else same or (done and again)):
+            raise ApiError(ErrorCode.producer_fenced)
+        if now.state is State.ONGOING:
+            return self._ending(commits, version, new_id, now_ms)
+        if now.state in _ENDING and commits is now.commits:
+            raise ApiError(ErrorCode.concurrent_transactions)
+        if done and again:
+            if commits is (now.state is State.COMPLETE_COMMIT):
+                return None
+        elif not commits and now.state in _IDLE:  # nothing was added, but records may be under way
+            return self._ending(commits, version, new_id, now_ms)
+        raise ApiError(ErrorCode.invalid_txn_state)
+
+    def fence(self, version: int, now_ms: int) -> Standing | None:
+        """Abort the open transaction under a new epoch, unknown to its producer; None while a change is pending.
+
+        That epoch is given to nobody, so even the very last one will do.
+        """
+        if self.pending is not None or self.now.state is not State.ONGOING:
+            return None
+        now = self.now
+        return self._next(
+            now._replace(
+                state=State.PREPARE_ABORT, epoch=now.epoch + 1, updated_ms=now_ms, version=version,
+                last_epoch=now.epoch if version >= BUMPS_SINCE else NO_EPOCH,
+            )
+        )  # fmt: skip
+
+    def _ending(self, commits: bool, version: int, new_id: int, now_ms: int) -> Standing:
+        now = self.now
+        following = now._replace(
+            state=State.PREPARE_COMMIT if commits else State.PREPARE_ABORT, updated_ms=now_ms, version=version,
+            started_ms=now_ms if now.state in _IDLE else now.started_ms,
+        )  # fmt: skip
+        if following.bumps:
+            next_id = new_id if now.is_exhausted else NO_PRODUCER
+            following = following._replace(epoch=now.epoch + 1, last_epoch=now.epoch, next_id=next_id)
+        return self._next(following)
+
+    def complete(self, now_ms: int) -> Standing:
+        """All its partitions have their marker."""
+        now = self.now
+        over = now._replace(
+            state=State.COMPLETE_COMMIT if now.commits else State.COMPLETE_ABORT, partitions=frozenset(),
+            updated_ms=now_ms,
+        )  # fmt: skip
+        if now.next_id != NO_PRODUCER:
+            over = over._replace(
+                producer_id=now.next_id, previous_id=now.producer_id, next_id=NO_PRODUCER, epoch=0, last_epoch=now.epoch
+            )
+        return self._next(over)
+
+    def expire(self, now_ms: int) -> bool:
+        """Whether it may be forgotten, and so be marked as pending: nothing is open, and nothing is being changed."""
+        if self.pending is not None or self.now.state not in _IDLE:
+            return False
+        self._next(self.now._replace(state=State.DEAD, updated_ms=now_ms))
+        return True
+
+    def check(self) -> None:
+        """Assert what always holds."""
+        now = self.now
+        assert NO_EPOCH <= now.epoch <= _LAST_EPOCH + 1, now
+        assert bool(now.partitions) or now.state is not State.ONGOING, now
+        assert not now.partitions or now.state is State.ONGOING or now.state in _ENDING, now
+        assert (now.next_id == NO_PRODUCER) or (now.state in _ENDING and now.bumps), now

@@ -1,0 +1,96 @@
+"""What a partition's leader asks the coordinator before the first record of a transaction (KIP-890)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from abeyant.broker.coordinator.topics import TRANSACTIONS, partition_for
+from abeyant.broker.requests.peer_call import ask
+from abeyant.broker.wire.schema import ErrorCode, Message
+
+if TYPE_CHECKING:
+    from abeyant.broker.broker import Broker
+
+Key = tuple[str, int]  # topic and partition
+Then = Callable[[dict[Key, ErrorCode]], object]
+
+
+class Question(NamedTuple):
+    """Whether partitions are part of a producer's transaction."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    keys: Sequence[Key]
+    adds: bool
+    """Add them, if they are not: the client relies on that (transaction.version 2)."""
+    knows_abortable: bool
+    """Whether the client knows TRANSACTION_ABORTABLE."""
+
+
+def verify(broker: Broker, question: Question, then: Then) -> None:
+    """Ask the coordinator, and call `then` once with an error, or NONE, for each partition.
+
+    CONCURRENT_TRANSACTIONS is common right after a commit. Where partitions are to be added it is asked again until
+    `add.partitions.to.txn.retry.backoff.max.ms` is over, for clients rely on the broker to do so.
+    """
+    settings = broker.cluster.settings
+    give_up = broker.now() + settings["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
+    backoff = settings["add.partitions.to.txn.retry.backoff.ms"] / 1000
+
+    def answered(errors: dict[Key, ErrorCode]) -> None:
+        again = question.adds and ErrorCode.concurrent_transactions in errors.values() and broker.now() < give_up
+        if again:
+            broker.timer.call_later(backoff, _ask, broker, question, answered)
+        else:
+            then(errors)
+
+    _ask(broker, question, answered)
+
+
+def _ask(broker: Broker, question: Question, then: Then) -> None:
+    topic = broker.cluster.controller.topics.get(TRANSACTIONS.name)
+    states = [] if topic is None else topic.partitions
+    leader = states[partition_for(question.transactional_id, len(states))].leader if states else -1
+    if leader < 0:
+        then(dict.fromkeys(question.keys, ErrorCode.coordinator_not_available))
+        return
+    transaction = Message(
+        transactional_id=question.transactional_id,
+        producer_id=question.producer_id,
+        producer_epoch=question.producer_epoch,
+        verify_only=not question.adds,
+        topics=[
+            Message(name=name, partitions=[index for _, index in keys])
+            for name, keys in groupby(sorted(question.keys), key=lambda key: key[0])
+        ],
+    )
+    client_id = f"broker-{broker.id}-add-partitions-to-txn"
+    ask(
+        broker, leader, "AddPartitionsToTxn", Message(transactions=[transaction]), question.keys, client_id,
+        lambda response: then(_errors(question, response)),
+    )  # fmt: skip
+
+
+def _errors(question: Question, response: Any) -> dict[Key, ErrorCode]:
+    if response is None:
+        return dict.fromkeys(question.keys, ErrorCode.network_exception)
+    if response.error_code is not ErrorCode.none:
+        return dict.fromkeys(question.keys, response.error_code)
+    return {
+        (topic.name, result.partition_index): _told(question, result.partition_error_code)
+        for transaction in response.results_by_transaction
+        for topic in transaction.topic_results
+        for result in topic.results_by_partition
+    }
+
+
+def _told(question: Question, error: ErrorCode) -> ErrorCode:
+    """As producers know it."""
+    if error is ErrorCode.producer_fenced:
+        return ErrorCode.invalid_producer_epoch
+    if error is ErrorCode.transaction_abortable and not question.knows_abortable:
+        return ErrorCode.invalid_txn_state
+    return error

@@ -1,0 +1,115 @@
+"""A message as Kafka's own logs write it: JSON with the protocol's field names, records by their size.
+
+The names, and what is left out, are those of Kafka's generated `JsonConverter` classes: kio's `max_wait` is `maxWaitMs`
+again, an id is 22 characters of base64, a tagged field that has its default is not there.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import typing
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+from abeyant.broker.wire.encoding import moment
+
+_MILLISECOND = timedelta(milliseconds=1)
+_NO_ID = "A" * 22
+
+
+class _Field(typing.NamedTuple):
+    attribute: str
+    name: str
+    convert: Callable[[Any], Any]
+    missing: Any  # a tagged field's default; ... for one that is always there
+
+
+def json_form(entity: type, message: object) -> dict[str, Any]:
+    """Return `message` with the fields that kio's class `entity` has.
+
+    `message` need not be an instance of it: any object with those attributes does. O(its size).
+    """
+    form: dict[str, Any] = {}
+    for field in _fields(entity):
+        value = getattr(message, field.attribute)
+        if field.missing is ... or value != field.missing:
+            form[field.name] = field.convert(value)
+    return form
+
+
+@cache
+def _fields(entity: type) -> tuple[_Field, ...]:
+    hints = typing.get_type_hints(entity)
+    found = []
+    for field in dataclasses.fields(entity):
+        kind = field.metadata.get("kafka_type", "")
+        name = _camel(field.name)
+        if kind == "records":
+            name += "SizeInBytes"
+        elif kind.startswith(("timedelta", "datetime")):
+            name += "Ms"
+        missing = field.default if "tag" in field.metadata else ...
+        found.append(_Field(field.name, name, _converter(kind, hints[field.name]), missing))
+    return tuple(found)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
+
+
+def _converter(kind: str, hint: Any) -> Callable[[Any], Any]:
+    nested = _nested(hint)
+    one = _CONVERTERS.get(kind, _itself) if nested is None else (lambda value: json_form(nested, value))
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return [one(item) for item in value]
+        if value is None and nested is not None:
+            return None
+        return one(value)
+
+    return convert
+
+
+def _nested(hint: Any) -> type | None:
+    """The entity that a field holds, one or many; None for a primitive."""
+    if dataclasses.is_dataclass(hint):
+        return typing.cast("type", hint)
+    return next((found for part in typing.get_args(hint) if (found := _nested(part)) is not None), None)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _size(value: Any) -> int | None:
+    return None if value is None else len(value)
+
+
+def _span(value: timedelta | None) -> int:
+    return -1 if value is None else value // _MILLISECOND
+
+
+def id_form(value: uuid.UUID | None) -> str:
+    """A topic's id as Kafka shows it: 22 characters."""
+    return _NO_ID if value is None else base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+
+
+def _base64(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
+
+
+_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
+    "records": _size,
+    "timedelta_i32": _span,
+    "timedelta_i64": _span,
+    "datetime_i64": moment,
+    "uuid": id_form,
+    "bytes": _base64,
+    "error_code": int,
+}

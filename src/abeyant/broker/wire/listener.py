@@ -1,0 +1,89 @@
+"""A broker's listening socket: lets clients in until it is closed.
+
+It takes the place of asyncio's `Server`: on Python 3.11 a client that came in the turn in which such a server was
+closed was left with a connection that nobody served and nobody ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from abeyant.broker.wire.connection import Connection
+from abeyant.reporting import logger
+
+if TYPE_CHECKING:
+    from abeyant.purgatory.ports import Stoppable
+
+_BACKLOG = 1024  # clients that the system keeps waiting
+_CLIENTS = 8  # that are let in in a turn of the loop, so that those who are in have theirs
+_PAUSE = 1.0  # seconds until clients are let in again, where the system had no room for one
+
+
+class _Timer(Protocol):
+    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable: ...
+
+
+class Listener:
+    """One socket that listens. Use from the loop's thread only."""
+
+    __slots__ = ("_coming", "_connection", "_loop", "_socket", "_timer", "_tls", "port")
+
+    def __init__(
+        self, host: str, port: int, connection: Callable[[], Connection], timer: _Timer, tls: ssl.SSLContext | None
+    ) -> None:
+        """Listen at `port`, 0 for a free one; `connection` makes a client's protocol. Raises OSError."""
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._connection = connection
+        self._timer = timer
+        self._coming: dict[asyncio.Task[Any], socket.socket] = {}  # the loop itself holds tasks weakly
+        self._socket = socket.create_server((host, port), backlog=_BACKLOG)
+        self._socket.setblocking(False)
+        self.port: int = self._socket.getsockname()[1]
+        self._loop.add_reader(self._socket, self._accept)
+
+    def close(self) -> None:
+        """Let nobody in any more, and free the port. Those that are being let in find their connection ended."""
+        if not self._closed:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+            for client in self._coming.values():  # else one that says nothing is waited for: a handshake has a minute
+                with suppress(OSError):
+                    client.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def _closed(self) -> bool:
+        return self._socket.fileno() < 0
+
+    def _accept(self) -> None:
+        for _ in range(_CLIENTS):
+            try:
+                client, _address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # most likely the process may open no more files
+                logger("broker").error("no client is let in at port %d for %g s: %s", self.port, _PAUSE, error)
+                self._loop.remove_reader(self._socket)
+                self._timer.call_later(_PAUSE, self._go_on)
+                return
+            client.setblocking(False)
+            task = self._loop.create_task(self._let_in(client))
+            self._coming[task] = client
+            task.add_done_callback(self._coming.pop)
+
+    async def _let_in(self, client: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(self._connection, client, ssl=self._tls)
+        except OSError as error:  # with TLS: no such client, or one that does not trust the certificate
+            if not self._closed:
+                why = error or type(error).__name__
+                logger("broker").warning("a client is not let in at port %d: %s", self.port, why)
+
+    def _go_on(self) -> None:
+        if not self._closed:
+            self._loop.add_reader(self._socket, self._accept)

@@ -1,0 +1,134 @@
+"""kio's messages, without their versions: a handler is written once for all versions of its API.
+
+kio has one class a message and version. Here
+* a *request* is an instance of kio's class, and what its version lacks are attributes of that class (`fill`), put
+  there when the version is first met: reading a field costs what it costs in Python, and no message is copied;
+* a *response* is any object with the fields of all versions: what writes a version takes those that it has.
+  `Message(...)` makes one; `OMIT` is a tagged field that is not sent.
+
+kio imports `hypothesis`, where that is installed, to register strategies that nobody here asks for: a quarter of a
+second. So it is kept from seeing it, unless somebody has imported it before.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+_HIDDEN = ("hypothesis", "hypothesis.strategies")
+
+
+def _import_kio() -> None:
+    if "hypothesis" in sys.modules or "kio.static._phantom" in sys.modules:
+        return
+    modules: dict[str, Any] = sys.modules
+    for name in _HIDDEN:
+        modules[name] = None  # which makes `import` raise ImportError
+    try:
+        import kio.schema.types
+        import kio.static.primitive  # noqa: F401
+    finally:
+        for name in _HIDDEN:
+            del modules[name]
+
+
+if not TYPE_CHECKING:
+    _import_kio()
+
+from kio.index import load_request_schema, load_response_schema  # noqa: E402  (only after the above)
+from kio.schema.errors import ErrorCode  # noqa: E402
+from kio.serial import entity_reader  # noqa: E402
+
+from abeyant.broker.wire.bounds import walker  # noqa: E402
+from abeyant.broker.wire.encoding import Encode, encoder  # noqa: E402
+
+__all__ = ["NO_TIME", "OMIT", "Codec", "ErrorCode", "Message", "codec", "seconds"]
+
+Message = SimpleNamespace
+NO_TIME = timedelta(0)  # of `throttle_time`: nobody is throttled
+
+
+class _Omitted:
+    """Equal to whatever default a tagged field has, so that it is left out."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+OMIT: Any = _Omitted()
+
+
+class Codec:
+    """Reads the requests and writes the responses of one API in one version."""
+
+    __slots__ = (
+        "_read",
+        "_walk",
+        "read_header",
+        "request_entity",
+        "response_entity",
+        "response_tags",
+        "write_response",
+    )
+
+    def __init__(self, key: int, version: int, fill: Mapping[str, Mapping[str, object]]) -> None:
+        """`fill`: by the name of kio's class, what to read where this version has no such field."""
+        request: Any = load_request_schema(key, version)
+        response: Any = load_response_schema(key, version)
+        self.request_entity: type = request
+        self.response_entity: type = response
+        module = sys.modules[request.__module__]
+        for name, values in fill.items():
+            entity = getattr(module, name, None)
+            for field, value in values.items() if entity is not None else ():
+                if not hasattr(entity, field):
+                    setattr(entity, field, value)
+        read: Callable[..., Any] = entity_reader
+        self.read_header: Callable[[memoryview, int], tuple[Any, int]] = read(request.__header_schema__)
+        self._walk = walker(request)
+        self._read: Callable[[memoryview, int], tuple[Any, int]] = read(request)
+        self.write_response: Encode = encoder(response)
+        # Response header version 1 is the correlation id and one byte: no tags. (ApiVersions never has it: KIP-511.)
+        self.response_tags = b"\0" if response.__flexible__ and key != _API_VERSIONS else b""
+
+    def read_request(self, frame: memoryview, start: int) -> Any:
+        """The request that the rest of `frame` begins with. Raises ValueError, or what kio raises, where it is none.
+
+        What follows it is ignored, as in Kafka: librdkafka 2.15 sends three bytes more in some Metadata requests.
+        """
+        try:
+            end = self._walk(frame, start)
+        except (IndexError, struct.error):
+            end = len(frame) + 1
+        if end > len(frame):
+            raise ValueError(f"its {len(frame)} bytes end too early")
+        return self._read(frame, start)[0]
+
+
+_API_VERSIONS = 18
+_codecs: dict[tuple[int, int], Codec] = {}
+_lock = threading.Lock()  # clusters in several threads share the codecs
+
+
+def codec(key: int, version: int, fill: Mapping[str, Mapping[str, object]]) -> Codec:
+    """The codec for an API's version; made once a process, when it is first wanted."""
+    found = _codecs.get((key, version))
+    if found is None:
+        with _lock:
+            found = _codecs.get((key, version)) or Codec(key, version, fill)
+            _codecs[key, version] = found
+    return found
+
+
+def seconds(time: timedelta) -> float:
+    """A request's time-out in seconds."""
+    return time.total_seconds()

@@ -1,0 +1,23 @@
+"""Where what is fetched or compiled once is kept for the next time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from abeyant.errors import AbeyantError
+
+__all__ = ["cache_folder"]
+
+
+def cache_folder() -> Path:
+    """The user's cache, which may not be there yet. Raises AbeyantError where there is no home to have it in."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    if base:
+        return Path(base)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError:  # as in a container that runs as a user of no name
+        raise AbeyantError(
+            "there is no home directory to keep a cache in: set HOME or XDG_CACHE_HOME to a folder"
+        ) from None

@@ -1,0 +1,158 @@
+"""The command `abeyant`.
+
+Errors that a user can mend are one line and exit status 2; `--debug`, wherever it stands, shows the
+traceback as well. Ctrl-C is exit status 130, and a reader of our output that has gone 141.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import io
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+import abeyant
+from abeyant import _interpreted
+from abeyant.broker import command as broker_command
+from abeyant.command_line import CommandParser
+from abeyant.ending import add_json, print_json
+from abeyant.engine import is_compiled
+from abeyant.errors import AbeyantError
+from abeyant.lab import command as lab_command
+from abeyant.pipeline.commands import analyze, model, pending, replay, resolve, stream
+from abeyant.pipeline.spark.java import find_java
+
+_READER_GONE: Final = 141
+"""As a shell says of a command that SIGPIPE has ended."""
+
+_DESCRIPTION = """\
+Delayed operations: what waited, for what, how long, and what expired.
+
+  abeyant analyze logs/ --out result
+      what waited in Kafka brokers, as a report
+  abeyant replay logs/ --out result
+      what other time-outs, ticks and wheels would have done
+  abeyant model logs/ --out result
+      when produces should have completed, and when they did
+  abeyant resolve orders.csv payments.csv --out result
+      what completed in time, and what expired
+  abeyant stream orders/ payments/ --out result
+      the same while they arrive; also from Kafka
+  abeyant pending result
+      what waits in a stream now
+  abeyant broker --brokers 3
+      a Kafka-compatible cluster whose waiting is real
+  abeyant lab run enqueue --quick
+      designs of timers and purgatories, compared
+  abeyant info
+      what runs here, and what is missing
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = CommandParser(
+        prog="abeyant", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"abeyant {abeyant.__version__}")
+    parser.set_defaults(debug=False)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (analyze, broker_command, lab_command, resolve, stream, pending, replay, model):
+        command.add_arguments(commands)
+    info = commands.add_parser(
+        "info",
+        help="what runs here, and what is missing",
+        description="Print the versions in use, whether the engine is compiled, and which Java Spark would get.",
+    )
+    add_json(info)
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _info(args: argparse.Namespace) -> int:
+    engine = "compiled" if is_compiled() else f"interpreted: {_interpreted.why()}"
+    rows = [
+        ("abeyant", abeyant.__version__),
+        ("engine", engine),
+        ("python", f"{platform.python_version()} ({sys.executable})"),
+        ("spark", _version("pyspark", "spark")),
+        ("report", _version("plotly", "report")),
+        ("java", _java()),
+    ]
+    if args.json:
+        print_json(dict(rows))
+        return 0
+    for name, value in rows:
+        print(f"{name:<10}{value}")
+    return 0
+
+
+def _version(distribution: str, extra: str) -> str:
+    try:
+        return f"{distribution} {importlib.metadata.version(distribution)}"
+    except importlib.metadata.PackageNotFoundError:
+        return f"no {distribution}; to have it: pip install 'abeyant[{extra}]'"
+
+
+def _java() -> str:
+    try:
+        return str(find_java())
+    except AbeyantError as error:
+        return str(error)
+
+
+def _of_system(error: OSError) -> str:
+    """Say what the system refused, and of which file."""
+    said = error.strerror or str(error) or type(error).__name__
+    return said if error.filename is None else f"{error.filename}: {said}"
+
+
+def _open_closed_streams() -> None:
+    """Print into nothing where whoever started this process has closed an output: Python has no stream then."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  for as long as we run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    _open_closed_streams()
+    parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # set by the shell that asks what a word may become
+        try:
+            import argcomplete
+        except ImportError:
+            return 1  # whoever presses Tab has not asked for the command to be run
+        argcomplete.autocomplete(parser)
+    options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as Python's own error stream: a letter is no end
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()  # or a reader that has gone would be found out too late
+    except BrokenPipeError:
+        # Whoever read has had enough, as `head` has. Python writes what it still holds as it ends: into nothing.
+        with suppress(OSError, ValueError):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, sys.stdout.fileno())
+            os.close(nothing)
+        return _READER_GONE
+    except (AbeyantError, OSError) as error:
+        if options.debug:
+            raise
+        print(f"abeyant: error: {error if isinstance(error, AbeyantError) else _of_system(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        if options.debug:
+            raise
+        print("abeyant: interrupted", file=sys.stderr)
+        return 130
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,100 @@
+"""How every command with a result ends: what was found, and where it is; for a person, a program, or the browser."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+__all__ = ["add_ending", "add_json", "add_open", "end", "print_json", "print_json_text"]
+
+
+def add_ending(parser: argparse.ArgumentParser, *, report: bool = True) -> None:
+    """Add --quiet and --json; and --open for a command that writes a report."""
+    where = "report" if report else "result"
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--quiet", action="store_true", help=f"no progress, no summary: only the {where}'s path")
+    add_json(how)
+    if report:
+        add_open(parser)
+
+
+def add_json(parser: argparse._ActionsContainer) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object, for programs, in place of text")
+
+
+def add_open(parser: argparse.ArgumentParser) -> None:
+    """Add --open."""
+    parser.add_argument("--open", action="store_true", help="open the report in the browser")
+
+
+def end(
+    args: argparse.Namespace,
+    summary: Callable[[], None],
+    *,
+    out: Path | str,
+    report: Path | str | None = None,
+    found: Mapping[str, Any],
+) -> None:
+    """Say what was found and where it is. `summary` prints what a person looks for first.
+
+    The JSON object has the absolute paths `out` and `report` (null where there is none), and as `result` what was
+    `found`. A URI stays as it is.
+    """
+    if args.json:
+        there = None if report is None else _absolute(report)
+        print_json({"out": _absolute(out), "report": there, "result": found})
+    elif args.quiet:
+        print(report or out)
+    else:
+        summary()
+        print(f"\nReport: {report}" if report is not None else f"\nResult: {out}")
+    if report is None or not args.open:
+        return
+    if isinstance(report, str):
+        print(f"abeyant: a browser cannot open {report}: copy it to this machine first", file=sys.stderr)
+    else:
+        # What a browser prints is none of what a program asked for.
+        with _output_to_errors() if args.json or args.quiet else nullcontext():
+            opened = webbrowser.open(report.absolute().as_uri())
+        if not opened:
+            print(f"abeyant: no browser could be started: open {report} yourself", file=sys.stderr)
+
+
+@contextmanager
+def _output_to_errors() -> Iterator[None]:
+    """Let what a process prints that is started in the block go to the error stream."""
+    sys.stdout.flush()
+    output = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(output, 1)
+        os.close(output)
+
+
+def _absolute(place: Path | str) -> str:
+    return place if isinstance(place, str) else str(place.absolute())
+
+
+def print_json(found: Mapping[str, Any]) -> None:
+    """Print one JSON object on one line."""
+    print_json_text(json.dumps(found, ensure_ascii=False))
+    sys.stdout.flush()
+
+
+def print_json_text(text: str) -> None:
+    """Print JSON that is text already, on one line; with escapes where the output cannot have its letters."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(json.loads(text))
+    print(text)

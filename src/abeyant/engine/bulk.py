@@ -1,0 +1,259 @@
+"""A timing wheel for those who have columns: start many, stop many, expire into an array.
+
+The same wheel, the same laws, without a Python object a timer: a task is its handle and a *payload*, an integer of
+the caller's (a row number, an id). One call works through a whole buffer, so the cost of the call itself is paid
+once. The payloads stand in an array of their own beside the wheel's, by slot; the wheel's list of items stays empty.
+
+Memory: 36 bytes a slot; the arrays double as they fill.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from abeyant.engine.buffers import flags, integers, same_length, writable_integers, zeros
+from abeyant.engine.collector import pause_collection, resume_collection
+from abeyant.engine.slab import grown
+from abeyant.engine.wheel import MAX_TIME, TimingWheel, WheelStats
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+_MAX_TIME = MAX_TIME  # a C constant when compiled
+_FOREVER = (1 << 63) - 1
+_SLOT_MASK = 0xFFFFFFFF
+_CHUNK = 4096  # payloads that `advance` fetches at a time
+
+
+class BulkWheel:
+    """Pending tasks by deadline, each with an integer payload. Times are integers in the caller's unit.
+
+    `tick` is the length of a tick in units, `wheel_size` the number of buckets a wheel, `start` the first time. As
+    with `TimingWheel` time is an argument, and the owner serialises all calls. Buffers are of signed 64-bit
+    integers: see `buffers.integers`.
+    """
+
+    __slots__ = ("_payload", "_wheel")
+
+    def __init__(self, tick: int = 1, wheel_size: int = 64, start: int = 0) -> None:
+        """Raise ValueError as `TimingWheel` does."""
+        self._wheel = TimingWheel(tick, wheel_size, start)
+        self._payload = zeros("q", 256)  # by slot
+
+    def _must_be_made(self) -> None:
+        """Raise TypeError where `__init__` was never called: what C would read then is not there."""
+        wheel: Any = self._wheel
+        if wheel is None:
+            raise TypeError("BulkWheel: its __init__ must be called before it is used")
+
+    # -- start, stop, refresh ------------------------------------------------------------------------------
+
+    def add_many(self, deadlines: ReadableBuffer, payloads: ReadableBuffer | None = None) -> array[int]:
+        """Start a task for each deadline; return their handles (`q`), in the same order. O(1) a task.
+
+        Without `payloads` a task's payload is its handle. A deadline already past is due at the next `advance`
+        (T5). Raises OverflowError for a deadline beyond +-2**62 units, naming its position; no task is started
+        then, nor when memory runs out.
+        """
+        self._must_be_made()
+        when = integers(deadlines, "deadlines")
+        what = when if payloads is None else integers(payloads, "payloads")
+        same_length("payloads", what, "deadlines", len(when))
+        bad = self._first_beyond(when)
+        if bad >= 0:
+            raise OverflowError(f"deadline {when[bad]} at position {bad} is beyond 2**62 units")
+        handles = zeros("q", len(when))
+        try:
+            self._add_all(when, what, payloads is None, handles)
+        except BaseException:
+            self._remove_all(handles, zeros("B", len(handles)))  # those not reached are 0: no handle
+            raise
+        return handles
+
+    def remove_many(self, handles: ReadableBuffer, removed: WriteableBuffer | None = None) -> int:
+        """Stop the tasks of these handles; return how many were pending. O(1) a task.
+
+        `removed`, a buffer of as many one-byte elements, is told which: 1 where this call prevented the task from
+        coming due, 0 where it had ended or the same handle stood earlier in `handles` (T3).
+        """
+        self._must_be_made()
+        which = integers(handles, "handles")
+        out = zeros("B", len(which)) if removed is None else flags(removed, "removed", len(which))
+        return self._remove_all(which, out)
+
+    def refresh_many(
+        self, handles: ReadableBuffer, deadlines: ReadableBuffer, refreshed: WriteableBuffer | None = None
+    ) -> int:
+        """Give the tasks of these handles new deadlines; return how many were pending. O(1) a task.
+
+        `refreshed` is told which, as in `remove_many`. Raises OverflowError as `add_many`, nothing changed.
+        """
+        self._must_be_made()
+        which = integers(handles, "handles")
+        when = integers(deadlines, "deadlines")
+        same_length("deadlines", when, "handles", len(which))
+        bad = self._first_beyond(when)
+        if bad >= 0:
+            raise OverflowError(f"deadline {when[bad]} at position {bad} is beyond 2**62 units")
+        out = zeros("B", len(which)) if refreshed is None else flags(refreshed, "refreshed", len(which))
+        return self._refresh_all(which, when, out)
+
+    # -- expiry --------------------------------------------------------------------------------------------
+
+    def advance(self, now: int, budget: int | None = None) -> array[int]:
+        """Move the clock to `now`; return the payloads due (`q`), in the order of their deadlines' ticks.
+
+        Laws and `budget` as for `TimingWheel.advance`: when it runs out, `next_expiration()` is at or before `now`
+        and the next call goes on. O(tasks handed out and cascaded).
+        """
+        self._must_be_made()
+        left = _FOREVER if budget is None else budget
+        due = array("q")
+        chunk = zeros("q", min(_CHUNK, max(len(self), 1)))
+        while left > 0:
+            count, left = self._advance_into(now, chunk, left)
+            due.frombytes(memoryview(chunk)[:count].cast("B"))
+            if count < len(chunk):
+                break
+        return due
+
+    def advance_into(self, now: int, payloads: WriteableBuffer, budget: int | None = None) -> int:
+        """As `advance`, into the caller's buffer; return how many payloads were written, its length at most.
+
+        A full buffer ends the call as a spent budget does: the rest stays due.
+        """
+        self._must_be_made()
+        out = writable_integers(payloads, "payloads")
+        return self._advance_into(now, out, _FOREVER if budget is None else budget)[0]
+
+    def next_expiration(self) -> int | None:
+        """When `advance` next has work, at or before the earliest deadline; None when nothing is pending."""
+        self._must_be_made()
+        return self._wheel.next_expiration()
+
+    # -- introspection -------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """How many tasks are pending, exactly. O(1)."""
+        self._must_be_made()
+        return len(self._wheel)
+
+    def is_pending(self, handle: int) -> bool:
+        """Whether the task has neither come due nor been removed. O(1)."""
+        self._must_be_made()
+        return self._wheel._is_pending(handle)
+
+    def deadline(self, handle: int) -> int | None:
+        """The deadline of a pending task in units, rounded up to a tick; None when it has ended. O(1)."""
+        self._must_be_made()
+        return self._wheel.deadline(handle)
+
+    def payload(self, handle: int) -> int | None:
+        """The payload of a pending task; None when it has ended. O(1)."""
+        self._must_be_made()
+        return self._payload[handle & _SLOT_MASK] if self._wheel.is_pending(handle) else None
+
+    @property
+    def tick(self) -> int:
+        """The length of a tick, in units."""
+        self._must_be_made()
+        return self._wheel.tick
+
+    @property
+    def wheel_size(self) -> int:
+        """How many buckets each wheel has."""
+        self._must_be_made()
+        return self._wheel.wheel_size
+
+    @property
+    def clock(self) -> int:
+        """The time the wheel has reached, in units, rounded down to a tick."""
+        self._must_be_made()
+        return self._wheel.clock
+
+    def stats(self) -> WheelStats:
+        """Counts since the wheel was made. O(1)."""
+        self._must_be_made()
+        return self._wheel.stats()
+
+    # -- whole columns, in C when compiled -----------------------------------------------------------------
+
+    def _first_beyond(self, deadlines: memoryview) -> int:
+        """The position of the first deadline that no wheel can hold, or -1."""
+        for position in range(len(deadlines)):
+            deadline = deadlines[position]
+            if deadline > _MAX_TIME or deadline < -_MAX_TIME:
+                return position
+        return -1
+
+    def _add_all(self, deadlines: memoryview, payloads: memoryview, own: bool, handles: array[int]) -> None:
+        for position in range(len(deadlines)):
+            handle = self._add(deadlines[position], 0 if own else payloads[position])
+            handles[position] = handle
+            if own:
+                self._payload[handle & _SLOT_MASK] = handle
+
+    def _add(self, deadline: int, payload: int) -> int:
+        """Start one task; return its handle."""
+        handle = self._wheel._add(deadline, None)
+        slot = handle & _SLOT_MASK
+        if slot >= len(self._payload):
+            self._grow()
+        self._payload[slot] = payload
+        return handle
+
+    def _grow(self) -> None:
+        paused = pause_collection()
+        try:
+            self._payload = grown(self._payload, "q", self._wheel._slab._room)
+        finally:
+            resume_collection(paused)
+
+    def _remove_all(self, handles: memoryview | array[int], removed: memoryview | array[int]) -> int:
+        wheel = self._wheel
+        count = 0
+        for position in range(len(handles)):
+            handle = handles[position]
+            pending = wheel._is_pending(handle)
+            if pending:
+                wheel._remove(handle)
+                count += 1
+            removed[position] = pending
+        return count
+
+    def _refresh_all(self, handles: memoryview, deadlines: memoryview, refreshed: memoryview | array[int]) -> int:
+        wheel = self._wheel
+        count = 0
+        for position in range(len(handles)):
+            pending = wheel._refresh(handles[position], deadlines[position])
+            count += pending
+            refreshed[position] = pending
+        return count
+
+    def _advance_into(self, now: int, payloads: memoryview | array[int], budget: int) -> tuple[int, int]:
+        """How many payloads were written, and what is left of the budget."""
+        wheel = self._wheel
+        target = wheel._to_clock(now)
+        count = 0
+        room = len(payloads)
+        while budget > 0 and count < room:
+            budget = wheel._settle(target, budget)
+            if budget <= 0:
+                break
+            slot = wheel._next_due()
+            if slot < 0:
+                break
+            payloads[count] = self._payload[slot]
+            wheel._hand_out(slot)
+            count += 1
+            budget -= 1
+        return count, budget
+
+    def _check(self) -> None:
+        """Assert every invariant that must hold between two calls. O(buckets + pending); for tests."""
+        self._must_be_made()
+        self._wheel._check()
+        for slot in self._wheel._slab.live_slots():
+            assert slot < len(self._payload), "every task has a place for its payload"
+            assert self._wheel._slab.items[slot] is None, "no Python object a task"

@@ -1,0 +1,158 @@
+"""Rows of four integers from columns, dealt out to piles by the uppermost bits of their first: a pass of radix sort.
+
+The columns are joined as they are dealt out, so each value is read once and written once (Knuth, TAOCP 3, 5.2.5).
+
+O(rows + piles). Compiled, both functions leave the interpreter's lock to other threads.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+try:
+    import cython
+except ImportError:
+    from abeyant.engine import uncompiled as cython
+
+from abeyant.engine.buffers import integers, same_length, writable_integers
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+    from abeyant.engine.rows import Integers
+
+_GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio, odd; a C constant when compiled
+_ALL = 0xFFFFFFFFFFFFFFFF
+_WIDTH = 4
+
+
+def pair_hashes(
+    ones: ReadableBuffer,
+    one_of: ReadableBuffer,
+    others: ReadableBuffer,
+    other_of: ReadableBuffer,
+    places: WriteableBuffer,
+    identities: WriteableBuffer,
+) -> None:
+    """Write into `places` and `identities` two hashes per row, of the pair that it is of.
+
+    `ones` and `others` are hashes of texts as `hashing.hash_texts` writes them, two each. `one_of` and `other_of` tell
+    per row, in 32-bit integers, which of them it has; either may be empty, and row n then has number n. The other way
+    round, a pair has other hashes. Raises ValueError for a number that is not there, or columns of different length;
+    TypeError for other kinds of buffer.
+    """
+    place = writable_integers(places, "places")
+    identity = writable_integers(identities, "identities")
+    same_length("identities", identity, "places", len(place))
+    columns = []
+    for name, hashes, numbers in (("one", ones, one_of), ("other", others, other_of)):
+        values, rows = integers(hashes, f"{name}s"), memoryview(numbers)
+        if rows.itemsize != 4 or not rows.contiguous:
+            raise TypeError(f"{name}_of must hold 32-bit integers, not {rows.itemsize}-byte {rows.format!r}")
+        rows = rows.cast("B").cast("i") if len(rows) else memoryview(array("i"))
+        if len(rows):
+            same_length(f"{name}_of", rows, "places", len(place))
+        if not _all_there(rows, len(values) // 2, len(place)):
+            raise ValueError(f"{name}_of has a number that none of the {len(values) // 2} hashes of {name}s has")
+        columns += [_unsigned(values), rows]
+    _pair(columns[0], columns[1], columns[2], columns[3], _unsigned(place), _unsigned(identity))
+
+
+def deal(
+    places: ReadableBuffer,
+    identities: ReadableBuffer,
+    thirds: ReadableBuffer,
+    fourths: ReadableBuffer,
+    ends: WriteableBuffer,
+    rows: WriteableBuffer,
+) -> None:
+    """Write the columns into `rows`, four integers to a row, pile after pile, each in the order of its rows.
+
+    `ends` becomes where each pile ends, in rows. There are as many piles as it has elements, a power of two that is at
+    least 2; a row's pile is the uppermost bits of its place, without a sign. Raises ValueError for columns of different
+    length or another number of piles, TypeError for other kinds of buffer.
+    """
+    place = integers(places, "places")
+    columns = [place]
+    for name, buffer in (("identities", identities), ("thirds", thirds), ("fourths", fourths)):
+        column = integers(buffer, name)
+        same_length(name, column, "places", len(place))
+        columns.append(column)
+    out = writable_integers(rows, "rows")
+    same_length("rows", out, "places, four times,", _WIDTH * len(place))
+    piles = writable_integers(ends, "ends")
+    if len(piles) < 2 or len(piles) & (len(piles) - 1):
+        raise ValueError(f"ends has {len(piles)} elements, which is no power of two from 2 on")
+    _deal(columns[0], columns[1], columns[2], columns[3], 65 - len(piles).bit_length(), piles, out)
+
+
+def _unsigned(view: memoryview) -> memoryview:
+    return view.cast("B").cast("Q") if len(view) else memoryview(array("Q"))
+
+
+# -- in C when compiled, the last two without the interpreter's lock -------------------------------------------------
+
+
+def _all_there(numbers: memoryview, count: int, rows: int) -> bool:
+    if not len(numbers):
+        return rows <= count
+    for row in range(len(numbers)):
+        number = numbers[row]
+        if number < 0 or number >= count:
+            return False
+    return True
+
+
+def _pair(
+    ones: memoryview,
+    one_of: memoryview,
+    others: memoryview,
+    other_of: memoryview,
+    places: memoryview,
+    identities: memoryview,
+) -> None:
+    with cython.nogil:
+        for row in range(len(places)):
+            one = 2 * (one_of[row] if len(one_of) else row)
+            other = 2 * (other_of[row] if len(other_of) else row)
+            places[row] = _both(ones[one], others[other])
+            identities[row] = _both(ones[one + 1], others[other + 1])
+
+
+def _both(one: int, other: int) -> int:
+    """A hash of two hashes: these are spread evenly, and so is this."""
+    return (one * _GOLDEN + other) & _ALL
+
+
+def _deal(
+    places: Integers,
+    identities: Integers,
+    thirds: Integers,
+    fourths: Integers,
+    shift: int,
+    ends: Integers,
+    rows: Integers,
+) -> None:
+    with cython.nogil:
+        for pile in range(len(ends)):
+            ends[pile] = 0
+        for row in range(len(places)):
+            ends[_pile(places[row], shift)] += 1
+        to = 0
+        for pile in range(len(ends)):
+            count = ends[pile]
+            ends[pile] = to
+            to += count
+        for row in range(len(places)):
+            pile = _pile(places[row], shift)
+            to = _WIDTH * ends[pile]
+            ends[pile] += 1
+            rows[to] = places[row]
+            rows[to + 1] = identities[row]
+            rows[to + 2] = thirds[row]
+            rows[to + 3] = fourths[row]
+
+
+def _pile(place: int, shift: int) -> int:
+    return (place & _ALL) >> shift

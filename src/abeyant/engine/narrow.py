@@ -1,0 +1,199 @@
+"""Rows of integers in as few bytes as they need, for rows that travel.
+
+A column is written as what it is more than its least value, in as many bytes as the greatest of these needs (*frame of
+reference*; Goldstein, Ramakrishnan and Shaft, 1998). So a time within a day takes five bytes, and not eight.
+
+Rows are written block by block, and each block begins with a head that tells all that is needed to read it: how many
+rows it has, the width of each column in bytes, and the least value of each. Blocks may be joined in any order. Whoever
+writes may give a column fewer bytes than it needs: then its uppermost bits are lost.
+
+O(bytes). Compiled, both functions leave the interpreter's lock to other threads.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+try:
+    import cython
+except ImportError:
+    from abeyant.engine import uncompiled as cython
+
+from abeyant.engine.buffers import integers, zeros
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+    from abeyant.engine.rows import Integers
+
+_WORD = 8  # bytes; C constants when compiled
+_TOP = 1 << 63
+_ALL = 0xFFFFFFFFFFFFFFFF
+
+
+def head_size(columns: int) -> int:
+    """How many bytes a block's head has: the number of its rows, and of each column the width and the least value."""
+    return _WORD * (1 + 2 * columns)
+
+
+def narrow(
+    rows: ReadableBuffer, ends: ReadableBuffer, widths: ReadableBuffer, least: ReadableBuffer, packed: WriteableBuffer
+) -> None:
+    """Write rows into `packed`, block after block; block n ends where `ends[n]` says, in rows.
+
+    `widths` and `least` have an integer per column: bytes from 0 to 8, and what is taken from each value. A row has a
+    byte at least. A block without rows is left out. `packed` is as long as `head_size` for each block that is there,
+    and the widths for each row. Raises ValueError for buffers that do not fit one another, TypeError for other kinds of
+    buffer.
+    """
+    values, stops = integers(rows, "rows"), integers(ends, "ends")
+    width, low = integers(widths, "widths"), integers(least, "least")
+    out = memoryview(packed).cast("B")
+    if not len(width) or len(width) != len(low):
+        raise ValueError(f"widths has {len(width)} elements and least has {len(low)}: as many as columns, one at least")
+    if any(not 0 <= each <= _WORD for each in width) or not any(width):
+        raise ValueError(f"widths are from 0 to {_WORD} bytes, and one at least is not 0, not {width.tolist()}")
+    count, left = divmod(len(values), len(width))
+    if left:
+        raise ValueError(f"rows has {len(values)} integers, which is no whole number of rows of {len(width)}")
+    if not _rises(stops, count):
+        raise ValueError(f"ends go back, or do not end with the {count} rows")
+    blocks = sum(1 for block in range(len(stops)) if stops[block] > (stops[block - 1] if block else 0))
+    size = blocks * head_size(len(width)) + count * sum(width)
+    if len(out) != size:
+        raise ValueError(f"packed has {len(out)} bytes, expected {size}")
+    if out.readonly:
+        raise ValueError("packed is read-only")
+    if count:
+        _narrow(values, stops, width, low, out)
+
+
+def widen(packed: ReadableBuffer, columns: int, first_least: int = 0) -> array[int]:
+    """Return the rows of blocks that stand one after the other, so many columns to a row.
+
+    `first_least` is added to each value of the first column. Raises ValueError for what are no whole blocks.
+    """
+    if columns < 1:
+        raise ValueError(f"columns is a number of columns, at least 1, not {columns}")
+    blocks = memoryview(packed).cast("B")
+    if not len(blocks):
+        return zeros("q", 0)
+    count = _count(blocks, columns)
+    if count < 0:
+        raise ValueError(f"packed has {len(blocks)} bytes, which are no whole blocks of {columns} columns")
+    rows = zeros("q", count * columns)
+    if count:
+        _widen(blocks, columns, first_least, zeros("q", columns), zeros("q", columns), rows)
+    return rows
+
+
+def _rises(ends: Integers, count: int) -> bool:
+    """Whether each end is at least the one before, and the last is the number of rows."""
+    last = 0
+    for end in ends:
+        if end < last:
+            return False
+        last = end
+    return last == count
+
+
+# -- in C when compiled, without the interpreter's lock --------------------------------------------------------------
+
+
+def _narrow(rows: Integers, ends: Integers, widths: Integers, least: Integers, packed: memoryview) -> None:
+    with cython.nogil:
+        columns = len(widths)
+        place = row = 0
+        for block in range(len(ends)):
+            end = ends[block]
+            if end == row:
+                continue
+            place = _write(packed, place, end - row, _WORD)
+            for column in range(columns):
+                place = _write(packed, place, widths[column], _WORD)
+                place = _write(packed, place, least[column], _WORD)
+            while row < end:
+                for column in range(columns):
+                    place = _write_less(packed, place, rows[row * columns + column], least[column], widths[column])
+                row += 1
+
+
+def _count(blocks: memoryview, columns: int) -> int:
+    """How many rows there are in all; -1 where blocks are not whole."""
+    count = place = 0
+    with cython.nogil:
+        while place < len(blocks):
+            if len(blocks) - place < _WORD * (1 + 2 * columns):
+                return -1
+            rows = _read(blocks, place, _WORD)
+            place += _WORD
+            width = 0
+            for _ in range(columns):
+                one = _read(blocks, place, _WORD)
+                if one < 0 or one > _WORD:
+                    return -1
+                width += one
+                place += 2 * _WORD
+            if rows < 0 or (width > 0 and rows > (len(blocks) - place) // width) or width == 0:
+                return -1
+            place += rows * width
+            count += rows
+    return count
+
+
+def _widen(
+    blocks: memoryview, columns: int, first_least: int, widths: Integers, least: Integers, rows: Integers
+) -> None:
+    with cython.nogil:
+        place = to = 0
+        while place < len(blocks):
+            end = to + columns * _read(blocks, place, _WORD)
+            place += _WORD
+            for column in range(columns):
+                widths[column] = _read(blocks, place, _WORD)
+                least[column] = _read(blocks, place + _WORD, _WORD)
+                place += 2 * _WORD
+            least[0] = _sum(least[0], first_least)
+            while to < end:
+                for column in range(columns):
+                    rows[to] = _sum(_read(blocks, place, widths[column]), least[column])
+                    place += widths[column]
+                    to += 1
+
+
+def _write_less(packed: memoryview, place: int, value: int, less: int, width: int) -> int:
+    """Write what a value is more than another."""
+    return _write(packed, place, value - less, width)
+
+
+def _write(packed: memoryview, place: int, value: int, width: int) -> int:
+    """Write the lowest bytes of a value, the lowest first; return where they end. What is behind may be spoilt."""
+    if len(packed) - place >= _WORD:  # so many that a C compiler sees one store in it
+        for number in range(8):
+            packed[place + number] = (value >> (8 * number)) & 0xFF
+    else:
+        for number in range(width):
+            packed[place + number] = (value >> (8 * number)) & 0xFF
+    return place + width
+
+
+def _read(packed: memoryview, place: int, width: int) -> int:
+    """Read so many bytes; eight are a number with a sign."""
+    value = 0
+    if width > 0 and len(packed) - place >= _WORD:  # so many that a C compiler sees one load in it
+        for number in range(8):
+            byte = packed[place + number]
+            value |= byte << (8 * number)
+        value = ((value << (64 - 8 * width)) & _ALL) >> (64 - 8 * width)
+    else:
+        for number in range(width):
+            byte = packed[place + number]
+            value |= byte << (8 * number)
+    return (value ^ _TOP) - _TOP
+
+
+def _sum(one: int, other: int) -> int:
+    """As 64 bits with a sign hold it, whatever it is."""
+    total = (one + other) & _ALL
+    return (total ^ _TOP) - _TOP

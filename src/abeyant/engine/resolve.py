@@ -1,0 +1,246 @@
+"""When each key's progress was first reached: events in, a staircase a key out, operations looked up in it.
+
+Progress need not be monotone. Over the *running maximum* of a key's progress the condition "at least `required`" comes
+true once and stays true, at
+
+    F(required) = min { at : progress >= required }
+
+over all events of the key, whatever the operation's start. So the outcome laws O1-O3 come down to one function a key,
+which is a staircase: walk its events from the greatest progress down, and keep each that came earlier than all of those
+before it. An operation with a start and a deadline is then one binary search: F at or before the start completes at the
+start, F up to the deadline completes at F, else it expires.
+
+Staircases are merged by building one from the steps of both: what is no step among some events is none among more. So
+a table's events can be reduced piece by piece, anywhere, in any order.
+
+Because the start plays no part, a key may be cut anywhere along its *progress*: a piece needs no event of another, only
+the least `at` of all that lies above it. (The pipeline cuts hot keys so.)
+
+A key is two 64-bit integers, `place` and `identity`: the caller's hashes, or row numbers. Ties in time need no sorting:
+an event at the very start or deadline is one comparison, progress first (O3).
+
+Cost: O(1) per operation where places are spread evenly, O(log n) in any case: a *directory* of the places tells which
+few steps to search. Building sorts, see `rows`: O(n) where places are spread evenly. Memory: 32 bytes per event while
+it is built, twice that where one key has them all; then 32 per step that was kept, and 8 per 4 of them.
+
+Compiled, both leave the interpreter's lock to other threads. Nothing is shared: staircases never change once built.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+try:
+    import cython
+except ImportError:
+    from abeyant.engine import uncompiled as cython
+
+from abeyant.engine.buffers import integers, same_length, writable_integers, zeros
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyant.engine.rows import WIDTH, coarse_buckets, fine_buckets, half_place, sort, spread
+else:
+    from cython.cimports.abeyant.engine.rows import WIDTH, coarse_buckets, fine_buckets, half_place, sort, spread
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+    from abeyant.engine.rows import Integers
+
+NEVER = (1 << 63) - 1  # what `first_reached` writes for "not in time"
+
+_NEVER = NEVER  # C constants when compiled
+_WIDTH = WIDTH
+_SPAN = 4  # steps to an entry of the directory, on the average
+
+
+class Staircases:
+    """The staircases of all the keys that some events name."""
+
+    __slots__ = ("_count", "_directory", "_low", "_shift", "_steps")
+
+    def __init__(self, events: ReadableBuffer) -> None:
+        """Build from rows of four integers: place, identity, progress, at; in any order, duplicates and all.
+
+        Raises TypeError or ValueError for a buffer that is no whole number of such rows of 64-bit integers.
+        """
+        rows = integers(events, "events")
+        if len(rows) % _WIDTH:
+            raise ValueError(f"events has {len(rows)} integers, which is no whole number of rows of {_WIDTH}")
+        steps = zeros("q", len(rows))
+        ends = zeros("q", coarse_buckets(len(rows) // _WIDTH))
+        del ends[self._spread(rows, steps, ends) :]
+        largest = max((high - low for low, high in pairwise((0, *ends))), default=0)
+        self._count = self._keep(steps, ends, zeros("q", largest * _WIDTH), zeros("q", fine_buckets(largest)))
+        del steps[self._count * _WIDTH :]
+        self._steps = steps
+        self._directory = zeros("q", self._count // _SPAN + 2)
+        self._low = self._shift = 0
+        self._list_places()
+
+    def __len__(self) -> int:
+        """How many steps there are, over all keys."""
+        return self._count
+
+    @property
+    def steps(self) -> memoryview:
+        """The steps, rows as events are: by place, by identity, from the greatest progress down. Nothing is copied."""
+        if not self._count:  # so it is of one whose `__init__` was never called, too: C has no buffer to show
+            return memoryview(zeros("q", 0))
+        return memoryview(self._steps)
+
+    def first_reached(
+        self,
+        places: ReadableBuffer,
+        identities: ReadableBuffer,
+        required: ReadableBuffer,
+        starts: ReadableBuffer,
+        deadlines: ReadableBuffer,
+        reached: WriteableBuffer,
+        *,
+        deadline: Literal["inclusive", "exclusive"] = "inclusive",
+    ) -> None:
+        """Write into `reached` when each operation's condition first held in its time, or NEVER. O(1) each, see above.
+
+        One element an operation in every column, times in the events' unit. The condition is looked at from the start
+        to the deadline, both included, or the deadline excluded; one that holds at the start was reached there in any
+        case. Raises ValueError for columns of different length, TypeError for other kinds of buffer.
+        """
+        if deadline not in ("inclusive", "exclusive"):
+            raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
+        place = integers(places, "places")
+        columns = []
+        for name, buffer in (
+            ("identities", identities),
+            ("required", required),
+            ("starts", starts),
+            ("deadlines", deadlines),
+        ):
+            column = integers(buffer, name)
+            same_length(name, column, "places", len(place))
+            columns.append(column)
+        out = writable_integers(reached, "reached")
+        same_length("reached", out, "places", len(place))
+        self._judge(place, columns[0], columns[1], columns[2], columns[3], deadline == "exclusive", out)
+
+    def reach(self, asked: WriteableBuffer) -> None:
+        """Look up rows of place, identity, required and whatever: `required` becomes when it was first reached.
+
+        Or NEVER, in both cases whenever that was: starts and deadlines are the caller's. O(1) each, see above. Raises
+        ValueError for what is no whole number of such rows or is read-only, TypeError for other kinds of buffer.
+        """
+        rows = writable_integers(asked, "asked")
+        if len(rows) % _WIDTH:
+            raise ValueError(f"asked has {len(rows)} integers, which is no whole number of rows of {_WIDTH}")
+        self._reach(rows)
+
+    # -- in C when compiled, without the interpreter's lock ------------------------------------------------
+
+    def _spread(self, rows: Integers, steps: Integers, ends: Integers) -> int:
+        with cython.nogil:
+            return spread(rows, steps, ends)
+
+    def _keep(self, rows: Integers, ends: Integers, bucket: Integers, fine: Integers) -> int:
+        """Move the rows that are steps to the front, in order; return how many. `rows` are spread to buckets."""
+        with cython.nogil:
+            kept = 0
+            begin = 0
+            for number in range(len(ends)):
+                end = ends[number]
+                sort(rows, begin, end, bucket, fine)
+                for row in range(end - begin):
+                    if kept == 0 or _is_step(rows, kept - 1, bucket, row):
+                        for column in range(_WIDTH):
+                            rows[_WIDTH * kept + column] = bucket[_WIDTH * row + column]
+                        kept += 1
+                begin = end
+        return kept
+
+    def _list_places(self) -> None:
+        """Write the directory: of the steps with one `_entry`, the first, and behind the last entry the end of all."""
+        count = self._count
+        if count == 0:
+            return
+        self._low = half_place(self._steps, 0)
+        width = half_place(self._steps, count - 1) - self._low
+        while width >> self._shift >= len(self._directory) - 1:
+            self._shift += 1
+        entry = 0
+        for step in range(count):
+            own = (half_place(self._steps, step) - self._low) >> self._shift
+            while entry <= own:
+                self._directory[entry] = step
+                entry += 1
+        while entry < len(self._directory):
+            self._directory[entry] = count
+            entry += 1
+
+    def _judge(
+        self,
+        place: Integers,
+        identity: Integers,
+        required: Integers,
+        starts: Integers,
+        deadlines: Integers,
+        exclusive: bool,
+        reached: Integers,
+    ) -> None:
+        with cython.nogil:
+            for row in range(len(place)):
+                reached[row] = self._first(
+                    place[row], identity[row], required[row], starts[row], deadlines[row], exclusive
+                )
+
+    def _reach(self, asked: Integers) -> None:
+        with cython.nogil:
+            for position in range(len(asked) // _WIDTH):
+                row = _WIDTH * position
+                step = self._find(asked[row], asked[row + 1], asked[row + 2])
+                asked[row + 2] = _NEVER if step < 0 else self._steps[_WIDTH * step + 3]
+
+    def _first(self, place: int, identity: int, required: int, start: int, deadline: int, exclusive: bool) -> int:
+        step = self._find(place, identity, required)
+        if step < 0:
+            return _NEVER
+        at = self._steps[_WIDTH * step + 3]
+        if at <= start:
+            return start
+        if at < deadline or (at == deadline and not exclusive):
+            return at
+        return _NEVER
+
+    def _find(self, place: int, identity: int, required: int) -> int:
+        """The key's last step, walking down, whose progress is at least `required`; -1 if there is none."""
+        if (place >> 1) < self._low or self._count == 0:
+            return -1
+        entry = ((place >> 1) - self._low) >> self._shift
+        if entry >= len(self._directory) - 1:
+            return -1
+        low = self._directory[entry]
+        high = self._directory[entry + 1]
+        while low < high:  # steps before `low` come no later than the one looked for, those from `high` on do
+            middle = (low + high) >> 1
+            if self._comes_after(middle, place, identity, required):
+                high = middle
+            else:
+                low = middle + 1
+        low -= 1
+        if low >= 0 and self._steps[_WIDTH * low] == place and self._steps[_WIDTH * low + 1] == identity:
+            return low
+        return -1
+
+    def _comes_after(self, step: int, place: int, identity: int, required: int) -> bool:
+        step *= _WIDTH
+        if self._steps[step] != place:
+            return self._steps[step] > place
+        if self._steps[step + 1] != identity:
+            return self._steps[step + 1] > identity
+        return self._steps[step + 2] < required
+
+
+def _is_step(steps: Integers, last: int, rows: Integers, row: int) -> bool:
+    """Whether `row`, next in order after the step `last`, is one: another key, or earlier."""
+    last *= _WIDTH
+    row *= _WIDTH
+    return rows[row] != steps[last] or rows[row + 1] != steps[last + 1] or rows[row + 3] < steps[last + 3]

@@ -1,0 +1,221 @@
+# cython: cdivision=True
+"""The timing wheel of a replay: `TimingWheel`'s own decisions, where it is known ahead when each task stops.
+
+In a trace the future is known, so stopping a task takes no work at all: nobody looks for it and nobody unlinks it.
+When its bucket comes up, the bucket asks of each row that was filed in it whether it still waits *by then*, and files
+anew, or hands out, only those. So a bucket is a chain of rows, linked one way, appended to and walked through in the
+order of the trace: the processor's caches and prefetchers see streams, and not a random access a stop. That is what
+lets the cost of a row not depend on how many are pending (measured: the row `replay` of the benchmarks).
+
+What there is to be counted is that of `TimingWheel`, driven event by event: the same buckets at the same times,
+the same cascades, wheels and entries of the delay queue, down to a bucket that has emptied and is let go of only
+when it reaches the front. The tests drive both, and compare.
+
+Ground rules
+------------
+* `now` (in units) is the time by which a row has stopped or has not. It never goes back, and whoever moves it has
+  let everything come up that had to before. A deadline is never before `now` when its row is filed.
+* All is indexed by row, and every row is in one chain at most. Rows are filed by `file`, once each, when they start.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from abeyant.engine.buffers import zeros
+from abeyant.engine.delay_queue import DelayQueue
+from abeyant.engine.slab import grown
+
+_FOREVER = (1 << 63) - 1  # ticks: where the last wheel ends; C constants when compiled
+_MAX_LEVELS = 64  # as in wheel.py
+_NONE = -1  # the end of a chain; no row, no time
+
+
+class TraceWheel:
+    """Rows by deadline. Times are integers in the caller's unit.
+
+    `deadlines` are by row, from 0 to 2**62; a row with `stops[row]` set stops at `ended_at[row]`, any other never.
+    The columns are the caller's, and stay as they are once a row is added.
+    """
+
+    __slots__ = (
+        "_deadlines", "_due", "_ended_at", "_expiration", "_first", "_horizon", "_next", "_queue", "_span", "_stops",
+        "_tick", "_wheel_size", "cascaded", "clock", "levels", "now",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        tick: int,
+        wheel_size: int,
+        start: int,
+        deadlines: array[int],
+        stops: array[int],
+        ended_at: array[int],
+    ) -> None:
+        self._tick = tick
+        self._wheel_size = wheel_size
+        self._deadlines = deadlines
+        self._stops = stops
+        self._ended_at = ended_at
+        self.now = start
+        self.clock = start // tick  # in ticks
+        self.cascaded = 0
+        self._due = _NONE  # the first row of the chain of those due at the clock's tick
+        self._next = zeros("i", len(deadlines))  # by row: the next of its chain
+        self._queue = DelayQueue()  # of buckets, by expiration in ticks
+        self._first = zeros("i", 0)  # by bucket: the first row of its chain
+        self._expiration = zeros("q", 0)  # by bucket: in ticks; _NONE while it is not in the queue
+        self.levels = 0
+        self._span = zeros("q", _MAX_LEVELS)  # by level: the ticks a bucket spans
+        self._horizon = zeros("q", _MAX_LEVELS)  # by level: the first tick it cannot hold
+        self._add_level()
+
+    def file(self, row: int) -> None:
+        """Put a row that is in no chain where its deadline belongs, seen from the clock. O(1)."""
+        ticks = self._ticks(row)
+        if ticks <= self.clock:
+            self._next[row] = self._due
+            self._due = row
+        else:
+            self._file_ahead(row, ticks)
+
+    def _ticks(self, row: int) -> int:
+        return (self._deadlines[row] + self._tick - 1) // self._tick
+
+    def _file_ahead(self, row: int, ticks: int) -> None:
+        level = 0
+        while ticks >= self._horizon[level]:
+            level += 1
+            if level == self.levels:
+                self._add_level()
+        place = ticks // self._span[level]
+        bucket = level * self._wheel_size + place % self._wheel_size
+        expiration = place * self._span[level]
+        if self._expiration[bucket] != expiration:
+            self._expiration[bucket] = expiration
+            self._queue.push(expiration, bucket)
+        self._next[row] = self._first[bucket]
+        self._first[bucket] = row
+
+    def may_wake_before(self, time: int) -> bool:
+        """False only if `wakes_before` has nothing to do: two loads, for most starts are not held up. O(1)."""
+        return self._due != _NONE or (self._queue._size > 0 and self._queue.first_expiration() * self._tick < time)
+
+    def wakes_before(self, time: int) -> bool:
+        """Move `now` to when the next bucket comes up with a row in it that still waits; False if not before `time`.
+
+        A bucket that was queued with a time that has passed comes up at `now`. O(1), and O(log buckets) once for a
+        bucket that emptied.
+        """
+        while self.may_wake_before(time):
+            if self._due != _NONE:
+                return True
+            self.now = max(self.now, self._queue.first_expiration() * self._tick)
+            upcoming = self._next_ticks()
+            if upcoming != _NONE and upcoming * self._tick <= self.now:
+                return True
+        return False
+
+    def settle(self, target: int) -> None:
+        """Cascade, and move the clock towards `target` (ticks), until a row is due or `target` is reached."""
+        while True:
+            if self._queue._size > 0 and self._queue.first_expiration() <= self.clock:
+                self._cascade(self._queue.pop())
+                continue
+            upcoming = self._next_ticks()
+            if upcoming == self.clock or self.clock == target:
+                break
+            if upcoming == _NONE or upcoming > target:
+                self._set_clock(target)
+            elif not self._reach_lone(target):
+                self._set_clock(upcoming)
+
+    def _reach_lone(self, target: int) -> bool:
+        """Move the clock to the deadline of the row that comes next, if that is plain to see; whether it is."""
+        bucket = self._queue.first_bucket()
+        row = self._first[bucket]
+        other = self._next[row]
+        while other != _NONE and self._has_stopped(other):
+            other = self._next[other]
+        self._next[row] = other
+        ticks = self._ticks(row)
+        if other != _NONE or ticks > target or ticks >= self._queue.second_expiration():
+            return False
+        self._expiration[self._queue.pop()] = _NONE
+        self._first[bucket] = _NONE
+        self._set_clock(ticks)
+        self._due = row
+        return True
+
+    def next_due(self) -> int:
+        """Hand out a row that is due; -1 for none."""
+        row = self._due
+        if row != _NONE:
+            self._due = self._next[row]
+        return row
+
+    def bucket_operations(self) -> int:
+        """Buckets put into the delay queue and taken out of it, so far."""
+        return 2 * self._queue._pushed - self._queue._size
+
+    def _next_ticks(self) -> int:
+        """When the first bucket comes up that holds a row which still waits, in ticks; -1 for none.
+
+        The clock when a row is due. Lets go of the buckets in front of that one, which have emptied.
+        """
+        if self._due != _NONE:
+            return self.clock
+        while self._queue._size > 0:
+            bucket = self._queue.first_bucket()
+            row = self._first[bucket]
+            while row != _NONE and self._has_stopped(row):
+                row = self._next[row]
+            self._first[bucket] = row
+            if row != _NONE:
+                return self._queue.first_expiration()
+            self._expiration[self._queue.pop()] = _NONE
+        return _NONE
+
+    def _has_stopped(self, row: int) -> bool:
+        return self._stops[row] != 0 and self._ended_at[row] <= self.now
+
+    def _cascade(self, bucket: int) -> None:
+        """File anew what still waits of a bucket that has come up."""
+        self._expiration[bucket] = _NONE
+        row = self._first[bucket]
+        self._first[bucket] = _NONE
+        while row != _NONE:
+            after = self._next[row]
+            if not self._has_stopped(row):
+                self.file(row)
+                self.cascaded += self._due != row
+            row = after
+
+    def _add_level(self) -> None:
+        level = self.levels
+        self._span[level] = self._span[level - 1] * self._wheel_size if level else 1
+        buckets = (level + 1) * self._wheel_size
+        self._first = grown(self._first, "i", buckets)
+        self._expiration = grown(self._expiration, "q", buckets)
+        for bucket in range(level * self._wheel_size, buckets):
+            self._first[bucket] = _NONE
+            self._expiration[bucket] = _NONE
+        self.levels = level + 1
+        self._set_horizon(level)
+
+    def _set_horizon(self, level: int) -> None:
+        span = self._span[level]
+        first = self.clock // span
+        # Past 2**63 the wheel is the last and holds every deadline there can be.
+        if first + self._wheel_size > _FOREVER // span:
+            self._horizon[level] = _FOREVER
+        else:
+            self._horizon[level] = (first + self._wheel_size) * span
+
+    def _set_clock(self, ticks: int) -> None:
+        self.clock = ticks
+        for level in range(self.levels):
+            was = self._horizon[level]
+            self._set_horizon(level)
+            if self._horizon[level] == was:
+                break  # a bucket of this wheel has not passed, so none of a higher wheel has

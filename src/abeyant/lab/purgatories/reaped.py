@@ -1,0 +1,231 @@
+"""What Kafka's purgatories have in common, the old and the present one: watch lists, a timer, and a reaper's turns.
+
+They take the very operations that ours takes (`abeyant.DelayedOperation`), so that what differs is the purgatory.
+An ended operation stays on the watch lists of its other keys until somebody comes across it, or a purge does: that
+is what `_purge_lists` is for, and what P4 spares ours.
+
+The reaper is whoever calls `turn`: a thread (reaper.py), or a virtual clock. `_lock` guards lists, timer and counts;
+as in our purgatory it is the global interpreter lock where this is compiled: no call of Python's comes in between.
+What an operation's code raises reaches whoever called, as it does in Kafka.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+from abeyant.mutex import LOCKED
+from abeyant.purgatory.nesting import defer, enter, enter_at_any_depth, leave
+from abeyant.purgatory.operation import COMPLETED, EXPIRED, HAD_HOME, PENDING, DelayedOperation, Home
+
+PURGE_INTERVAL = 1_000  # Kafka's default: `producer.purgatory.purge.interval.requests` and its like
+
+_PENDING = PENDING  # C constants when compiled
+_COMPLETED = COMPLETED
+_EXPIRED = EXPIRED
+_LOCKED = LOCKED
+_FOREVER = (1 << 63) - 1
+
+
+class Reaped(Home):
+    """A purgatory that forgets its ended operations late. To be subclassed."""
+
+    __slots__ = (
+        "_clock", "_completed", "_expired", "_interval", "_lists", "_lock", "_purges", "_sleeps_until",
+        "_visited", "_wake", "_watched",
+    )  # fmt: skip
+
+    def __init__(self, clock: Callable[[], int], purge_interval: int = PURGE_INTERVAL) -> None:
+        """`clock` tells nanoseconds; `purge_interval` is how many ended operations may stay until a purge."""
+        self._clock = clock
+        self._interval = purge_interval
+        self._lists: dict[Hashable, list[DelayedOperation]] = {}
+        self._lock = threading.RLock()
+        self._watched = 0
+        self._completed = 0
+        self._expired = 0
+        self._purges = 0
+        self._visited = 0
+        self._sleeps_until = 0  # how long the reaper sleeps, if nobody wakes it
+        self._wake: Callable[[], object] | None = None
+
+    # -- the purgatory's port
+
+    def try_complete_else_watch(self, operation: Any, keys: Iterable[Hashable]) -> bool:
+        """Try to complete `operation`; else let it wait on `keys`, try again, and start its timer."""
+        wanted: DelayedOperation = operation
+        if wanted._dop_adopt(self, -1, False) == HAD_HOME:
+            raise ValueError(f"{operation!r} was submitted before")
+        if not enter_at_any_depth(wanted):
+            raise RuntimeError(f"{operation!r}: its lock is in another thread's hands")
+        try:
+            if wanted.try_complete():
+                return True
+            for key in keys:
+                self._watch(key, wanted)
+            self._joined()
+            if wanted._dop_state == _PENDING and wanted.try_complete():
+                return True
+        finally:
+            leave(wanted)
+        self._start(wanted, self._clock() + int(wanted._dop_timeout * 1e9))
+        return wanted._dop_state == _COMPLETED
+
+    def check_and_complete(self, key: Hashable) -> int:
+        """Try every operation that waits on `key`; return how many this completed. O(all on its list, ended or not)."""
+        found = self._lists.get(key)
+        if found is None:
+            return 0
+        completed = 0
+        for operation in list(found):
+            if operation._dop_state == _PENDING and self._try(operation):
+                completed += 1
+        self._sweep(key)
+        return completed
+
+    @property
+    def watched(self) -> int:
+        """Entries on the watch lists, those of ended operations included."""
+        return self._watched
+
+    @property
+    def delayed(self) -> int:
+        """Operations in the timer, those included that have ended but are still there."""
+        return self._timed()
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Completed, expired, purges made, and entries that purges looked at."""
+        return self._completed, self._expired, self._purges, self._visited
+
+    # -- the reaper's port
+
+    def next_expiration(self) -> int | None:
+        """When the timer next has work, in nanoseconds."""
+        raise NotImplementedError
+
+    def turn(self, now: int) -> int:
+        """Expire what is due, and purge if it has to be; return how many expired."""
+        raise NotImplementedError
+
+    def sleeping(self, until: int, wake: Callable[[], object] | None) -> None:
+        """The reaper sleeps until then (nanoseconds), and wants `wake` called for an earlier deadline."""
+        self._wake = wake
+        self._sleeps_until = until
+
+    # -- what the designs differ in
+
+    def _joined(self) -> None:
+        """An operation is on its watch lists now."""
+
+    def _start(self, operation: DelayedOperation, deadline: int) -> None:
+        """Put an operation into the timer, unless it has ended."""
+        raise NotImplementedError
+
+    def _timed(self) -> int:
+        """Operations in the timer."""
+        raise NotImplementedError
+
+    def _ended(self, operation: DelayedOperation) -> None:
+        """An operation has ended. The lock is held."""
+
+    # -- what they share
+
+    def _enter(self) -> None:
+        if _LOCKED:
+            self._lock.acquire()
+
+    def _leave(self) -> None:
+        if _LOCKED:
+            self._lock.release()
+
+    def _watch(self, key: Hashable, operation: DelayedOperation) -> None:
+        self._enter()
+        try:
+            if operation._dop_state == _PENDING:
+                watchers = self._lists.get(key)
+                if watchers is None:
+                    self._lists[key] = [operation]
+                else:
+                    watchers.append(operation)
+                self._watched += 1
+        finally:
+            self._leave()
+
+    def _try(self, operation: DelayedOperation) -> bool:
+        if not enter(operation):
+            defer(self._try, operation)
+            return False
+        try:
+            return operation._dop_state == _PENDING and bool(operation.try_complete())
+        finally:
+            leave(operation)
+
+    def _sweep(self, key: Hashable) -> None:
+        """Take the ended off one list, and the list away if nothing is left."""
+        gone: list[Any] = []  # let go of outside the lock
+        self._enter()
+        try:
+            watchers = self._lists.get(key)
+            if watchers is None:
+                return
+            kept = 0
+            for position in range(len(watchers)):
+                operation = watchers[position]
+                if operation._dop_state == _PENDING:
+                    watchers[kept] = operation
+                    kept += 1
+                else:
+                    gone.append(operation)
+            self._watched -= len(watchers) - kept
+            if kept:
+                del watchers[kept:]
+            else:
+                del self._lists[key]
+        finally:
+            self._leave()
+
+    def _purge_lists(self) -> None:
+        """Take the ended off all lists. O(watched)."""
+        self._purges += 1
+        self._visited += self._watched
+        for key in list(self._lists):
+            self._sweep(key)
+
+    def _expire(self, operation: DelayedOperation) -> bool:
+        if not enter_at_any_depth(operation):
+            defer(self._expire, operation)
+            return False
+        try:
+            if not self._end(operation, _EXPIRED, False):
+                return False
+            operation.on_complete()
+            operation.on_expiration()
+            return True
+        finally:
+            leave(operation)
+
+    def _end(self, operation: DelayedOperation, state: int, trying: bool) -> bool:
+        """Pass a pending operation to `state`; True for the one who achieves it (P1)."""
+        self._enter()
+        try:
+            if operation._dop_state != _PENDING:
+                return False
+            operation._dop_state = state
+            if state == _COMPLETED:
+                self._completed += 1
+            else:
+                self._expired += 1
+            self._ended(operation)
+            return True
+        finally:
+            self._leave()
+
+    def _report(self, error: Exception, operation: DelayedOperation) -> None:
+        raise error
+
+    def _started(self, deadline: int) -> None:
+        """A deadline has been added: wake the reaper if it would miss it."""
+        if deadline < self._sleeps_until and self._wake is not None:
+            self._wake()

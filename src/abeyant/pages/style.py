@@ -1,0 +1,53 @@
+"""How every figure looks: one colour a kind, little ink, units on the axes. Light and dark come from the page."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import Any, Final
+
+from abeyant.errors import AbeyantError
+from abeyant.pages.words import tick_values
+
+
+class ReportError(AbeyantError):
+    """The report cannot be written; the message says why in one line."""
+
+
+# Mid-tones: each has a contrast of at least 3:1 on the page's light ground and on its dark one.
+PALETTE: Final = ("#3f80d6", "#c8741c", "#1f968a", "#9166cf", "#c460a2", "#85881f", "#a0694c", "#74818f")
+EXPIRED: Final = "#d8433c"
+LONG_WAIT: Final = "#c8741c"
+SHORTEST_MS: Final = 0.1
+"""Where a logarithmic axis of waits begins at the latest: shorter ones are drawn at its edge."""
+
+Figure = Any
+"""A plotly figure; plotly ships no types."""
+
+
+def plotly(module: str) -> Any:
+    """Import a module of plotly, which only the report needs."""
+    try:
+        return importlib.import_module(f"plotly.{module}")
+    except ImportError as error:
+        raise ReportError(
+            "the report draws its figures with plotly, which is not installed: pip install 'abeyant[report]'"
+        ) from error
+
+
+def faint(colour: str, opacity: float) -> str:
+    """Return a colour let through by the page's own ground."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
+
+
+def wait_axis(low: float, high: float, title: str) -> dict[str, Any]:
+    """Return a logarithmic axis of durations from `low` to `high` milliseconds, ticks in readable units."""
+    values, texts = tick_values(low, max(high, low * 10))
+    return {
+        "type": "log",
+        "title": {"text": title},
+        "tickvals": values,
+        "ticktext": texts,
+        "range": [math.log10(low), math.log10(max(high, low * 10))],
+    }

@@ -1,0 +1,297 @@
+"""The pipeline's main job: a request log in, Parquet tables and a report out, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pyarrow.parquet as pq
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.analysis import (
+    by_key,
+    incidents,
+    pending_over_time,
+    pending_plot,
+    ranked_waits,
+    summary,
+    timeout_curve,
+    waits,
+)
+from abeyant.pipeline.analysis.by_time import keys_by_time, requests_by_time, waits_by_time
+from abeyant.pipeline.analysis.timeout_curve import CURVE_POINTS
+from abeyant.pipeline.request_log.tables import KafkaRequestLog
+from abeyant.pipeline.results.directory import Out, below, check_out, write_marker
+from abeyant.pipeline.results.making import Making, making
+from abeyant.pipeline.schemas import TABLES
+from abeyant.pipeline.spark.errors import explained
+from abeyant.pipeline.spark.jobs import cancel_jobs, name_jobs
+from abeyant.pipeline.spark.progress import Steps
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from abeyant.pipeline.request_log.files import Paths
+
+__all__ = ["AnalysisResult", "analyze"]
+
+REPORT: Final = "report.html"
+
+_DRAWN: Final = (
+    *("requests_by_kind", "summary", "by_key", "pending_plot", "timeout_curve", "waits", "incidents"),
+    *("waits_by_time", "keys_by_time", "requests_by_time", "rejected"),
+)
+"""The tables that the report reads."""
+
+# Small jobs are mostly waiting for the driver: a few at a time keep the cores busy.
+_JOBS_AT_ONCE: Final = 4
+_CANCEL_SECONDS: Final = 0.1
+_FULL: Final = ("No space left on device", "Disk quota exceeded")
+
+
+@dataclass(frozen=True)
+class AnalysisResult:
+    """What an analysis made, and how much it found."""
+
+    out: Path | str
+    """The directory of the result: one Parquet directory a table, the report and the marker. A URI stays text."""
+    report: Path | str
+    requests: int
+    operations: int
+    rejected: int
+    """Lines, and damaged ends of files, that could not be read."""
+    folder: Path
+    """On this machine, until the process ends: the report, the tables that it draws, the marker."""
+
+
+def analyze(
+    spark: SparkSession,
+    logs: Paths,
+    out: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    timezone: str = "UTC",
+    instance: str | Callable[[str], str] | None = None,
+    quiet: bool = True,
+    command: str | None = None,
+) -> AnalysisResult:
+    """Analyze a Kafka request log: write the tables of `schemas.TABLES` and `report.html` into `out`.
+
+    `out` (a directory that the driver and the workers share, or a URI) appears only when all of it is written; a
+    result of ours that is there is replaced when `overwrite` says so, and anything else never. `logs`, `timezone` and
+    `instance` are those of `read_kafka_request_log`. Unless `quiet`, progress goes to the error stream. `command`
+    is what repeats this analysis, for the report to name. Raises
+    `AbeyantError` with one line for what the user can mend: paths, a log with no request in it, a full disk.
+    """
+    target: Out = str(out) if "://" in os.fspath(out) else Path(os.path.abspath(out))
+    check_out(target, overwrite=overwrite)
+    write_report = _report_writer()
+    log = KafkaRequestLog(spark, logs, timezone=timezone, instance=instance)
+    steps = Steps(quiet=quiet)
+    with making(spark, target, overwrite=overwrite) as result:
+        run = _Run(spark, result, steps)
+        with run.failures_explained(target):
+            run.apart(lambda: run.tables(log))
+            found = run.counts()
+            write_marker(result.folder, _marker(spark, log, found, timezone, command))
+            with steps.step("writing the report"):
+                result.fetch(*_DRAWN)
+                write_report(result.folder, result.folder / REPORT)
+    return AnalysisResult(out=target, report=below(result.page, REPORT), folder=result.folder, **found)
+
+
+class _Run:
+    """One analysis under way: its Spark jobs, all in one group, write one result."""
+
+    def __init__(self, spark: SparkSession, result: Making, steps: Steps) -> None:
+        self._spark = spark
+        self._result = result
+        self._steps = steps
+        self._group = f"abeyant-{uuid4()}"
+        self._stopping = False
+
+    def apart(self, work: Callable[[], None]) -> None:
+        """Do work that talks to Spark in a thread of its own.
+
+        Ctrl-C interrupts the main thread: in the middle of a call to the JVM it would break the connection.
+        """
+        self._run([work])
+
+    def tables(self, log: KafkaRequestLog) -> None:
+        """Write every table; the log is parsed once and kept by Spark, in memory or on its disk."""
+        with self._steps.step(f"surveying {_files(len(log.files))}"):
+            if not log.survey.requests:
+                raise AbeyantError(f"no request in {_files(len(log.files))}: {_named(log)}")
+        parsed = log.parsed.persist()
+        try:
+            cut = log.of(parsed)
+            with self._step("parsing"):
+                self._write("requests_by_kind", cut["requests_by_kind"], "instance", "api")
+            if not self._result.rows("requests_by_kind"):
+                self._write("rejected", cut["rejected"])
+                raise AbeyantError(f"no request in {_named(log)} can be read: {self._first_reason()}")
+            operations = cut["operations"]
+            ranked = ranked_waits(operations)
+            ranked.rows.persist()
+            pending = pending_over_time(operations).persist()
+            curve = timeout_curve(ranked, most_points=CURVE_POINTS)
+            with self._step("analyzing"):
+                self._together(
+                    lambda: self._write("summary", summary(ranked), "instance", "kind"),
+                    lambda: self._write("pending", pending),
+                    lambda: self._write("by_key", by_key(operations), "instance", "kind", "key"),
+                    lambda: self._write("timeout_curve", curve, "instance", "kind", "timeout_ms"),
+                    lambda: self._write("pending_plot", pending_plot(pending), "instance", "kind", "at"),
+                    lambda: self._write("waits", waits(ranked), "instance", "kind", "outcome", "low_ms"),
+                    lambda: self._write("incidents", incidents(operations, ranked), "first", "kind"),
+                    lambda: self._write(
+                        "waits_by_time", waits_by_time(operations), "instance", "kind", "at", "outcome", "step"
+                    ),
+                    lambda: self._write(
+                        "requests_by_time", requests_by_time(cut["requests"], operations), "instance", "api", "at"
+                    ),
+                    lambda: self._write("operations", operations),
+                    lambda: self._write("rejected", cut["rejected"]),
+                )
+                ranks = self._spark.read.parquet(self._result.uri("by_key"))
+                self._write(
+                    "keys_by_time", keys_by_time(operations, ranks), "instance", "kind", "key", "at", "outcome", "step"
+                )
+            pending.unpersist()
+            ranked.rows.unpersist()
+        finally:
+            parsed.unpersist()
+
+    def counts(self) -> dict[str, int]:
+        """Count what was written."""
+        parts = self._result.files("requests_by_kind")
+        return {
+            "requests": sum(sum(pq.read_table(part, columns=["requests"])["requests"].to_pylist()) for part in parts),
+            "operations": self._result.rows("operations"),
+            "rejected": self._result.rows("rejected"),
+        }
+
+    @contextmanager
+    def failures_explained(self, out: Out) -> Iterator[None]:
+        """Say in one line what the user can mend."""
+        try:
+            with explained():
+                yield
+        except Exception as error:
+            # The cause is all that Spark says of its failure.
+            if any(full in f"{error} {error.__cause__}" for full in _FULL):
+                raise AbeyantError(
+                    f"the disk is full, of {_parent(out)} or of Spark's temporary files: {out} was not written"
+                ) from error
+            raise
+
+    @contextmanager
+    def _step(self, what: str) -> Iterator[None]:
+        name_jobs(self._spark, self._group, what)
+        with self._steps.step(what, self._spark, self._group):
+            yield
+
+    def _write(self, name: str, table: DataFrame, *sorted_by: str) -> None:
+        """Write one table; what is named to sort by is small, and goes into one sorted file."""
+        if self._stopping:
+            return
+        if sorted_by:
+            table = table.repartition(1).sortWithinPartitions(*sorted_by)
+        self._result.write(name, table)
+        # Hadoop's own marks: that the tables are whole is what the result's marker says, for all of them at once.
+        directory = self._result.folder / name
+        for mark in (directory / "_SUCCESS", *directory.glob(".*.crc")):
+            mark.unlink(missing_ok=True)
+
+    def _together(self, *jobs: Callable[[], None]) -> None:
+        """Run jobs a few at a time; the first that fails stops the rest."""
+
+        def grouped(job: Callable[[], None]) -> None:
+            name_jobs(self._spark, self._group, "analyzing")
+            job()
+
+        self._run([partial(grouped, job) for job in jobs])
+
+    def _run(self, works: Sequence[Callable[[], None]]) -> None:
+        """Run works in threads; when one fails, or this thread is interrupted, stop the rest and wait for it."""
+        pool = ThreadPoolExecutor(min(len(works), _JOBS_AT_ONCE), thread_name_prefix="abeyant-analyze")
+        futures = [pool.submit(work) for work in works]
+        try:
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            self._stop(futures)
+            raise
+        finally:
+            pool.shutdown()
+
+    def _stop(self, futures: Sequence[Future[None]]) -> None:
+        """Cancel our jobs until the threads that start them have ended: what they write to will be removed."""
+        self._stopping = True
+        while not all(future.done() for future in futures):
+            # Again and again: Spark cancels what runs now, not what is being planned. If the JVM is gone, so are
+            # its jobs, and the threads fail by themselves.
+            with suppress(Exception):
+                cancel_jobs(self._spark, self._group)
+            time.sleep(_CANCEL_SECONDS)
+
+    def _first_reason(self) -> str:
+        columns = ["file", "line_number", "reason"]
+        rejected = [
+            row for part in self._result.files("rejected") for row in pq.read_table(part, columns=columns).to_pylist()
+        ]
+        first = min(rejected, key=lambda row: (row["file"], row["line_number"]), default=None)
+        return f"{first['file']} line {first['line_number']}: {first['reason']}" if first else "it is empty"
+
+
+def _report_writer() -> Callable[[Path, Path], None]:
+    """Import the report before the work, not after: what it needs may not be installed."""
+    try:
+        from abeyant.pipeline.report.page import write_report
+    except ModuleNotFoundError as error:
+        raise AbeyantError(f"the report needs {error.name}: pip install 'abeyant[report]'") from error
+    return write_report
+
+
+def _marker(
+    spark: SparkSession, log: KafkaRequestLog, found: dict[str, int], timezone: str, command: str | None
+) -> dict[str, Any]:
+    from abeyant import __version__
+
+    return {
+        "abeyant": __version__,
+        "spark": spark.version,
+        "python": platform.python_version(),
+        "master": spark.conf.get("spark.master"),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        **found,
+        "timezone": timezone,
+        **({"command": command} if command else {}),
+        "inputs": [{"instance": f.instance, "file": f.path, "bytes": f.size} for f in log.files],
+        "tables": list(TABLES),
+    }
+
+
+def _parent(out: Out) -> Out:
+    return out.parent if isinstance(out, Path) else out.rpartition("/")[0]
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"
+
+
+def _named(log: KafkaRequestLog) -> str:
+    names = [file.path for file in log.files]
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -1,0 +1,102 @@
+"""`abeyant analyze`: the pipeline's main job from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any, Final
+
+from abeyant.ending import add_ending, end
+from abeyant.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report, generate_java
+from abeyant.pipeline.commands.given import given
+from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.request_log.files import chunks, find_logs, need_session
+from abeyant.pipeline.request_log.time_zone import time_zone
+from abeyant.pipeline.results.directory import check_out, read_marker
+from abeyant.pipeline.spark.extra import check_extra
+
+__all__ = ["add_arguments", "run"]
+
+# Up to about so much text Spark needs seconds, and is told not to prepare for hours.
+_BRIEF_BYTES: Final = 2 << 30
+
+_DESCRIPTION: Final = """\
+Report what waited in Kafka brokers, for what, how long, and what expired. Reads
+the brokers' request logs; writes Parquet tables and an HTML page that opens
+offline.
+
+LOGS are files (plain or gzip), globs, or directories, which are searched for
+kafka-request.log*. The folder of a file names the broker that wrote it. Kafka
+writes this log when its logger kafka.request.logger is at DEBUG.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  abeyant analyze examples/data/kafka-request-log --out result
+      three brokers, one folder each; then open result/report.html
+  abeyant analyze 'logs/*/kafka-request.log*' --out result --overwrite
+      replace an earlier result
+  abeyant analyze broker-1/ broker-2/ --out result --timezone Europe/Berlin
+      the log's times are Berlin's
+"""
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the subcommand `analyze`; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "analyze",
+        help="report what waited in Kafka brokers, from their logs",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories")
+    add_result(parser)
+    add_master(parser)
+    add_timezone(parser)
+    parser.add_argument(
+        "--instance", metavar="NAME", help="the broker that wrote all the files (default: each file's folder)"
+    )
+    add_ending(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Analyze as told, print a summary and the report's path; return the exit status.
+
+    Raises `AbeyantError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
+    """
+    # All that can be refused is refused before Spark takes its seconds to start.
+    check_out(args.out, overwrite=args.overwrite)
+    time_zone(args.timezone)
+    brief = False
+    if not need_session(args.logs):
+        files = find_logs(args.logs, instance=args.instance)
+        text = sum(piece.cost for piece in chunks(files))
+        brief = text <= _BRIEF_BYTES
+        generate_java(args, text)
+    check_report()
+    check_extra("analyze")
+
+    try:
+        with terminate_as_interrupt(), spark_for(args, "abeyant analyze", brief=brief) as spark:
+            from abeyant.pipeline import analyze
+
+            result = analyze(
+                spark,
+                args.logs,
+                args.out,
+                overwrite=args.overwrite,
+                timezone=args.timezone,
+                instance=args.instance,
+                quiet=args.quiet,
+                command=given(),
+            )
+    except KeyboardInterrupt:
+        print(f"abeyant: interrupted: {args.out} was not written", file=sys.stderr)
+        return 130
+    from abeyant.pipeline.commands.summary_text import print_summary
+
+    end(args, lambda: print_summary(result), out=args.out, report=result.report, found=read_marker(result.folder))
+    return 0

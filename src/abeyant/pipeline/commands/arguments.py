@@ -1,0 +1,196 @@
+"""What the commands of the pipeline are told about tables, results and Spark, in the same words."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.spark.brief import GENERATED
+
+__all__ = [
+    "FORMATS",
+    "add_deadline",
+    "add_master",
+    "add_out",
+    "add_result",
+    "add_tables",
+    "add_timezone",
+    "check_columns",
+    "check_path",
+    "check_report",
+    "check_table",
+    "generate_java",
+    "is_small",
+    "named",
+    "whole_number",
+]
+
+_SMALL_BYTES: Final = 16 << 20
+FORMATS: Final = ("parquet", "json", "csv")
+
+
+def add_out(parser: argparse.ArgumentParser) -> None:
+    """Add --out: a `Path`, or a URI as text."""
+    parser.add_argument(
+        "--out",
+        required=True,
+        type=_place,
+        metavar="DIR",
+        help="where the result goes: a path, or a URI such as s3a://",
+    )
+
+
+def _place(text: str) -> Path | str:
+    scheme, separator, rest = text.partition("://")
+    if not _is_text(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8: Spark takes no such path")
+    if not separator and text:
+        return Path(text)
+    if scheme == "file":
+        return Path(rest)
+    if not rest.strip("/"):
+        raise argparse.ArgumentTypeError(f"{text!r} names no place")
+    return text.rstrip("/")
+
+
+def _is_text(path: str) -> bool:
+    """Whether a path has bytes of UTF-8 only: Python gives others as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in path)
+
+
+def add_result(parser: argparse.ArgumentParser) -> None:
+    """Add --out and --overwrite."""
+    add_out(parser)
+    parser.add_argument("--overwrite", action="store_true", help="replace DIR, but only if it holds an earlier result")
+
+
+def add_timezone(parser: argparse.ArgumentParser) -> None:
+    """Add --timezone."""
+    parser.add_argument(
+        "--timezone", default="UTC", metavar="ZONE", help="what the logs' times mean (default: %(default)s)"
+    )
+
+
+def add_tables(parser: argparse.ArgumentParser) -> None:
+    """Add --format, and where each column comes from."""
+    parser.add_argument(
+        "--format", choices=FORMATS, help="format of the files (default: by the ending of their names, else parquet)"
+    )
+    for table in ("operation", "event"):
+        parser.add_argument(
+            f"--{table}",
+            action="append",
+            default=[],
+            type=_assignment("COLUMN=SQL"),
+            metavar="COLUMN=SQL",
+            help=f"where a column of the {table}s comes from; once per column",
+        )
+
+
+def add_deadline(parser: argparse.ArgumentParser) -> None:
+    """Add --deadline."""
+    parser.add_argument(
+        "--deadline",
+        choices=["inclusive", "exclusive"],
+        default="inclusive",
+        help="whether progress exactly at the deadline counts (default: %(default)s)",
+    )
+
+
+def add_master(parser: argparse.ArgumentParser) -> None:
+    """Add --master and --conf."""
+    parser.add_argument(
+        "--master", default="local[*]", help="the Spark master (default: %(default)s, all cores of this machine)"
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        type=_assignment("NAME=VALUE"),
+        metavar="NAME=VALUE",
+        help="a Spark setting, as for spark-submit; may be given several times",
+    )
+
+
+def check_path(path: str) -> None:
+    """Raise `AbeyantError` for a path of this machine at which there is nothing."""
+    if not path:
+        raise AbeyantError("a path is empty: it names no file and no directory")
+    if not _is_text(path):
+        raise AbeyantError(f"{path!r} is not UTF-8: Spark takes no such path")
+    if "://" not in path and not Path(path).exists():
+        raise AbeyantError(f"no such file or directory: {path}")
+
+
+def check_table(path: str) -> None:
+    """Raise `AbeyantError` for a path of this machine at which there is nothing, or a directory with nothing in it."""
+    check_path(path)
+    if "://" in path or not Path(path).is_dir():
+        return
+    if all(each.name.startswith(("_", ".")) for each in Path(path).iterdir()):
+        raise AbeyantError(f"{path} is empty: no file is in it (names that begin with _ or . do not count)")
+
+
+def named(paths: Sequence[str]) -> str:
+    """Name the first of some paths, and say how many more there are."""
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+
+
+def whole_number(text: str, least: int) -> int:
+    """Read a count that Spark takes: a number of 32 bits, at least so great."""
+    if not text.isdecimal() or not least <= int(text) < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {(1 << 31) - 1}")
+    return int(text)
+
+
+def is_small(*paths: str) -> bool:
+    """Whether what is at these paths of this machine is so little that Spark should not prepare for hours."""
+    left = _SMALL_BYTES
+    for path in paths:
+        if "://" in path:
+            return False
+        given = Path(path)
+        for file in given.rglob("*") if given.is_dir() else [given]:
+            with suppress(OSError):
+                left -= file.stat().st_size
+            if left < 0:
+                return False
+    return True
+
+
+def generate_java(args: argparse.Namespace, text: int) -> None:
+    """Let Spark generate Java for its queries where so many bytes of text are read that it pays; --conf still wins."""
+    if text > _SMALL_BYTES:
+        args.conf = [*GENERATED.items(), *args.conf]
+
+
+def check_report() -> None:
+    """Raise `AbeyantError` where what draws the reports is not installed, before anything takes its time."""
+    from abeyant.pages.style import plotly
+
+    plotly("graph_objects")
+
+
+def check_columns(args: argparse.Namespace) -> None:
+    """Raise `AbeyantError` for a column of --operation or --event that the tables do not have."""
+    from abeyant.pipeline.sources.tables import check_mapped
+
+    check_mapped("operations", dict(args.operation))
+    check_mapped("events", dict(args.event))
+
+
+class _assignment:  # noqa: N801 - argparse shows the name of a type
+    """Reads NAME=VALUE."""
+
+    def __init__(self, form: str) -> None:
+        self._form = form
+
+    def __call__(self, text: str) -> tuple[str, str]:
+        name, equals, value = text.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {self._form}")
+        return name.strip(), value.strip()

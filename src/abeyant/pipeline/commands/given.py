@@ -1,0 +1,39 @@
+"""The command line, as a result's marker and its page repeat it: without what is secret."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["given"]
+
+# The words by which Spark too knows a secret (`spark.redaction.regex`), and more: for settings of JAAS, and for keys of
+# Azure (`fs.azure.account.key.*`, `fs.azure.sas.*`), Google (`private.key`) and S3's own encryption.
+_SECRET: Final = re.compile(
+    r"secret|password|passphrase|token|(access|account|private|encryption)[._-]?key|[._]sas[._]|credential|jaas",
+    re.IGNORECASE,
+)
+_TOKEN: Final = re.compile(r"(?P<uri>^(?:--\w+=)?sc://.*?;token=)[^;]*")
+_USER: Final = re.compile(r"(?P<scheme>\w+://)[^/@\s]+:[^/@\s]+@")
+_HIDDEN: Final = "(hidden)"
+
+
+def given(arguments: Sequence[str] | None = None) -> str:
+    """The command as one would type it again; `arguments` are those of this process unless given.
+
+    Hidden are the value of a setting whose name or value speaks of a secret, a user with a password in a URI, and the
+    token of a Spark Connect server.
+    """
+    words = sys.argv[1:] if arguments is None else arguments
+    before = ["", *words]
+    return shlex.join(["abeyant", *map(_shown, before, words)])
+
+
+def _shown(before: str, word: str) -> str:
+    if (before == "--conf" or word.startswith("--conf=")) and _SECRET.search(word):
+        option, equals, setting = word.rpartition("--conf=")
+        return f"{option}{equals}{setting.partition('=')[0]}={_HIDDEN}"
+    return _TOKEN.sub(rf"\g<uri>{_HIDDEN}", _USER.sub(rf"\g<scheme>{_HIDDEN}@", word))

@@ -1,0 +1,157 @@
+"""`abeyant model`: Kafka's replication rebuilt from its request logs, and held against what Kafka itself logged."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyant.ending import add_ending, end
+from abeyant.errors import AbeyantError
+from abeyant.pages.words import counted
+from abeyant.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report, named
+from abeyant.pipeline.commands.given import given
+from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.request_log.files import find_logs, need_session
+from abeyant.pipeline.request_log.time_zone import time_zone
+from abeyant.pipeline.results.directory import below, check_out, read_marker
+from abeyant.pipeline.spark.extra import check_extra
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from abeyant.pipeline.results.making import Making
+
+__all__ = ["add_arguments", "run"]
+
+_DESCRIPTION: Final = """\
+Predict when each produce with acks=all completed or expired, and compare with
+the wait that Kafka itself logged. For this, every partition's high watermark is
+rebuilt from followers' fetch offsets, leaders' appends and changes of the
+replicas in sync. Needs the request logs of all brokers of a cluster.
+
+LOGS are files, globs or directories, as for `abeyant analyze`. DIR gets
+report.html and these tables:
+  high_watermarks   when each partition's high watermark went up, and why
+  predictions       per produce: logged, predicted, the error and its cause
+  explanations, errors, agreement, outliers   summaries of these
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  abeyant model examples/data/kafka-request-log --out result
+      three brokers of Kafka 4.3.1 with frozen followers; then open
+      result/report.html
+  abeyant model 'logs/*/kafka-request.log*' --out result \\
+      --min-insync-replicas 2
+"""
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the subcommand `model`; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "model",
+        help="predict Kafka's acks=all produces from its logs, and compare",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories")
+    add_result(parser)
+    parser.add_argument(
+        "--min-insync-replicas",
+        type=_positive,
+        metavar="N",
+        help="of every topic (default: taken from refused produces)",
+    )
+    add_timezone(parser)
+    add_master(parser)
+    add_ending(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare as told, print a summary and the report's path; return the exit status.
+
+    Raises `AbeyantError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
+    """
+    check_out(args.out, overwrite=args.overwrite)
+    time_zone(args.timezone)
+    if not need_session(args.logs):
+        find_logs(args.logs)
+    check_report()
+    check_extra("model")
+    from abeyant.pipeline.spark.errors import explained
+
+    try:
+        with terminate_as_interrupt(), spark_for(args, "abeyant model", brief=True) as spark, explained():
+            result = _model(spark, args)
+    except KeyboardInterrupt:
+        print(f"abeyant: interrupted: {args.out} was not written", file=sys.stderr)
+        return 130
+    from abeyant.pipeline.results.tables import REPORT
+
+    report = below(result.page, REPORT)
+    end(args, lambda: print(_summary(result.folder)), out=args.out, report=report, found=read_marker(result.folder))
+    return 0
+
+
+def _model(spark: SparkSession, args: argparse.Namespace) -> Making:
+    from abeyant.pipeline import compare_with_kafka, high_watermarks, read_kafka_replication
+    from abeyant.pipeline.replication import summaries
+    from abeyant.pipeline.replication.produces import any_acks_all
+    from abeyant.pipeline.report.model_page import write_model_report
+    from abeyant.pipeline.results.tables import write_result
+    from abeyant.pipeline.spark.progress import Steps
+
+    replication = read_kafka_replication(spark, args.logs, timezone=args.timezone).persist()
+    watermarks = high_watermarks(replication, min_insync_replicas=args.min_insync_replicas).persist()
+    predictions = compare_with_kafka(replication, watermarks).persist()
+    small = {
+        "explanations": summaries.explanations(predictions),
+        "errors": summaries.errors(predictions),
+        "agreement": summaries.agreement(predictions),
+        "outliers": summaries.outliers(predictions),
+    }
+    tables = {"high_watermarks": watermarks, "predictions": predictions}
+    about = {"command": given(), "logs": args.logs}
+    try:
+        with Steps(quiet=args.quiet).step("reading the logs"):
+            if not any_acks_all(replication):
+                raise AbeyantError(f"nothing to predict: no produce with acks=all was appended in {named(args.logs)}")
+        return write_result(
+            spark,
+            args.out,
+            tables | {name: table.repartition(1) for name, table in small.items()},
+            write_model_report,
+            overwrite=args.overwrite,
+            quiet=args.quiet,
+            about=about,
+            drawn=small,
+        )
+    finally:
+        for table in (predictions, watermarks, replication):
+            table.unpersist()
+
+
+def _summary(out: Path) -> str:
+    import pyarrow.parquet as pq
+
+    rows = sorted(pq.read_table(out / "explanations").to_pylist(), key=lambda row: -row["produces"])
+    total = sum(row["produces"] for row in rows)
+    lines = [f"{counted(total, 'produce')} with acks=all, predicted less logged, in ms:", ""]
+    lines.append(f"{'':<34}{'produces':>10}{'%':>8}{'least':>10}{'median':>10}{'most':>10}")
+    lines += [
+        f"{row['explanation']:<34}{row['produces']:>10,}{100 * row['produces'] / total:>8.2f}"
+        f"{row['least_ms']:>10.1f}{row['median_ms']:>10.1f}{row['most_ms']:>10.1f}"
+        for row in rows
+    ]
+    return "\n".join(lines)

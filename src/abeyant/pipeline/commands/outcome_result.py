@@ -1,0 +1,60 @@
+"""What `resolve` and `stream` leave beside their outcomes: two small tables, and a page of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from abeyant.pages.style import ReportError
+from abeyant.pipeline.analysis.outcomes import Ended, expired_keys
+from abeyant.pipeline.commands.given import given
+from abeyant.pipeline.results.directory import write_marker
+from abeyant.pipeline.results.tables import REPORT
+
+__all__ = ["write_summary"]
+
+
+def write_summary(
+    directory: Path,
+    ended: Ended,
+    operations: DataFrame | None,
+    *,
+    kicker: str,
+    set_aside: Mapping[str, int],
+    about: Mapping[str, Any],
+    tables: Iterable[str] = (),
+    no_keys: str = "",
+) -> bool:
+    """Write the tables `waits` and `expired_keys`, the marker, and the page; return whether there is one.
+
+    The `operations` are read once more, for their keys, if any expired. If they are None, `no_keys` says why. The page
+    needs the extra `report`: without it the error stream says how to install it.
+    """
+    _write(ended.waits, directory / "waits")
+    counts = {"completed": pc.sum(ended.waits["operations"]).as_py() or 0, "expired": ended.expired}
+    counts["completed"] -= ended.expired
+    written = [*tables, "waits"]
+    if operations is not None and ended.expired:
+        _write(expired_keys(ended, operations), directory / "expired_keys")
+        written.append("expired_keys")
+    command = {"command": given()}
+    write_marker(directory, {**command, **about, **counts, "set_aside": dict(set_aside), "tables": written})
+    try:
+        from abeyant.pipeline.report.outcome_page import write_outcome_report
+    except ReportError as error:
+        print(f"abeyant: no report: {error}", file=sys.stderr)
+        return False
+    write_outcome_report(directory, directory / REPORT, kicker=kicker, no_keys=no_keys)
+    return True
+
+
+def _write(table: pa.Table, directory: Path) -> None:
+    directory.mkdir()
+    pq.write_table(table, directory / "part-0.parquet")

@@ -1,0 +1,142 @@
+"""`abeyant pending`: what waits in a stream, read from its checkpoint, while it runs or after."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyant.ending import print_json_text
+from abeyant.errors import AbeyantError
+from abeyant.pages.words import visible
+from abeyant.pipeline.commands.arguments import add_master, whole_number
+from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.spark.extra import check_extra
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["add_arguments", "run"]
+
+_DESCRIPTION: Final = """\
+Show what waits in a stream now: each operation and watch, what it requires of
+its key, since when it waits and until when. Reads the state in the stream's
+checkpoint as of its last batch. The stream may be running.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  abeyant pending result
+      the next 20 deadlines of the stream whose --out is result
+  abeyant pending result --limit 0 --json > waiting.jsonl
+  abeyant pending result --key customer-17
+"""
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the subcommand `pending`; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "pending",
+        help="what waits in a stream now",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stream", metavar="DIR", help="a stream's --out, or its checkpoint")
+    parser.add_argument(
+        "--limit",
+        type=partial(whole_number, least=0),
+        default=20,
+        metavar="N",
+        help="show the next N deadlines (default: 20; 0: all)",
+    )
+    parser.add_argument("--key", help="show only what waits for this key")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_master(parser)
+    parser.set_defaults(run=run, quiet=True)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what waits; return the exit status. Raises `AbeyantError` for a checkpoint that is none of ours."""
+    checkpoint = args.stream if "://" in args.stream else _checkpoint(args.stream)
+    check_extra("pending")
+    from abeyant.pipeline.spark.errors import explained
+
+    with terminate_as_interrupt(), spark_for(args, "abeyant pending", brief=True) as spark, explained():
+        from abeyant.pipeline import read_pending
+
+        table = read_pending(spark, _stored_checkpoint(spark, checkpoint) if "://" in args.stream else checkpoint)
+        if args.key is not None:
+            table = table.where(table["key"] == args.key)
+        table = table.orderBy("deadline", "instance", "op_id").persist()
+        shown = table.limit(args.limit) if args.limit else table
+        if args.json:
+            for line in _json_lines(shown):
+                print_json_text(line)
+        else:
+            for line in _text_lines(shown):
+                print(line)
+            print(f"{table.count():,} pending")
+    return 0
+
+
+def _checkpoint(given: str) -> str:
+    """Return the checkpoint that a stream's --out, or the checkpoint itself, means."""
+    from abeyant.pipeline.commands.stream_run.description import DESCRIPTION
+
+    described, inside = Path(given) / DESCRIPTION, Path(given) / "checkpoint"
+    if described.exists():
+        # Its own goes with it where it is moved to; where it was may be another stream's by now.
+        return str(inside.absolute()) if (inside / "state").is_dir() else _named(described.read_bytes(), described)
+    if not (Path(given) / "state").is_dir():
+        raise AbeyantError(f"{given} is neither the --out nor the checkpoint of a stream that has run")
+    return given
+
+
+def _named(description: bytes | str, place: object) -> str:
+    """Return the checkpoint that a stream's description names."""
+    try:
+        return str(json.loads(description)["checkpoint"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise AbeyantError(f"{place} is damaged: it names no checkpoint; name the checkpoint in place of it") from error
+
+
+def _stored_checkpoint(spark: SparkSession, given: str) -> str:
+    """Do so for a URI, which Spark reads."""
+    from abeyant.pipeline.commands.stream_run.description import DESCRIPTION
+    from abeyant.pipeline.spark.connect import is_connect
+    from abeyant.pipeline.spark.store import Store
+
+    if is_connect(spark):
+        return given
+    described = Store(spark, given).read(DESCRIPTION)
+    return given if described is None else _named(described, f"{given}/{DESCRIPTION}")
+
+
+def _json_lines(table: DataFrame) -> Iterator[str]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from abeyant.pipeline.resolver.streams.aside import TIME_FORMAT
+
+    options = {"timestampFormat": TIME_FORMAT}
+    for row in table.select(F.to_json(F.struct(*table.columns), options)).toLocalIterator():
+        yield row[0]
+
+
+def _text_lines(table: DataFrame) -> Iterator[str]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    # As texts: Python would show times in the machine's own zone.
+    times = {name: F.date_format(name, "yyyy-MM-dd HH:mm:ss") for name in ("deadline", "start")}
+    form = "{:<19}  {:<19}  {:>10}  {:<24}  {}"
+    yield form.format("until", "since", "required", "key", "operation")
+    for row in table.withColumns(times).toLocalIterator():
+        operation = "/".join(part for part in (row.instance, row.op_id) if part) + (
+            f" ({row.kind})" if row.kind else ""
+        )
+        yield visible(form.format(row.deadline, row.start, row.required, row.key, operation))

@@ -1,0 +1,332 @@
+"""`abeyant replay`: what other ticks, wheels, time-outs and purge intervals would have done."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from abeyant.command_line import did_you_mean
+from abeyant.ending import add_ending, end
+from abeyant.errors import AbeyantError
+from abeyant.pages.words import shortened
+from abeyant.pipeline.commands.arguments import (
+    add_deadline,
+    add_master,
+    add_result,
+    add_tables,
+    add_timezone,
+    check_columns,
+    check_report,
+    check_table,
+    named,
+)
+from abeyant.pipeline.commands.durations import duration_or, milliseconds
+from abeyant.pipeline.commands.given import given
+from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.request_log.files import find_logs, need_session
+from abeyant.pipeline.request_log.time_zone import time_zone
+from abeyant.pipeline.results.directory import below, check_out, is_result, read_marker
+from abeyant.pipeline.spark.extra import check_extra
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from abeyant.pipeline import Configuration
+    from abeyant.pipeline.results.making import Making
+
+__all__ = ["add_arguments", "run"]
+
+OWN: Final = "own"
+"""For a time-out: each operation has its own."""
+
+_MOST_KINDS: Final = 20
+"""That an error names."""
+
+# What-if costs no more for some more time-outs, and a curve needs them.
+_LADDER_MS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
+
+_DESCRIPTION: Final = """\
+Tell what another tick, wheel size, time-out or purge interval would have done.
+What waited goes through the real timing wheel again, once per setting. Writes
+Parquet tables and an HTML page that opens offline.
+
+LOGS are one of these:
+  - request logs of Kafka, as for `abeyant analyze`
+  - the result of an analysis
+  - with --events, a table of operations, as for `abeyant resolve`
+
+DIR gets the tables
+  replay    per instance and setting: expiries, most pending, lateness,
+            cascades, wake-ups, memory
+  pending   how many were pending, over time, under each time-out
+  what_if   per instance and kind: how many would have expired under each
+            time-out, and the waits' percentiles
+
+Of an operation that expired, a log tells only that it would have taken longer.
+Under a longer time-out such an operation is `unknown`. With --events everything
+is known.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  abeyant replay examples/data/kafka-request-log --out result
+      ticks of 1, 10 and 100 ms, wheels of 20, 64 and 512 buckets; then open
+      result/report.html
+  abeyant replay logs/ --out result --timeout own,500ms,2s,30s --tick 1ms,5ms
+  abeyant replay logs/ --out result --kind PRODUCE --purge-interval 10,100,1000
+      what Kafka's own purgatory would have kept on its watch lists
+  abeyant replay orders.parquet --events payments.parquet --out result \\
+      --timeout 5m,15m,1h --tick 1s
+"""
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the subcommand `replay`; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "replay",
+        help="tell what other ticks, wheels and time-outs would have done",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories; or one table")
+    add_result(parser)
+    settings = {
+        "tick": ("DURATIONS", _ms, "1ms,10ms,100ms", "ticks of the wheel"),
+        "wheel-size": ("NUMBERS", _number, "20,64,512", "buckets of a wheel"),
+        "timeout": ("DURATIONS", _ms_or_own, OWN, f"time-outs, `{OWN}` for each operation's own"),
+        "purge-interval": ("NUMBERS", _number, "", "purge intervals to try in Kafka's own design"),
+    }
+    for name, (metavar, read, default, what) in settings.items():
+        parser.add_argument(
+            f"--{name}", type=_several(read), default=default, metavar=metavar,
+            help=f"{what}, separated by commas (default: {default or 'none'})",
+        )  # fmt: skip
+    parser.add_argument(
+        "--kind",
+        type=_several(str),
+        default=[],
+        metavar="KINDS",
+        help="only these kinds of operation, separated by commas",
+    )
+    parser.add_argument("--events", metavar="PATH", help="when progress was made: file or directory")
+    add_tables(parser)
+    add_deadline(parser)
+    add_timezone(parser)
+    parser.add_argument(
+        "--instance", metavar="NAME", help="the broker that wrote all the logs (default: each file's folder)"
+    )
+    add_master(parser)
+    add_ending(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+Value = TypeVar("Value")
+
+
+def _several(read: Callable[[str], Value]) -> Callable[[str], list[Value]]:
+    def several(text: str) -> list[Value]:
+        return [read(part.strip()) for part in text.split(",") if part.strip()]
+
+    return several
+
+
+def _ms(text: str) -> float:
+    return float(milliseconds(text))
+
+
+def _ms_or_own(text: str) -> int | None:
+    ms = duration_or(OWN).exactly(text)
+    if ms is None:
+        return None
+    if ms.denominator != 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of milliseconds")
+    return int(ms)
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay as told, print a summary and the report's path; return the exit status.
+
+    Raises `AbeyantError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
+    """
+    check_out(args.out, overwrite=args.overwrite)
+    time_zone(args.timezone)
+    table = _table(args)
+    if table is None and not need_session(args.logs):
+        find_logs(args.logs, instance=args.instance)
+    check_report()
+    check_extra("replay")
+    from abeyant.pipeline.spark.errors import explained
+
+    check_columns(args)
+    settings = _settings(args)
+    try:
+        with terminate_as_interrupt(), spark_for(args, "abeyant replay", brief=table is None) as spark, explained():
+            result = _replay(spark, args, table, settings)
+    except KeyboardInterrupt:
+        print(f"abeyant: interrupted: {args.out} was not written", file=sys.stderr)
+        return 130
+    from abeyant.pipeline.results.tables import REPORT
+
+    report = below(result.page, REPORT)
+    end(args, lambda: print(_summary(result.folder)), out=args.out, report=report, found=read_marker(result.folder))
+    return 0
+
+
+def _settings(args: argparse.Namespace) -> list[Configuration]:
+    """Return every wheel with every time-out, and Kafka's; and every purge interval with each, on Kafka's wheel."""
+    from abeyant.pipeline import grid
+
+    try:
+        wheels = grid(tick_ms=args.tick, wheel_size=args.wheel_size, timeout_ms=args.timeout)
+        kafkas = grid(timeout_ms=args.timeout)  # what the others are compared with
+        purges = grid(timeout_ms=args.timeout, purge_interval=args.purge_interval)
+    except ValueError as error:
+        raise AbeyantError(str(error)) from error
+    if not wheels:
+        raise AbeyantError("nothing to replay: --tick, --wheel-size and --timeout each need a value")
+    return [*dict.fromkeys(wheels + kafkas), *purges]
+
+
+def _table(args: argparse.Namespace) -> str | None:
+    """Return the path of the table of operations, None where request logs are given."""
+    first, *others = list[str](args.logs)
+    if is_result(Path(first)) and (Path(first) / "operations").is_dir():
+        first = str(Path(first) / "operations")
+    elif args.events is None and not Path(first).name.endswith((".parquet", ".json", ".csv")):
+        return None
+    if others:
+        raise AbeyantError(f"one table of operations is replayed at a time, not {len(args.logs)}")
+    for path in (first, *([args.events] if args.events is not None else [])):
+        check_table(path)
+    return first
+
+
+def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, settings: list[Configuration]) -> Making:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from abeyant.pipeline import replay, replay_pending, what_if
+    from abeyant.pipeline.report.replay_page import write_replay_report
+    from abeyant.pipeline.results.tables import write_result
+    from abeyant.pipeline.spark.progress import Steps
+
+    timeouts = {setting.timeout_ms for setting in settings if setting.timeout_ms is not None}.union(_LADDER_MS)
+    operations = _operations(spark, args, table, max(timeouts))
+    everything = operations
+    if args.kind:
+        operations = operations.where(F.col("kind").isin(*args.kind))
+    operations = operations.persist()
+    tables = {
+        "replay": replay(operations, None, settings, deadline=args.deadline),
+        "pending": replay_pending(operations, None, settings, deadline=args.deadline),
+        "what_if": what_if(operations, None, timeouts, deadline=args.deadline),
+    }
+    about = {
+        "command": given(),
+        "logs": args.logs,
+        "events": args.events,
+        "kinds": args.kind or "all",
+        "deadline": args.deadline,
+        "settings": [asdict(setting) for setting in settings],
+    }
+    try:
+        with Steps(quiet=args.quiet).step("reading the operations"):
+            _check_kinds(args.kind, operations, everything)
+            if operations.isEmpty():
+                raise AbeyantError(f"nothing to replay: no operation is in {named(args.logs)}")
+        return write_result(
+            spark,
+            args.out,
+            {name: table.repartition(1) for name, table in tables.items()},
+            write_replay_report,
+            overwrite=args.overwrite,
+            quiet=args.quiet,
+            about=about,
+            drawn=tables,
+        )
+    finally:
+        operations.unpersist()
+
+
+def _check_kinds(asked: list[str], operations: DataFrame, everything: DataFrame) -> None:
+    """Raise `AbeyantError` for a kind that no operation has: a page about nothing tells nobody why."""
+    if not asked:
+        return
+    found = {row.kind for row in operations.select("kind").distinct().collect()}
+    missing = [kind for kind in asked if kind not in found]
+    if missing:
+        known = sorted(str(row.kind) for row in everything.select("kind").distinct().collect() if row.kind)
+        more = f" and {len(known) - _MOST_KINDS:,} more" if len(known) > _MOST_KINDS else ""
+        some = ", ".join(map(shortened, known[:_MOST_KINDS]))
+        there = f"there are {some}{more}" if known else "no operation has a kind"
+        raise AbeyantError(f"--kind: no operation is a {missing[0]!r}; {there}{did_you_mean(missing[0], known)}")
+
+
+def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None, longest_ms: int) -> DataFrame:
+    """Return operations of which it is known how they ended; by events, for as long as `longest_ms`."""
+    from abeyant.pipeline.request_log.groups import with_sync_limits
+    from abeyant.pipeline.schemas import OPERATIONS
+
+    if table is None:
+        from abeyant.pipeline import read_kafka_request_log
+
+        return with_sync_limits(
+            read_kafka_request_log(spark, args.logs, timezone=args.timezone, instance=args.instance)
+        )
+    from abeyant.pipeline.replayer.foresight import watched_for
+    from abeyant.pipeline.sources.files import file_format, read_files
+    from abeyant.pipeline.sources.tables import events_from, operations_from
+
+    operations = read_files(spark, table, file_format(table, args.format))
+    if args.events is None and "outcome" not in operations.columns:
+        raise AbeyantError(
+            f"{table} does not tell how its operations ended (no column 'outcome'): --events names the table that does"
+        )
+    if args.events is None:
+        return with_sync_limits(operations) if set(OPERATIONS.fieldNames()) <= set(operations.columns) else operations
+    events = read_files(spark, args.events, file_format(args.events, args.format))
+    operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
+    # One look for all three tables.
+    return watched_for(operations, events, longest_ms, keys=bool(args.purge_interval))
+
+
+def _summary(out: Path) -> str:
+    """Say of each setting what a person would look for first; and what to conclude."""
+    from abeyant.pipeline.report.parts import read_table
+    from abeyant.pipeline.report.replay_words import band, conclusions, together
+
+    replayed = read_table(out, "replay")
+    names = sorted(map(str, replayed["instance"].unique()))
+    head = f"{'tick ms':>8}{'buckets':>9}{'time-out ms':>13}{'expired':>18}"
+    lines = [f"{head}{'most pending':>14}{'cascades':>10}{'wake-ups':>10}"]
+    if len(names) > 1:
+        lines = [f"{len(names):,} instances together; each alone is in the table `replay` and on the page", "", *lines]
+    order = ["timeout_ms", "tick_ms", "wheel_size"]
+    wheels = together(replayed[replayed["purge_interval"].isna()]).sort_values(order, na_position="first")
+    rows = wheels.to_dict("records")
+    for row in rows[:_MOST_LINES]:
+        timeout = OWN if row["timeout_ms"] != row["timeout_ms"] else f"{row['timeout_ms']:,.0f}"
+        expired = band(row["expired"] - row["unknown"], row["expired"])
+        lines.append(
+            f"{row['tick_ms']:>8g}{row['wheel_size']:>9}{timeout:>13}{expired:>18}"
+            f"{row['pending_most']:>14,}{row['cascades']:>10,}{row['wakeups']:>10,}"
+        )
+    if len(rows) > _MOST_LINES:
+        lines.append(f"and {len(rows) - _MOST_LINES:,} more in the table `replay`")
+    said = conclusions(replayed, read_table(out, "what_if"))
+    return "\n".join([*lines, "", *said]).replace("\N{NO-BREAK SPACE}", " ")
+
+
+_MOST_LINES: Final = 30

@@ -1,0 +1,169 @@
+"""`abeyant resolve`: any two tables in, outcomes out. Imports Spark only when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from abeyant.ending import add_ending, end
+from abeyant.pipeline.commands.arguments import (
+    add_deadline,
+    add_master,
+    add_result,
+    add_tables,
+    check_columns,
+    check_table,
+    is_small,
+)
+from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.results.directory import below, check_out, read_marker
+from abeyant.pipeline.spark.extra import check_extra
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from abeyant.pipeline.results.making import Making
+
+__all__ = ["add_arguments", "run"]
+
+_DESCRIPTION: Final = """\
+Tell which operations got their answer in time, and which did not. An operation
+waits until the progress of a key has reached what it requires. Each ends once:
+completed, or expired.
+
+OPERATIONS and EVENTS are files or directories of Parquet, JSON lines, or CSV
+with a header. Their columns:
+  operations   op_id, start, timeout_ms; key and required, or
+               watches: array<struct<key, required>>; instance, kind and
+               condition (all, any) where there is more than one
+  events       key, at, progress; instance as above
+
+--operation and --event say where a column comes from, as a Spark SQL expression
+over the table's own columns. Defaults: instance '', condition 'all',
+required 1, progress 1 (an event that only has to happen).
+
+DIR gets report.html and the tables outcomes, invalid_operations and
+invalid_events (Parquet). The last two hold what cannot be resolved, with the
+reason. The tables waits and expired_keys are the summary's.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  abeyant resolve orders.parquet payments.parquet --out result
+  abeyant resolve orders.csv payments.csv --out result \\
+      --operation op_id=order_id --operation key=order_id \\
+      --operation start=ordered_at --operation timeout_ms=15*60*1000 \\
+      --event key=order_id --event at=paid_at
+      orders that were paid within 15 minutes, from two CSV files
+  abeyant resolve log.csv log.csv --out result --deadline exclusive \\
+      --operation "op_id=if(activity = 'Send Fine', case, null)" ...
+      one log as both tables: rows without op_id, key or at are set aside
+"""
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the subcommand `resolve`; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "resolve",
+        help="tell which operations completed and which expired, from tables",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("operations", metavar="OPERATIONS", help="file or directory")
+    parser.add_argument("events", metavar="EVENTS", help="file or directory")
+    add_result(parser)
+    add_tables(parser)
+    add_deadline(parser)
+    parser.add_argument(
+        "--unique-ids", action="store_true", help="guarantee that no op_id occurs twice: saves a search"
+    )
+    add_master(parser)
+    add_ending(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Resolve as told, print a summary and the result's path; return the exit status.
+
+    Raises `AbeyantError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
+    """
+    check_out(args.out, overwrite=args.overwrite)
+    for path in (args.operations, args.events):
+        check_table(path)
+    brief = is_small(args.operations, args.events)
+    check_extra("resolve")
+    from abeyant.pipeline.spark.errors import explained
+
+    check_columns(args)
+    try:
+        with terminate_as_interrupt(), spark_for(args, "abeyant resolve", brief=brief) as spark, explained():
+            result, reported = _resolve(spark, args)
+    except KeyboardInterrupt:
+        print(f"abeyant: interrupted: {args.out} was not written", file=sys.stderr)
+        return 130
+    from abeyant.pipeline.commands.summary_text import print_outcomes
+    from abeyant.pipeline.report.outcomes import read_outcomes
+    from abeyant.pipeline.results.tables import REPORT
+
+    end(
+        args,
+        lambda: print_outcomes(read_outcomes(result.folder)),
+        out=args.out,
+        report=below(result.page, REPORT) if reported else None,
+        found=read_marker(result.folder),
+    )
+    return 0
+
+
+def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[Making, bool]:
+    """Write the result; return it, and whether there is a report."""
+    from abeyant.pipeline import invalid_events, invalid_operations, resolve
+    from abeyant.pipeline.analysis.outcomes import look_at_outcomes
+    from abeyant.pipeline.commands.outcome_result import write_summary
+    from abeyant.pipeline.results.making import making
+    from abeyant.pipeline.sources.files import file_format, read_files
+    from abeyant.pipeline.sources.tables import events_from, operations_from
+    from abeyant.pipeline.spark.jobs import name_jobs
+    from abeyant.pipeline.spark.progress import Steps
+
+    operations, events = (
+        read_files(spark, path, file_format(path, args.format)) for path in (args.operations, args.events)
+    )
+    operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
+    tables = {
+        "outcomes": resolve(operations, events, deadline=args.deadline, unique_ids=args.unique_ids),
+        "invalid_operations": invalid_operations(operations),
+        "invalid_events": invalid_events(events),
+    }
+    steps = Steps(quiet=args.quiet)
+    group = "abeyant-resolve"
+    with making(spark, args.out, overwrite=args.overwrite) as result:
+        for name, table in tables.items():
+            name_jobs(spark, group, name)
+            with steps.step(f"writing {name}", spark, group):
+                result.write(name, table)
+        with steps.step("summing up", spark, group):
+            reported = write_summary(
+                result.folder,
+                look_at_outcomes(result.files("outcomes")),
+                operations,
+                kicker="what completed in time, and what expired",
+                set_aside=_set_aside(result),
+                about={"operations": args.operations, "events": args.events, "deadline": args.deadline},
+                tables=tables,
+            )
+    return result, reported
+
+
+def _set_aside(result: Making) -> dict[str, int]:
+    """How many rows were set aside why."""
+    from abeyant.pipeline.analysis.outcomes import counted_reasons
+
+    return {
+        f"{name.replace('_', ' ')}: {reason}": number
+        for name in ("invalid_operations", "invalid_events")
+        for reason, number in sorted(counted_reasons(result.files(name)).items())
+    }

@@ -1,0 +1,80 @@
+"""Around each command's work: Spark while it lasts, and a way to be ended that leaves nothing half-written."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from abeyant.pipeline.results.local_claims import held, of_result
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["spark_for", "terminate_as_interrupt"]
+
+
+@contextmanager
+def spark_for(
+    args: argparse.Namespace,
+    app_name: str,
+    *,
+    brief: bool = False,
+    start: Callable[..., SparkSession] | None = None,
+) -> Iterator[SparkSession]:
+    """Give a session on `args.master` with `args.conf`, and stop it unless it was there before.
+
+    `start` starts one in place of `command_session`. A command whose result appears whole (`--overwrite`) holds its
+    place from before Spark starts, so that a second one there is refused at once.
+    """
+    from abeyant.pipeline.spark.errors import logged_nowhere_else
+
+    with ExitStack() as held_for_it:
+        if "overwrite" in args and isinstance(args.out, Path):
+            out = args.out.absolute()
+            held_for_it.enter_context(held(of_result(out), out))
+        # From before it starts until it has stopped: Ctrl-C may come at any time, and Py4J would log where.
+        held_for_it.enter_context(logged_nowhere_else())
+        yield held_for_it.enter_context(_session(args, app_name, brief=brief, start=start))
+
+
+@contextmanager
+def _session(
+    args: argparse.Namespace, app_name: str, *, brief: bool, start: Callable[..., SparkSession] | None
+) -> Iterator[SparkSession]:
+    from pyspark.sql import SparkSession
+
+    from abeyant.pipeline.spark.progress import Steps
+    from abeyant.pipeline.spark.session import command_session
+
+    ours = SparkSession.getActiveSession() is None
+    with Steps(quiet=args.quiet).step("starting Spark"):
+        config = dict(args.conf)
+        if start is not None:
+            spark = start(args.master, app_name, config=config)
+        else:
+            spark = command_session(args.master, app_name, brief=brief, config=config)
+    try:
+        yield spark
+    finally:
+        if ours:
+            # Spark removes its temporary files as it stops; if it is gone already there is nothing to stop.
+            with suppress(Exception):
+                spark.stop()
+
+
+@contextmanager
+def terminate_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM end the work as Ctrl-C does: what was half-written is removed."""
+
+    def interrupt(number: int, frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,341 @@
+"""`abeyant stream`: complete-or-expire while data arrives, from files or Kafka. Imports Spark only when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from abeyant.ending import add_ending, end
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.commands.arguments import (
+    add_deadline,
+    add_master,
+    add_out,
+    add_tables,
+    check_columns,
+    check_path,
+    is_small,
+    whole_number,
+)
+from abeyant.pipeline.commands.durations import duration, duration_or
+from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.results.directory import below
+from abeyant.pipeline.results.local_claims import check_free, held, of_stream
+from abeyant.pipeline.spark.extra import check_extra
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from abeyant.pipeline.commands.stream_run.inputs import Input, Kafka
+    from abeyant.pipeline.commands.stream_run.plan import Plan
+
+__all__ = ["add_arguments", "run"]
+
+_NAME: Final = "abeyant stream"
+
+_DESCRIPTION: Final = """\
+Tell which operations got their answer in time, and which did not, while both
+arrive. Each operation ends once, completed or expired: even when nothing
+arrives any more, even after a kill -9.
+
+OPERATIONS and EVENTS are directories into which files are put, or single files:
+Parquet, JSON lines, or CSV with a header. With --kafka they are topics whose
+records are JSON objects. Columns are those of `abeyant resolve`; --operation
+and --event say where one comes from. A record of Kafka's also has record.topic,
+record.partition, record.offset, record.key and record.timestamp.
+
+DIR gets the outcomes. It also gets the rows that came too late or cannot be
+read, with the reason. Both are Parquet, one directory per batch. After a stop
+or a kill, the same command continues. When it ends, summary/report.html tells
+what became of the operations of this run.
+"""
+
+_EXAMPLES: Final = """\
+examples:
+  abeyant stream orders/ payments/ --out result --lateness 10m
+      until stopped (Ctrl-C or SIGTERM end it after the running batch); rows may
+      come ten minutes late
+  abeyant stream orders.csv payments.csv --out result --drain
+      all that is there now; then all that still waits is resolved
+  abeyant stream orders payments --kafka localhost:9092 --out result \\
+      --to-topic outcomes --operation op_id=order_id --operation key=order_id \\
+      --operation start=ordered_at --operation timeout_ms=15*60*1000 \\
+      --event key=order_id --event at=record.timestamp
+      from two topics to a third; what cannot be read is in result/aside
+  abeyant stream logins/ clicks/ --out result --time processing
+      without times in the data: what arrives happens now
+  abeyant pending result
+      what waits now, for what, since when and until when
+"""
+
+
+def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
+    """Add the subcommand `stream`; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "stream",
+        help="the same while the data arrives, from files or Kafka",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("operations", metavar="OPERATIONS", help="directory, file, or topic (with --kafka; no slash)")
+    parser.add_argument("events", metavar="EVENTS", help="the same")
+    add_out(parser)
+    parser.add_argument(
+        "--checkpoint", metavar="DIR", help="where the state is kept; shared on a cluster (default: DIR/checkpoint)"
+    )
+    _add_tables(parser)
+    _add_time(parser)
+    _add_kafka(parser)
+    add_master(parser)
+    add_ending(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_tables(parser: argparse.ArgumentParser) -> None:
+    add_tables(parser)
+    for table in ("operation", "event"):
+        parser.add_argument(
+            f"--{table}-schema",
+            metavar="DDL",
+            help=f"fields of the {table}s, such as 'order_id STRING, paid STRUCT<at: STRING>' (default: those of the "
+            "files that are there; for JSON, those that are named, as text)",
+        )
+    parser.add_argument(
+        "--files-per-batch",
+        type=_positive,
+        default=100,
+        metavar="N",
+        help="at most so many files of each table (default: %(default)s)",
+    )
+
+
+def _add_time(parser: argparse.ArgumentParser) -> None:
+    add_deadline(parser)
+    parser.add_argument(
+        "--time",
+        choices=["event", "processing"],
+        default="event",
+        help="when things happen: as the rows say, or as they arrive (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--lateness",
+        type=duration,
+        default=60.0,
+        metavar="DURATION",
+        help="how far out of order rows may come, such as 30s or 10m (default: 1m); later rows are set aside; with "
+        "--time processing no row is late",
+    )
+    parser.add_argument(
+        "--tick",
+        type=duration_or("off"),
+        default=1.0,
+        metavar="DURATION",
+        help="how often to look for time-outs when nothing arrives (default and at most: 1s); off: only rows move "
+        "the clock",
+    )
+    parser.add_argument(
+        "--forget-after",
+        type=duration,
+        metavar="DURATION",
+        help="forget a key on which nothing has happened for so long and for which nothing waits (default: never)",
+    )
+    parser.add_argument(
+        "--trigger",
+        type=duration_or("now"),
+        default=2.0,
+        metavar="DURATION",
+        help="how often a batch begins (default: 2s); now: read what is there now and stop; what waits stays",
+    )
+    parser.add_argument(
+        "--drain", action="store_true", help="read what is there now, resolve all that still waits, and end the stream"
+    )
+
+
+def _add_kafka(parser: argparse.ArgumentParser) -> None:
+    kafka = parser.add_argument_group("Kafka")
+    kafka.add_argument("--kafka", metavar="HOST:PORT,...", help="brokers; OPERATIONS and EVENTS are topics then")
+    kafka.add_argument("--to-topic", metavar="TOPIC", help="where outcomes go, in place of DIR/outcomes")
+    kafka.add_argument(
+        "--aside-topic", metavar="TOPIC", help="where the rows that are set aside go, in place of DIR/aside"
+    )
+    kafka.add_argument(
+        "--from",
+        dest="start",
+        choices=["earliest", "latest"],
+        default="earliest",
+        help="where a new stream begins to read (default: %(default)s)",
+    )
+    kafka.add_argument(
+        "--records-per-batch", type=_positive, default=200_000, metavar="N", help="of each topic (default: %(default)s)"
+    )
+    kafka.add_argument(
+        "--kafka-config",
+        metavar="FILE",
+        help="further client settings, one per line, such as security.protocol=SASL_SSL",
+    )
+    kafka.add_argument(
+        "--connector",
+        metavar="JARS",
+        help="Spark's Kafka connector: jars, a folder of jars, or a Maven coordinate (default: fetched with Maven)",
+    )
+
+
+_positive: Final = partial(whole_number, least=1)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the stream as told; return the exit status: 0 when it was drained, or stopped between two batches.
+
+    Raises `AbeyantError` with one line for what the user can mend. Interrupted before its end is reached (a second
+    Ctrl-C, or one while Spark starts) it is 130, and the same command goes on.
+    """
+    _check(args)
+    check_extra("stream")
+    from abeyant.pipeline.commands.stream_run.late import Lateness
+    from abeyant.pipeline.commands.stream_run.lines import Lines
+    from abeyant.pipeline.commands.stream_run.watch import stop_when_asked
+    from abeyant.pipeline.spark.errors import explained
+    from abeyant.pipeline.spark.progress import Steps
+
+    check_columns(args)
+    plan = _plan(args)
+    topics = all(given.is_topic(plan.kafka) for given in (plan.operations, plan.events))
+    lines = Lines(quiet=args.quiet, lateness=Lateness(args.lateness, topics=topics))
+    if isinstance(plan.out, Path):
+        check_free(of_stream(plan.out), plan.out)
+    plan.check()
+    try:
+        with (
+            terminate_as_interrupt(),
+            held(of_stream(plan.out), plan.out) if isinstance(plan.out, Path) else nullcontext(),
+            _spark(args) as spark,
+            explained(),
+            stop_when_asked() as asked,
+        ):
+            from abeyant.pipeline.commands.stream_run.run import run as run_stream
+            from abeyant.pipeline.commands.stream_run.summary import sum_up
+
+            sent = run_stream(spark, plan, lines, asked)
+            stopped = asked.is_set()
+            with Steps(quiet=lines.quiet).step("summing up"):
+                summary, reported = sum_up(spark, plan, lines, sent)
+    except KeyboardInterrupt:
+        print("abeyant: interrupted: the same command goes on", file=sys.stderr)
+        return 130
+    if stopped and not args.quiet:
+        print("stopped between two batches: the same command goes on", file=sys.stderr)
+    from abeyant.pipeline.results.tables import REPORT
+
+    counts = dict(lines.totals) | ({} if lines.pending is None else {"pending": lines.pending})
+    end(
+        args,
+        lambda: _tell(lines.pending or 0, summary.folder),
+        out=args.out,
+        report=below(summary.page, REPORT) if reported else None,
+        found=counts | {"stopped": stopped},
+    )
+    if (late := lines.told_of_late()) is not None:
+        print(f"abeyant: {late}", file=sys.stderr)
+    return 130 if stopped and (plan.drain or plan.trigger is None) else 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what can be refused before Spark takes its seconds to start."""
+    for path in (args.operations, args.events):
+        if args.kafka is None or "/" in path:
+            check_path(path)
+    if args.tick is not None and not 0 < args.tick <= 1:
+        raise AbeyantError(f"--tick is more than nothing and at most 1s, or off, not {args.tick:g}s")
+    if args.time == "processing":
+        for table, name in (("operation", "start"), ("event", "at")):
+            if name in dict(getattr(args, table)):
+                raise AbeyantError(f"--{table} {name}=... and --time processing exclude each other: leave one out")
+    if args.kafka is None:
+        for option in ("to_topic", "aside_topic", "kafka_config", "connector"):
+            if getattr(args, option) is not None:
+                raise AbeyantError(f"--{option.replace('_', '-')} needs --kafka HOST:PORT")
+    elif args.aside_topic is not None and args.to_topic is None:
+        raise AbeyantError("--aside-topic needs --to-topic")
+
+
+# Whole records go to Python, and a record may be megabytes: so many of them that 2 GB are passed end the stream.
+_MEASURED: Final = ("spark.sql.execution.arrow.maxBytesPerBatch", "64m")
+
+
+def _spark(args: argparse.Namespace) -> AbstractContextManager[SparkSession]:
+    args.conf = [_MEASURED, *args.conf]
+    if args.kafka is None:
+        # A stream may begin with little and run for months: not one that ends here.
+        return spark_for(args, _NAME, brief=args.drain and is_small(args.operations, args.events))
+    from abeyant.pipeline.sources.connector import start_with_connector
+    from abeyant.pipeline.sources.kafka import check_brokers
+
+    check_brokers(args.kafka)
+    return spark_for(args, _NAME, start=partial(start_with_connector, given=args.connector))
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    from abeyant.pipeline.commands.stream_run.plan import Plan
+
+    operations, events = (_input(args, table) for table in ("operation", "event"))
+    return Plan(
+        operations=operations,
+        events=events,
+        out=args.out.absolute() if isinstance(args.out, Path) else args.out,
+        checkpoint=_checkpoint(args),
+        deadline=args.deadline,
+        time=args.time,
+        lateness=args.lateness,
+        tick=args.tick,
+        forget_after=args.forget_after,
+        trigger=args.trigger,
+        drain=args.drain,
+        kafka=_kafka(args),
+        to_topic=args.to_topic,
+        aside_topic=args.aside_topic,
+    )
+
+
+def _checkpoint(args: argparse.Namespace) -> str:
+    given = args.checkpoint or str(below(args.out, "checkpoint"))
+    return given if "://" in given else str(Path(given).absolute())
+
+
+def _input(args: argparse.Namespace, table: Literal["operation", "event"]) -> Input:
+    from abeyant.pipeline.commands.stream_run.inputs import Input
+
+    columns = dict(getattr(args, table))
+    if args.time == "processing":
+        columns |= {"start" if table == "operation" else "at": "current_timestamp()"}
+    return Input(
+        table="operations" if table == "operation" else "events",
+        name=args.operations if table == "operation" else args.events,
+        columns=columns,
+        schema=getattr(args, f"{table}_schema"),
+        format=args.format,
+        files_a_batch=args.files_per_batch,
+    )
+
+
+def _kafka(args: argparse.Namespace) -> Kafka | None:
+    if args.kafka is None:
+        return None
+    from abeyant.pipeline.commands.stream_run.inputs import Kafka
+    from abeyant.pipeline.sources.kafka import read_properties
+
+    properties = read_properties(args.kafka_config) if args.kafka_config else {}
+    return Kafka(args.kafka, properties, args.start, args.records_per_batch)
+
+
+def _tell(pending: int, summary: Path) -> None:
+    from abeyant.pipeline.commands.summary_text import print_outcomes
+    from abeyant.pipeline.report.outcomes import read_outcomes
+
+    print_outcomes(read_outcomes(summary))
+    print(f"\n{pending:,} pending")

@@ -1,0 +1,1 @@
+"""One run of `abeyant stream`: inputs opened, a query started, watched, and stopped between two batches."""

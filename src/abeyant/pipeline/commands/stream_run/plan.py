@@ -1,0 +1,91 @@
+"""What a run of a stream is to do, as its options say; known, and checked, before anything heavy is imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pyspark.sql import SparkSession
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.commands.stream_run.description import Folder, LocalFolder, check
+from abeyant.pipeline.commands.stream_run.inputs import Input, Kafka
+from abeyant.pipeline.results.directory import Out, below
+from abeyant.pipeline.spark.connect import is_connect
+from abeyant.pipeline.spark.store import Store
+
+__all__ = ["ENDING", "Plan"]
+
+ENDING: Final = "input-ended"
+"""The directory below --out that tells the stream of the end of its input."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run; durations in seconds."""
+
+    operations: Input
+    events: Input
+    out: Out
+    checkpoint: str
+    deadline: Literal["inclusive", "exclusive"]
+    time: Literal["event", "processing"]
+    lateness: float
+    tick: float | None
+    forget_after: float | None
+    trigger: float | None
+    """How often a batch begins; None for what is there now, and then no more."""
+    drain: bool
+    kafka: Kafka | None = None
+    to_topic: str | None = None
+    aside_topic: str | None = None
+
+    @property
+    def ending(self) -> Out:
+        """The directory that tells the stream of the end of its input."""
+        return below(self.out, ENDING)
+
+    @property
+    def topics(self) -> list[str]:
+        """All topics that are read or written."""
+        read = [given.name for given in (self.operations, self.events) if given.is_topic(self.kafka)]
+        return list(dict.fromkeys([*read, *(topic for topic in (self.to_topic, self.aside_topic) if topic)]))
+
+    def is_one_batch(self) -> bool:
+        """Whether the first batch has all of the input: two files. To a folder, more may come at any moment."""
+        given = (self.operations, self.events)
+        return not any(table.is_topic(self.kafka) for table in given) and all(Path(t.name).is_file() for t in given)
+
+    def check(self) -> None:
+        """Raise `AbeyantError` for a result that this stream may not go on with, as far as is known without Spark."""
+        if isinstance(self.out, Path):
+            self.check_in(LocalFolder(self.out), begun=self.begun(None))
+
+    def check_in(self, folder: Folder, *, begun: bool) -> bool:
+        """Do so for a result in `folder`; return whether the end of the input was told in an earlier run."""
+        check(folder, self.out, self.checkpoint, self.identity(), begun=begun)
+        drained = any(not name.startswith(".") for name in folder.names(ENDING))
+        if drained and not self.drain:
+            raise AbeyantError(f"{self.out} was drained: its input has ended; begin anew with another --out")
+        return drained
+
+    def begun(self, spark: SparkSession | None) -> bool:
+        """Whether the checkpoint has been used; of a URI only Spark knows."""
+        if "://" not in self.checkpoint:
+            return (Path(self.checkpoint) / "metadata").exists()
+        return spark is not None and not is_connect(spark) and Store(spark, self.checkpoint).exists("metadata")
+
+    def identity(self) -> dict[str, Any]:
+        """What has to stay the same for as long as a checkpoint is used."""
+        return {
+            "operations": self.operations.name,
+            "events": self.events.name,
+            "operation columns": dict(self.operations.columns),
+            "event columns": dict(self.events.columns),
+            "deadline": self.deadline,
+            "time": self.time,
+            "ticks": self.tick is not None,
+            "to topic": self.to_topic,
+            "aside topic": self.aside_topic,
+        }

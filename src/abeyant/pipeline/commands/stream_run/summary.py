@@ -1,0 +1,105 @@
+"""The summary of a run of a stream, made when it ends: of the batches that this run wrote."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.analysis.outcomes import Counted, Ended, look_at_outcomes
+from abeyant.pipeline.commands.outcome_result import write_summary
+from abeyant.pipeline.commands.stream_run.inputs import read_again
+from abeyant.pipeline.results.directory import below
+from abeyant.pipeline.results.making import Making, making
+from abeyant.pipeline.results.manifests import BATCHES, files_of, read_manifest
+from abeyant.pipeline.spark.store import Store
+
+if TYPE_CHECKING:
+    from abeyant.pipeline.commands.stream_run.lines import Lines
+    from abeyant.pipeline.commands.stream_run.plan import Plan
+
+__all__ = ["SUMMARY", "sum_up"]
+
+SUMMARY: Final = "summary"
+"""The directory in the stream's --out. Of several runs it tells of the last."""
+
+_FEW: Final = 1_000_000  # outcomes: their operations are read within some ten seconds
+_TOPIC: Final = f"More than {_FEW:,} operations ended before the stop: their topic is not read again for their keys."
+_GONE: Final = "The operations could not be read again for their keys."
+_CONTINUED: Final = "This run went on with an earlier one: operations are not read again for their keys."
+
+
+def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> tuple[Making, bool]:
+    """Write the tables and the page of this run's outcomes; return them, and whether there is a page.
+
+    It reads the files that this run wrote, once; what was `sent` to a topic is counted already. It reads the operations
+    once more, where this run has read all of them; but for a stream that was stopped, no topic of many.
+    """
+    ended = sent.ended() if plan.to_topic is not None else look_at_outcomes(_files(spark, plan, lines.first))
+    if lines.first:
+        return _write(spark, plan, lines, ended, None, _CONTINUED)
+    stopped = plan.trigger is not None and not plan.drain
+    if stopped and plan.operations.is_topic(plan.kafka) and (pc.sum(ended.waits["operations"]).as_py() or 0) > _FEW:
+        return _write(spark, plan, lines, ended, None, _TOPIC)
+    try:
+        return _write(spark, plan, lines, ended, read_again(spark, plan.operations, plan.kafka))
+    except (AbeyantError, PySparkException):
+        # The stream has read them; that somebody has taken them away since is no failure of it.
+        return _write(spark, plan, lines, ended, None, _GONE)
+
+
+def _files(spark: SparkSession, plan: Plan, first: int | None) -> Iterable[Path]:
+    if isinstance(plan.out, Path):
+        return _written(plan.out / "outcomes", first)
+    return _fetched(Store(spark, plan.out), first)
+
+
+def _write(
+    spark: SparkSession, plan: Plan, lines: Lines, ended: Ended, operations: DataFrame | None, no_keys: str = ""
+) -> tuple[Making, bool]:
+    with making(spark, below(plan.out, SUMMARY), overwrite=True) as result:
+        reported = write_summary(
+            result.folder,
+            ended,
+            operations,
+            kicker="a stream: what completed in time, and what expired",
+            set_aside={name: lines.totals[name] for name in ("late", "duplicates", "invalid") if lines.totals[name]},
+            about={
+                "operations": plan.operations.name,
+                "events": plan.events.name,
+                "deadline": plan.deadline,
+                "first_batch": lines.first,
+                "pending": lines.pending,
+            },
+            no_keys=no_keys,
+        )
+    return result, reported
+
+
+def _written(outcomes: Path, first: int | None) -> list[Path]:
+    """Return the files of the batches from `first` on."""
+    if first is None:
+        return []
+    batches = ((int(directory.name.partition("=")[2]), directory) for directory in outcomes.glob("batch=*"))
+    return [file for batch, directory in sorted(batches) for file in directory.glob("*.parquet") if batch >= first]
+
+
+def _fetched(store: Store, first: int | None) -> Iterator[Path]:
+    """Yield copies of the files of the batches from `first` on, each to be read before the next."""
+    named = (name.removesuffix(".json") for name in store.names(BATCHES) if first is not None)
+    with tempfile.TemporaryDirectory(prefix="abeyant-outcomes-") as passing:
+        for batch in sorted(int(name) for name in named if name.isdecimal()):
+            if first is None or batch < first:
+                continue
+            found = read_manifest(store.read(f"{BATCHES}/{batch}.json"))
+            for file in files_of(found, "outcomes") if found is not None else []:
+                copied = Path(passing) / file.rpartition("/")[2]
+                store.fetch(file, copied)
+                yield copied
+                copied.unlink()

@@ -1,0 +1,88 @@
+"""Outcomes to a Kafka topic, by Spark's own sink: every outcome at least once, and twice only the very same record.
+
+Spark's sink knows no transactions: a batch that was killed half-way is written again from its beginning. Since outcomes
+are decided by what was read, and the record's key names the operation, a copy is the same key with the same value. So a
+compacted topic keeps one of them, and a consumer that keeps the last value of a key, or drops a key that it has seen,
+counts each operation once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.pipeline.analysis.outcomes import SAMPLED, Counted, binned
+from abeyant.pipeline.resolver.streams.aside import TIME_FORMAT
+from abeyant.pipeline.schemas import OUTCOMES
+
+__all__ = ["TopicSink", "outcome_records"]
+
+_FORM: Final = {"timestampFormat": TIME_FORMAT, "ignoreNullFields": "false"}
+
+
+@dataclass(frozen=True)
+class TopicSink:
+    """For `foreachBatch`: outcomes to `topic`, rows set aside to another sink, or to `aside_topic`.
+
+    What was sent is counted in `sent`, and of what expired a sample is drawn.
+    """
+
+    servers: str
+    topic: str
+    aside: Callable[[DataFrame, int], None] | None = None
+    aside_topic: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    sent: Counted = field(default_factory=Counted)
+
+    def __call__(self, answers: DataFrame, batch: int) -> None:
+        """Write one batch of answers."""
+        answers.persist()
+        try:
+            fine = F.col("reason").isNull()
+            outcomes = answers.where(fine)
+            self._send(outcome_records(outcomes), self.topic)
+            self.count(outcomes)
+            if self.aside_topic is not None:
+                self._send(_aside_records(answers.where(~fine)), self.aside_topic)
+            elif self.aside is not None:
+                self.aside(answers.where(~fine), batch)
+        finally:
+            answers.unpersist()
+
+    def count(self, outcomes: DataFrame) -> None:
+        """Count them, and draw of what expired: two small jobs, as Spark's sink for Kafka lets no Observation end."""
+        counts = binned(outcomes.coalesce(1)).toPandas()
+        self.sent.waits.add(counts)
+        expired = int(counts.loc[counts["outcome"] == "expired", "operations"].sum())
+        if expired:
+            one_in = self.sent.sample.make_room(expired)
+            some = outcomes.where(F.col("outcome") == "expired").where(F.rand() * one_in < 1)
+            self.sent.sample.add_drawn(some.select(*SAMPLED).coalesce(1).toArrow())
+
+    def _send(self, records: DataFrame, topic: str) -> None:
+        options = {f"kafka.{name}": value for name, value in self.properties.items()}
+        options |= {"kafka.bootstrap.servers": self.servers, "topic": topic}
+        records.write.format("kafka").options(**options).save()
+
+
+def outcome_records(outcomes: DataFrame) -> DataFrame:
+    """Return outcomes as records: the key is the JSON list [instance, op_id], the value a JSON object."""
+    return outcomes.select(_key("instance", "op_id"), _json(F.struct(*OUTCOMES.fieldNames())).alias("value"))
+
+
+def _aside_records(rows: DataFrame) -> DataFrame:
+    return rows.select(
+        F.lit(None).cast("string").alias("key"), _json(F.struct("table", "reason", "row")).alias("value")
+    )
+
+
+def _key(*columns: str) -> Column:
+    return F.to_json(F.array(*columns)).alias("key")
+
+
+def _json(struct: Column) -> Column:
+    return F.to_json(struct, _FORM)

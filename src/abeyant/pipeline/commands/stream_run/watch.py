@@ -1,0 +1,87 @@
+"""A query under way: watched until it ends, stopped between two batches, its failure told in one line."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import StreamingQueryException
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.spark.errors import in_one_line
+from abeyant.pipeline.spark.file_errors import unread_file
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from abeyant.pipeline.commands.stream_run.lines import Lines
+
+__all__ = ["follow", "stop_when_asked"]
+
+_LOOK_SECONDS: Final = 0.25
+_KNOWN: Final = (
+    ("kafka.common.errors.UnknownTopicOrPartitionException", "Kafka no longer has one of the topics"),
+    ("OffsetOutOfRangeException", "Kafka has deleted records before they were read"),
+    ("KAFKA_DATA_LOSS", "Kafka has deleted records before they were read"),
+    ("kafka.common.errors.TimeoutException", "Kafka does not answer any more"),
+)
+
+
+@contextmanager
+def stop_when_asked() -> Iterator[threading.Event]:
+    """Give an event that the first SIGINT or SIGTERM sets; the second interrupts."""
+    asked = threading.Event()
+
+    def ask(number: int, frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def follow(query: StreamingQuery, lines: Lines, asked: threading.Event) -> None:
+    """Watch a query until it ends, or until asked to stop; then stop it when its batch is done.
+
+    Raises `AbeyantError` with one line when the query fails.
+    """
+    try:
+        # The wait is in the JVM, so that a failure is noticed at once; signals are handled in between.
+        while not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
+            lines.look(query)
+            if asked.is_set():
+                _stop_between_batches(query)
+                break
+    except StreamingQueryException as error:
+        raise AbeyantError(_failure(error)) from error
+    finally:
+        lines.look(query)
+
+
+def _stop_between_batches(query: StreamingQuery) -> None:
+    """Wait for the end of the batch that runs now. One that begins in this instant is stopped, and done again later."""
+    latest = query.lastProgress
+    before = latest.batchId if latest is not None else -1
+    while query.isActive and query.status["isTriggerActive"]:
+        latest = query.lastProgress
+        if latest is not None and latest.batchId > before:
+            break
+        time.sleep(_LOOK_SECONDS / 5)
+    query.stop()
+
+
+def _failure(error: StreamingQueryException) -> str:
+    said = in_one_line(error).rpartition("terminated with exception: ")[2]
+    if (unread := unread_file(str(error))) is not None and said == unread:
+        return f"the stream ended: {unread}; then the same command goes on"
+    known = next((what for sign, what in _KNOWN if sign in str(error)), None)
+    return f"the stream ended: {known}: {said}" if known else f"the stream ended: {said}"

@@ -1,0 +1,128 @@
+"""The short summaries that a terminal shows: of an analysis, and of what was resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.parquet as pq
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from abeyant.pages.words import counted, duration, shortened, visible
+from abeyant.pipeline.report.analysis import read_analysis
+from abeyant.pipeline.report.headline import headline, is_poll
+from abeyant.pipeline.schemas import ALL_INSTANCES
+
+if TYPE_CHECKING:
+    from abeyant.pipeline.analysis.job import AnalysisResult
+    from abeyant.pipeline.report.outcomes import Outcomes
+
+__all__ = ["print_outcomes", "print_summary"]
+
+_MOST_KINDS: Final = 12
+_MOST_KEYS: Final = 5
+_MOST_REASONS: Final = 3
+_LEAST_KIND: Final = 8
+_PIPE_COLUMNS: Final = 120
+
+
+def print_summary(result: AnalysisResult, console: Console | None = None) -> None:
+    """Print what hurts, then what waited and what expired, and what was rejected."""
+    console = console or standard_output()
+    console.print(visible(headline(read_analysis(result.folder))), style="bold", markup=False, highlight=False)
+    rows = [row for row in _rows(result.folder / "summary") if row["instance"] == ALL_INSTANCES]
+    # What hurts comes first, then what waited most: a long poll that expires is no harm.
+    rows.sort(
+        key=lambda row: (not row["expired"] or is_poll(row["kind"]), -row["expired"], -row["waited"], row["kind"])
+    )
+    instances = {row["instance"] for row in _rows(result.folder / "requests_by_kind")}
+    console.print(
+        f"{counted(result.requests, 'request')} of {counted(len(instances), 'instance')}, "
+        f"{counted(result.operations, 'operation')}, {counted(result.rejected, 'line')} rejected",
+        highlight=False,
+    )
+    console.print()
+    print_kinds(rows, console)
+    if result.rejected:
+        _print_rejected(result.folder / "rejected", console)
+
+
+def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
+    """Print how operations ended, the keys that expire most, and what was set aside."""
+    console = console or standard_output()
+    console.print(plain(found.title), highlight=False)
+    if len(found.summary):
+        console.print()
+        rows = found.summary.sort_values(["expired", "waited"], ascending=False, kind="stable")
+        print_kinds([{str(name): value for name, value in row.items()} for row in rows.to_dict("records")], console)
+    if found.keys is not None and len(found.keys):
+        about = "about " if found.keys["one_in"].max() > 1 else ""
+        several = found.keys["instance"].nunique() > 1
+        console.print("\nkeys that expire most", style="bold", highlight=False)
+        for row in found.keys.head(_MOST_KEYS).to_dict("records"):
+            of = f" (instance {shortened(row['instance'])})" if several else ""
+            line = f"{about + format(row['expired'], ','):>12}  {shortened(row['key'])}{of}"
+            console.print(line, soft_wrap=True, markup=False, highlight=False)
+    if found.aside:
+        console.print("\nset aside", style="bold", highlight=False)
+        for why, number in found.aside.items():
+            console.print(f"{number:>12,}  {why}", soft_wrap=True, markup=False, highlight=False)
+
+
+def standard_output() -> Console:
+    """Return a console on the standard output; where that is no terminal, wide enough for every table."""
+    console = Console(emoji=False)  # the key `user:id:7` is itself
+    return console if console.is_terminal else Console(width=_PIPE_COLUMNS, emoji=False)
+
+
+def print_kinds(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print a line for each of the first kinds: how many, how many expired, and how long they waited."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    shown = [_cells(row) for row in rows[:_MOST_KINDS]]
+    names = ("kind", "count", "expired", "%", "p50", "p95", "p99", "longest")
+    widths = [max(cell_len(cell) for cell in column) for column in zip(names, *shown, strict=True)]
+    # Where the terminal is narrow it is the kind that is cut short, never a number. Columns are two spaces apart.
+    widths[0] = max(min(widths[0], console.width - sum(widths[1:]) - 2 * len(widths[1:])), _LEAST_KIND)
+    for name, width in zip(names, widths, strict=True):
+        table.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True, width=width)
+    for cells in shown:
+        table.add_row(*map(Text, cells))  # as it is: in a string rich reads [...] as markup
+    console.print(table)
+    if len(rows) > _MOST_KINDS:
+        console.print(f"and {len(rows) - _MOST_KINDS} more kinds", style="dim", highlight=False)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    share = row["expired_share"]
+    return [
+        visible(row["kind"]),
+        f"{row['operations']:,}",
+        f"{row['expired']:,}",
+        "-" if share is None else f"{100 * share:.2f}",
+        *(plain(duration(row[name])) for name in ("p50_ms", "p95_ms", "p99_ms", "max_ms")),
+    ]
+
+
+def _print_rejected(table: Path, console: Console) -> None:
+    rows = sorted(_rows(table), key=lambda row: (row["file"], row["line_number"]))
+    console.print()
+    for row in rows[:_MOST_REASONS]:
+        where = visible(f"rejected: {row['file']} line {row['line_number']}: {row['reason']}")
+        console.print(where, style="yellow", soft_wrap=True, markup=False, highlight=False)
+    if len(rows) > _MOST_REASONS:
+        more = f"... and {len(rows) - _MOST_REASONS:,} more in the table `rejected`"
+        console.print(more, style="yellow", highlight=False)
+
+
+def plain(words: str) -> str:
+    """Return words of a page as a terminal shows them best."""
+    return words.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def _rows(table: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(table).to_pylist()
+    return found

@@ -1,0 +1,43 @@
+"""Outcomes in a DataFrame, counted by Spark: only the counts come here."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.analysis.outcomes import binned, most_expired
+from abeyant.pipeline.report.outcomes import Outcomes, named, ranked
+from abeyant.pipeline.resolver.given import as_dataframe
+from abeyant.pipeline.schemas import OPERATIONS, OUTCOMES, check_table, columns_of
+from abeyant.pipeline.spark.notebook import watch_cells
+
+__all__ = ["MOST_COUNTS", "look"]
+
+MOST_COUNTS: Final = 1_000_000
+"""Counts that are collected at most. A kind has up to some 9,000."""
+
+
+def look(outcomes: DataFrame, operations: Any) -> Outcomes:
+    """Count the outcomes, and the keys on which most of the `operations` expired, unless these are None."""
+    if outcomes.isStreaming:
+        raise AbeyantError("outcomes are a stream, which has no end to look at: read what its sink has written")
+    check_table(outcomes, OUTCOMES, "outcomes")
+    outcomes = columns_of(outcomes, OUTCOMES)
+    spark = outcomes.sparkSession
+    watch_cells(spark)
+    waits = binned(outcomes).limit(MOST_COUNTS + 1).toArrow()
+    if waits.num_rows > MOST_COUNTS:
+        raise AbeyantError(
+            "outcomes have too many different kinds to be drawn: give them fewer, as "
+            "outcomes.withColumn('kind', functions.lit(''))"
+        )
+    keys = None
+    if operations is not None:
+        operations = as_dataframe(operations, "operations", spark)
+        check_table(operations, OPERATIONS, "operations")
+        expired = outcomes.where("outcome = 'expired'").select("instance", "op_id")
+        struck = columns_of(operations, OPERATIONS).join(expired, ["instance", "op_id"], "left_semi")
+        keys = ranked(most_expired(struck).toArrow().to_pandas())
+    return Outcomes(waits=named(waits.to_pandas()), keys=keys, aside={}, made={})

@@ -1,0 +1,115 @@
+"""`replay` and `replay_pending` over whole tables.
+
+    operations, ends ── traces ── packed ── a copy for each share of the configurations ── by instance ── kernel
+
+One instance is one purgatory, so its trace stays whole; what is spread over the cores is the configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Final, Literal
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.pipeline.replayer.configurations import Configuration, chosen, grid
+from abeyant.pipeline.replayer.kernel import pending_series, replayed
+from abeyant.pipeline.replayer.packing import PACKED, pack
+from abeyant.pipeline.replayer.traces import traces
+from abeyant.pipeline.schemas import REPLAYED, REPLAYED_PENDING
+from abeyant.pipeline.spark.arrow import arrow_schema
+from abeyant.pipeline.spark.session import shuffle_partitions
+
+__all__ = ["replay", "replay_pending"]
+
+Deadline = Literal["inclusive", "exclusive"]
+Configurations = Iterable[Configuration] | DataFrame
+
+DEFAULT: Final = tuple(grid())
+"""Kafka's wheel, and the operations' own time-outs."""
+
+
+def replay(
+    operations: DataFrame,
+    ends: DataFrame | None = None,
+    configurations: Configurations = DEFAULT,
+    *,
+    deadline: Deadline = "inclusive",
+) -> DataFrame:
+    """Take each instance's operations through the real engine, once for each configuration (`schemas.REPLAYED`).
+
+    `ends` says when conditions came true: `events`, which are resolved, or the `outcomes` of `resolve`. Leave it out
+    where the operations tell it themselves (`outcome`, `waited_ms`), as those of a request log do. `configurations`
+    are a `grid`, single `Configuration`s, or a small table of their fields. For a configuration with a
+    `purge_interval`, Kafka's own design of a purgatory is replayed too: about a hundred times the work.
+
+    Outcomes follow the laws at exact deadlines (O1-O3). Lateness, cascades and wake-ups are the wheel's. Under a
+    time-out other than its own, an operation that is only known to have expired counts as expired. `unknown` counts
+    those of them that would have waited longer than they were watched, and so may have completed. `left_out` counts
+    operations without a start, a known end, or, where each has its own, a time-out. With `events`,
+    `invalid_operations` are set aside first and counted nowhere; with `outcomes` the ids must be unique.
+
+    Lazy. Only a table of configurations is collected to the driver. A task holds the trace of one instance, at most 70
+    bytes per operation (with a purge interval also its keys, and Python objects for what is watched), and replays a
+    share of the configurations with it. Raises `SchemaError` for a table that lacks a column, ValueError for another
+    `deadline`.
+    """
+    settings = chosen(configurations)
+    packed, shares = _shared(operations, ends, settings, len(settings), deadline)
+    schema = arrow_schema(REPLAYED)
+    return packed.mapInArrow(
+        partial(
+            replayed,
+            configurations=settings,
+            shares=shares,
+            deadline=deadline,
+            foresees=ends is not None and "progress" in ends.columns,
+            schema=schema,
+        ),
+        REPLAYED,
+    )
+
+
+def replay_pending(
+    operations: DataFrame,
+    ends: DataFrame | None = None,
+    configurations: Configurations = DEFAULT,
+    *,
+    deadline: Deadline = "inclusive",
+    points: int | None = 2000,
+) -> DataFrame:
+    """Return how many operations are pending, over time, under each time-out of the configurations.
+
+    `schemas.REPLAYED_PENDING`: a row holds from its `at` to the next row's. By the laws, at exact deadlines, so tick
+    and wheel size play no part. Reduced for drawing to at most `points` rows a series, no peak lost; None: every
+    change.
+    Takes and raises what `replay` does, and ValueError for fewer than 3 points.
+    """
+    if points is not None and points < 3:
+        raise ValueError(f"points must be at least 3, not {points}")
+    settings = chosen(configurations)
+    timeouts = list(dict.fromkeys(configuration.timeout_ms for configuration in settings))
+    only = [Configuration(timeout_ms=timeout_ms) for timeout_ms in timeouts]
+    packed, shares = _shared(operations, ends, only, len(timeouts), deadline)
+    return packed.mapInArrow(
+        partial(pending_series, timeouts_ms=timeouts, shares=shares, deadline=deadline, points=points), REPLAYED_PENDING
+    )
+
+
+def _shared(
+    operations: DataFrame, ends: DataFrame | None, settings: Iterable[Configuration], work: int, deadline: Deadline
+) -> tuple[DataFrame, int]:
+    """Return the packed traces, each with a copy for every share of the work, and how many shares there are."""
+    if deadline not in ("inclusive", "exclusive"):
+        raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
+    settings = list(settings)
+    keys = any(configuration.purge_interval is not None for configuration in settings)
+    packed = traces(operations, ends, settings, keys=keys).mapInArrow(pack, PACKED)
+    partitions = shuffle_partitions(packed.sparkSession)
+    shares = min(work, partitions)
+    copies = packed.withColumn("share", F.explode(F.sequence(F.lit(0), F.lit(shares - 1))))
+    # Shares of one instance go to different partitions, and so to different cores.
+    there = F.pmod(F.xxhash64("instance") + F.col("share"), F.lit(partitions)).cast("int")
+    return copies.repartitionById(partitions, there).sortWithinPartitions("instance", "share"), shares

@@ -1,0 +1,87 @@
+"""What a replay is asked to try: ticks, wheel sizes, time-outs, purge intervals, in any combination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from abeyant.engine.wheel import TimingWheel
+from abeyant.errors import AbeyantError
+
+__all__ = ["Configuration", "chosen", "grid"]
+
+_MOST_MS: Final = 1 << 50  # 35,000 years: every deadline stays far inside 64 bits of microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One purgatory to try. The defaults are Kafka's wheel, and the operations' own time-outs."""
+
+    tick_ms: float = 1.0
+    """Whole microseconds."""
+    wheel_size: int = 20
+    timeout_ms: int | None = None
+    """One time-out for every operation; None: each has its own."""
+    purge_interval: int | None = None
+    """Ended operations that may stay on watch lists, in Kafka's own design; None: that is not replayed."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what no purgatory can have."""
+        whole = not isinstance(self.tick_ms, bool) and abs(self.tick_us - self.tick_ms * 1000) < 1e-6
+        if not whole or not 0 < self.tick_us < _MOST_MS:
+            raise ValueError(f"tick_ms must be a positive number of whole microseconds, not {self.tick_ms!r}")
+        TimingWheel(self.tick_us, self.wheel_size)  # says which sizes a wheel can have
+        _check("timeout_ms", self.timeout_ms, 0)
+        _check("purge_interval", self.purge_interval, 1)
+
+    @property
+    def tick_us(self) -> int:
+        """The tick in microseconds."""
+        return round(self.tick_ms * 1000)
+
+
+def _check(name: str, value: int | None, least: int) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST_MS):
+        raise ValueError(f"{name} must be a whole number from {least} to {_MOST_MS}, or None, not {value!r}")
+
+
+def grid(
+    *,
+    tick_ms: Iterable[float] = (1.0,),
+    wheel_size: Iterable[int] = (20,),
+    timeout_ms: Iterable[int | None] = (None,),
+    purge_interval: Iterable[int | None] = (None,),
+) -> list[Configuration]:
+    """Return every combination, each once. Raises ValueError for a value that no purgatory can have."""
+    return list(
+        dict.fromkeys(Configuration(*choice) for choice in product(tick_ms, wheel_size, timeout_ms, purge_interval))
+    )
+
+
+def chosen(configurations: Iterable[Configuration] | DataFrame) -> Sequence[Configuration]:
+    """Return configurations given as such, or as a small table, which is read at once: its columns are their fields.
+
+    A column that is missing, or null, has the default. Raises `AbeyantError` for another column, for a value that
+    no purgatory can have, and where there is no configuration at all.
+    """
+    if isinstance(configurations, DataFrame):
+        configurations = [_configuration(row.asDict()) for row in configurations.collect()]
+    found = list(dict.fromkeys(configurations))
+    if not found:
+        raise AbeyantError("there is no configuration to replay")
+    return found
+
+
+def _configuration(row: dict[str, Any]) -> Configuration:
+    known = [field.name for field in fields(Configuration)]
+    for name in row:
+        if name not in known:
+            raise AbeyantError(f"configurations: there is no setting {name!r}; there are {', '.join(known)}")
+    try:
+        return Configuration(**{name: value for name, value in row.items() if value is not None})
+    except (TypeError, ValueError) as error:
+        raise AbeyantError(f"configurations: {error}") from error

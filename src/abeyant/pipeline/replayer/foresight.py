@@ -1,0 +1,45 @@
+"""What becomes of operations if they are watched for longer than their own time-out."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.pipeline.resolver.tables import resolve
+from abeyant.pipeline.resolver.tables.validity import distinct_operations
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, check_table
+
+__all__ = ["watched_for"]
+
+
+def watched_for(
+    operations: DataFrame, events: DataFrame, asked_ms: int, *, beyond_ms: int = 0, keys: bool
+) -> DataFrame:
+    """Return the valid operations, with their own `timeout_ms`, and `outcome` and `waited_ms` had it been longer.
+
+    Each is watched for `asked_ms`, or its own time-out where that is longer, and `beyond_ms` more: what any shorter
+    time-out does follows.
+    With `keys` they have their `watches` as well, which takes a join.
+    """
+    check_table(operations, OPERATIONS, "operations")
+    check_table(events, EVENTS, "events")
+    # The greatest of a null and a number is the number. A negative one stays, and is set aside.
+    longest = F.expr(f"if(timeout_ms < 0, timeout_ms, greatest(timeout_ms, {asked_ms}L) + {beyond_ms}L)")
+    # An outcome keeps the kind of its operation, and not the time-out; so that travels with the kind.
+    both = F.concat_ws(":", F.coalesce(F.col("timeout_ms").cast("string"), F.lit("")), F.coalesce("kind", F.lit("")))
+    longer = operations.withColumns({"kind": both, "timeout_ms": longest})
+    outcomes = resolve(longer, events)
+    own = F.substring_index("kind", ":", 1)
+    known = outcomes.select(
+        "instance",
+        "op_id",
+        F.expr("substr(kind, locate(':', kind) + 1)").alias("kind"),
+        F.timestamp_micros(F.unix_micros("at") - F.round(F.col("waited_ms") * 1000).cast("long")).alias("start"),
+        own.try_cast("long").alias("timeout_ms"),
+        "outcome",
+        "waited_ms",
+    )
+    if not keys:
+        return known
+    valid = distinct_operations(longer)
+    return known.join(valid.select("instance", "op_id", "watches"), ["instance", "op_id"])

@@ -1,0 +1,181 @@
+"""What a task does with a trace: each configuration of its share through the engine; or what was pending, over time.
+
+Memory: the trace of one instance, 24 bytes an operation, and what the engine needs for it, up to 45 more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from abeyant.engine.replay import NEVER, replay
+from abeyant.pipeline.replayer.configurations import Configuration
+from abeyant.pipeline.replayer.packing import Integers, Trace, unpack
+from abeyant.pipeline.replayer.purges import NO_PURGES, Purges, purges
+
+__all__ = ["pending_series", "replayed"]
+
+Deadline = Literal["inclusive", "exclusive"]
+
+_SLOT: Final = 32
+"""Bytes of a task, or a bucket, in the wheel: links and generation, deadline, the reference to its item."""
+
+_TIME: Final = pa.timestamp("us", "UTC")
+
+
+class _Asked(NamedTuple):
+    """A trace with the time-outs of one configuration."""
+
+    starts: Integers
+    timeouts: Integers
+    ends: Integers  # NEVER where the condition is not known to have come true
+    limits: Integers  # up to when it is known that it did not
+    kept: npt.NDArray[np.bool_]  # of the trace's rows
+
+
+def _asked(trace: Trace, timeout_ms: int | None) -> _Asked:
+    kept = trace.timeouts >= 0 if timeout_ms is None else np.ones(len(trace.starts), np.bool_)
+    starts, timeouts, ends = (column[kept] for column in (trace.starts, trace.timeouts, trace.ends))
+    if timeout_ms is not None:
+        timeouts = np.full(len(starts), timeout_ms * 1000, np.int64)
+    came = ends >= 0
+    return _Asked(starts, timeouts, np.where(came, ends, NEVER), np.where(came, NEVER, ~ends), kept)
+
+
+def replayed(
+    batches: Iterable[pa.RecordBatch],
+    configurations: Sequence[Configuration],
+    shares: int,
+    deadline: Deadline,
+    foresees: bool,
+    schema: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    """Packed traces, sorted -> a row for each of their share's configurations.
+
+    `foresees`: what happened after an operation's deadline is known, a tick later at least.
+    """
+    for share, trace in unpack(batches):
+        forgotten: dict[tuple[int | None, int | None], Purges] = {}
+        for configuration in configurations[share::shares]:
+            asked = _asked(trace, configuration.timeout_ms)
+            purging = configuration.timeout_ms, configuration.purge_interval
+            if purging not in forgotten:
+                forgotten[purging] = _purges(trace, asked, configuration.purge_interval)
+            row = _row(trace, asked, configuration, deadline) | forgotten[purging]._asdict()
+            if not foresees:
+                row["overtaken"] = None
+            yield pa.RecordBatch.from_pylist([row], schema)
+
+
+def _purges(trace: Trace, asked: _Asked, interval: int | None) -> Purges:
+    if interval is None:
+        return NO_PURGES
+    ends = np.cumsum(trace.counts)
+    return purges(
+        asked.starts,
+        asked.timeouts,
+        asked.ends,
+        (ends - trace.counts)[asked.kept],
+        ends[asked.kept],
+        trace.keys,
+        interval,
+    )
+
+
+def _row(trace: Trace, asked: _Asked, configuration: Configuration, deadline: Deadline) -> dict[str, Any]:
+    stats = replay(
+        asked.starts.data,
+        asked.timeouts.data,
+        asked.ends.data,
+        deadline=deadline,
+        tick=configuration.tick_us,
+        wheel_size=configuration.wheel_size,
+    ).stats
+    # Its limit is never before its own deadline, so that this is about other time-outs only.
+    unknown = int(np.count_nonzero(asked.starts + asked.timeouts > asked.limits))
+    return {
+        "instance": trace.instance,
+        "tick_ms": configuration.tick_ms,
+        "wheel_size": configuration.wheel_size,
+        "timeout_ms": configuration.timeout_ms,
+        "purge_interval": configuration.purge_interval,
+        "operations": stats.operations,
+        "left_out": trace.left_out + len(trace.starts) - stats.operations,
+        "completed": stats.completed,
+        "expired": stats.expired,
+        "unknown": unknown,
+        "completed_at_start": stats.completed_at_start,
+        "overtaken": stats.overtaken,
+        "first": stats.first if stats.operations else None,
+        "last": stats.last if stats.operations else None,
+        "timers": stats.started,
+        "pending_most": stats.max_pending,
+        "pending_mean": stats.pending_time / max(stats.last - stats.first, 1),
+        "lateness_mean_ms": stats.lateness_sum / stats.expired / 1000 if stats.expired else None,
+        "lateness_most_ms": stats.lateness_max / 1000 if stats.expired else None,
+        "cascades": stats.cascaded,
+        "levels": stats.levels,
+        "wakeups": stats.wakeups,
+        "bucket_operations": stats.bucket_operations,
+        "memory_bytes": _SLOT * (stats.max_pending + stats.levels * configuration.wheel_size),
+    }
+
+
+def pending_series(
+    batches: Iterable[pa.RecordBatch],
+    timeouts_ms: Sequence[int | None],
+    shares: int,
+    deadline: Deadline,
+    points: int | None,
+) -> Iterator[pa.RecordBatch]:
+    """Packed traces, sorted -> (instance, timeout_ms, at, pending) for each of their share's time-outs."""
+    for share, trace in unpack(batches):
+        for timeout_ms in timeouts_ms[share::shares]:
+            at, pending = _pending(_asked(trace, timeout_ms), deadline)
+            if points is not None:
+                kept = _thinned(at, pending, points)
+                at, pending = at[kept], pending[kept]
+            for begin in range(0, len(at), _BATCH):
+                some = slice(begin, begin + _BATCH)
+                rows = len(at[some])
+                yield pa.record_batch(
+                    [
+                        pa.array([trace.instance] * rows, pa.string()),
+                        pa.array([timeout_ms] * rows, pa.int64()),
+                        pa.array(at[some]).cast(_TIME),
+                        pa.array(pending[some]),
+                    ],
+                    ["instance", "timeout_ms", "at", "pending"],
+                )
+
+
+_BATCH: Final = 1 << 16
+
+
+def _pending(asked: _Asked, deadline: Deadline) -> tuple[Integers, Integers]:
+    """Return each instant at which the number of the pending changes, and what it is from then on (O1-O3)."""
+    until = asked.starts + asked.timeouts
+    in_time = asked.ends < until if deadline == "exclusive" else asked.ends <= until
+    ended = np.where(asked.ends <= asked.starts, asked.starts, np.where(in_time, asked.ends, until))
+    instants, place = np.unique(np.concatenate([asked.starts, ended]), return_inverse=True)
+    starts = np.bincount(place[: len(ended)], minlength=len(instants))
+    change = starts - np.bincount(place[len(ended) :], minlength=len(instants))
+    changes = np.flatnonzero(change)
+    return instants[changes], np.cumsum(change[changes])
+
+
+def _thinned(at: Integers, pending: Integers, points: int) -> npt.NDArray[np.intp]:
+    """Return the rows to draw: of each of `points` / 3 equal spans of time the least, the greatest and the last."""
+    if len(at) <= points:
+        return np.arange(len(at))
+    spans = points // 3
+    span = (at - at[0]) * spans // (at[-1] - at[0] + 1)
+    first = np.flatnonzero(np.diff(span, prepend=-1))
+    number = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(at))))
+    by_pending = np.lexsort((pending, number))
+    last = np.append(first[1:], len(at)) - 1
+    return np.unique(np.concatenate([by_pending[first], by_pending[last], last]))

@@ -1,0 +1,106 @@
+"""What forgetting late costs: a trace through Kafka's own design of a purgatory, purged by its estimate.
+
+A completed operation stays on the watch lists of its other keys until a check of theirs, or a purge, comes across it.
+The lab's `KafkaPurgatory` does the work, operation by operation, on a virtual clock with Kafka's wheel: some hundred
+times as long as the wheel alone. The check that completes an operation comes on one of its keys; which, neither a log
+nor an outcome tells: it is drawn, always the same for the same operation.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from abeyant.engine.replay import NEVER
+from abeyant.errors import AbeyantError
+from abeyant.lab.purgatories import DESIGNS, Room
+from abeyant.pipeline.replayer.packing import Integers
+from abeyant.purgatory import DelayedOperation
+
+__all__ = ["NO_PURGES", "Purges", "purges"]
+
+
+class Purges(NamedTuple):
+    """What was watched and purged; null where no purge interval was asked for."""
+
+    watched_most: int | None
+    """Entries on all watch lists, those of ended operations included."""
+    purges: int | None
+    purged_past: int | None
+    """Entries that purges looked at."""
+
+
+NO_PURGES = Purges(None, None, None)
+
+_LONGEST_US: Final = 50 * 365 * 86_400_000_000
+"""An operation in memory has at most a hundred years."""
+
+_YEAR_US: Final = 365 * 86_400_000_000
+_MOST_YEARS: Final = 90
+"""From the first start to the last: so long a time, and the longest time-out after it, fit the wheel's nanoseconds."""
+
+
+class _Replayed(DelayedOperation):
+    """Completes when told that its condition has come true."""
+
+    def __init__(self, timeout_us: int, came: bool) -> None:
+        super().__init__(timeout_us / 1e6)
+        self.came = came
+
+    def try_complete(self) -> bool:
+        """As `DelayedOperation.try_complete`."""
+        return self.came and self.force_complete()
+
+
+def purges(
+    starts: Integers, timeouts: Integers, ends: Integers, first: Integers, last: Integers, keys: Integers, interval: int
+) -> Purges:
+    """Live through a trace (microseconds); the keys of row n are `keys[first[n]:last[n]]`.
+
+    Raises `AbeyantError` where the operations began over more than 90 years.
+    """
+    years = (starts.max(initial=0) - starts.min(initial=NEVER)) // _YEAR_US
+    if years >= _MOST_YEARS:
+        raise AbeyantError(
+            f"a purge interval can be tried over {_MOST_YEARS} years at most, and the operations began over {years:,}: "
+            "leave the purge interval out, or the operations whose start is wrong"
+        )
+    room = DESIGNS["kafka"].virtual(interval)
+    try:
+        return _lived(room, starts, timeouts, ends, first, last, keys)
+    finally:
+        room.close()
+
+
+def _lived(
+    room: Room, starts: Integers, timeouts: Integers, ends: Integers, first: Integers, last: Integers, keys: Integers
+) -> Purges:
+    """Live through the trace: at one instant progress comes before starts, and starts before expiries (O3)."""
+    began = starts.min(initial=NEVER)
+    completes = (ends > starts) & (ends <= starts + timeouts)
+    waits = np.flatnonzero(completes)
+    at = np.concatenate([starts, ends[waits]]) - began
+    row = np.concatenate([np.arange(len(starts)), waits])
+    ending = np.arange(len(at)) >= len(starts)
+    order = np.lexsort((~ending, at))
+    pending: dict[int, _Replayed] = {}
+    watched = 0
+    for now, number, ends_now in zip(at[order].tolist(), row[order].tolist(), ending[order].tolist(), strict=True):
+        room.advance_to(now * 1000 - 1)
+        mine = keys[first[number] : last[number]].tolist()
+        if ends_now:
+            operation = pending.pop(number)
+            operation.came = True
+            if mine:
+                room.purgatory.check_and_complete(mine[now % len(mine)])
+            else:
+                operation.force_complete()
+            continue
+        came = bool(ends[number] <= starts[number])
+        operation = _Replayed(min(int(timeouts[number]), _LONGEST_US), came)
+        room.purgatory.try_complete_else_watch(operation, mine)
+        if completes[number]:
+            pending[number] = operation
+        watched = max(watched, room.purgatory.watched)
+    return Purges(watched, *room.work())

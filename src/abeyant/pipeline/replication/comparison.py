@@ -1,0 +1,73 @@
+"""The model held against Kafka: when each produce should have been answered, and when it was."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.pipeline.replication.explanations import CLOCK, CLOCK_MS, EXPIRY, HANDLING, IN_SYNC, OUTCOME, UNEXPLAINED
+from abeyant.pipeline.replication.high_watermarks import high_watermarks
+from abeyant.pipeline.replication.produces import acks_all_produces
+from abeyant.pipeline.resolver.tables import resolve
+from abeyant.pipeline.schemas import EVENTS, PREDICTIONS
+
+__all__ = ["compare_with_kafka"]
+
+
+def compare_with_kafka(replication: DataFrame, watermarks: DataFrame | None = None) -> DataFrame:
+    """Predict when each produce with acks=all completes, and compare with what Kafka logged (`schemas.PREDICTIONS`).
+
+    The prediction is `resolve` over the rebuilt `watermarks` (default: `high_watermarks(replication)`). `error_ms` is
+    the predicted wait less the logged one; `explanation` says of one beyond a millisecond where it comes from, as far
+    as the log can tell:
+
+    * another outcome: one expired, the other did not
+    * expiry told early or late: both expired; the broker's timer was not on time
+    * a change of the replicas in sync: the controller's log has when it answered, not when the leader acted on it
+    * while the fetch was handled: the logged answer falls within the leader's handling of the fetch that decided, at
+      the end of which it is predicted
+    * unexplained
+    """
+    produces = acks_all_produces(replication)
+    if watermarks is None:
+        watermarks = high_watermarks(replication)
+    outcomes = resolve(produces, watermarks.select(*EVENTS.fieldNames()), unique_ids=True)
+    predicted = outcomes.select(
+        "instance",
+        "op_id",
+        F.col("outcome").alias("predicted"),
+        F.col("waited_ms").alias("predicted_ms"),
+        F.col("at").alias("_at"),
+    )
+    logged = produces.withColumnsRenamed({"outcome": "logged", "waited_ms": "logged_ms"})
+    compared = logged.join(predicted, ["instance", "op_id"]).withColumn(
+        "error_ms", F.col("predicted_ms") - F.col("logged_ms")
+    )
+    return _with_cause(compared, watermarks).withColumn("explanation", _explanation()).select(*PREDICTIONS.fieldNames())
+
+
+def _with_cause(compared: DataFrame, watermarks: DataFrame) -> DataFrame:
+    """Add what moved the high watermark that completed each produce after its start."""
+    why = ("cause", "replica", "handling_ms")
+    moved = watermarks.select(
+        "instance", "key", F.col("at").alias("_at"), F.struct("handling_ms", "cause", "replica").alias("_why")
+    )
+    waited = compared.where((F.col("predicted") == "completed") & (F.col("predicted_ms") > 0))
+    keys = waited.select("instance", "op_id", "_at", F.explode("watches.key").alias("key"))
+    found = keys.join(moved, ["instance", "key", "_at"]).groupBy("instance", "op_id").agg(F.max("_why").alias("_why"))
+    return compared.join(found, ["instance", "op_id"], "left").withColumns(
+        {name: F.col(f"_why.{name}") for name in why}
+    )
+
+
+def _explanation() -> Column:
+    error = F.col("error_ms")
+    handled = error.between(-CLOCK_MS, F.col("handling_ms") + CLOCK_MS)
+    return (
+        F.when(F.col("predicted") != F.col("logged"), OUTCOME)
+        .when(F.abs(error) <= CLOCK_MS, CLOCK)
+        .when(F.col("predicted") == "expired", EXPIRY)
+        .when(F.col("cause") == "isr", IN_SYNC)
+        .when(handled, HANDLING)
+        .otherwise(UNEXPLAINED)
+    )

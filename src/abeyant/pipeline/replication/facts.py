@@ -1,0 +1,72 @@
+"""The facts of a whole log as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from abeyant.pipeline.request_log.files import Chunk, Paths
+from abeyant.pipeline.request_log.line import ApiRequest, BadLineError
+from abeyant.pipeline.request_log.replication import facts
+from abeyant.pipeline.request_log.requests import requests
+from abeyant.pipeline.request_log.tables import KafkaRequestLog, Survey
+from abeyant.pipeline.schemas import REPLICATION
+from abeyant.pipeline.spark.arrow import arrow_schema
+
+__all__ = ["read_kafka_replication"]
+
+_BATCH_ROWS: Final = 8192
+
+
+def read_kafka_replication(
+    spark: SparkSession,
+    paths: Paths,
+    *,
+    timezone: str = "UTC",
+    instance: str | Callable[[str], str] | None = None,
+) -> DataFrame:
+    """Return what the request logs of a cluster tell about its replication (`schemas.REPLICATION`).
+
+    Takes and raises what `read_kafka_request_log` does. The logs should be those of all brokers of one cluster, and of
+    its controllers: only these know when the replicas in sync changed.
+    """
+    return KafkaRequestLog(spark, paths, timezone=timezone, instance=instance).mapped(_Facts, REPLICATION)
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Makes rows of pieces of a log; lines that tell nothing, or cannot be read, are passed over."""
+
+    survey: Survey
+    zone: ZoneInfo
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows: list[tuple[Any, ...]] = []
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for row in self._of(self.survey.chunks[number]):
+                    rows.append(row)
+                    if len(rows) >= _BATCH_ROWS:
+                        yield _batch(rows)
+                        rows = []
+        if rows:
+            yield _batch(rows)
+
+    def _of(self, chunk: Chunk) -> Iterator[tuple[Any, ...]]:
+        for number, _, request in requests(chunk, self.zone):
+            if isinstance(request, ApiRequest):
+                with suppress(BadLineError):
+                    told = list(facts(request, self.survey.topics))
+                    yield from ((chunk.file.instance, f"{chunk.file.label}:{number}", *fact) for fact in told)
+
+
+def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    schema = arrow_schema(REPLICATION)
+    columns = zip(zip(*rows, strict=True), schema, strict=True)
+    return pa.record_batch([pa.array(column, field.type) for column, field in columns], schema=schema)

@@ -1,0 +1,51 @@
+"""Where appended batches end, and the produces that wait for high watermarks to pass them.
+
+A response tells a batch's first offset, not its last. But wherever anything is seen to begin or end in a partition
+(another batch, a follower's fetch, a high watermark) some batch ends, for batches are fetched whole. So a batch ends at
+the least such offset after its first; or before that, and nobody ever stood in between: as good for a prediction.
+Nothing is seen after the last batch of a log that no follower fetched again: it gets one record.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.pipeline.schemas import PRODUCES, REPLICATION, check_table
+
+__all__ = ["acks_all_produces", "any_acks_all", "appended"]
+
+_TELL_OFFSETS: Final = ("appended", "fetched", "watermark")
+
+
+def appended(replication: DataFrame) -> DataFrame:
+    """Return the facts `appended`, with `required`: the offset that follows the batch."""
+    check_table(replication, REPLICATION, "replication")
+    seen = replication.where(F.col("what").isin(*_TELL_OFFSETS)).select("key", "offset").distinct()
+    following = F.lead("offset").over(Window.partitionBy("key").orderBy("offset"))
+    next_seen = seen.select("key", "offset", F.coalesce(following, F.col("offset") + 1).alias("required"))
+    return replication.where(F.col("what") == "appended").join(next_seen, ["key", "offset"])
+
+
+def any_acks_all(replication: DataFrame) -> bool:
+    """Whether `acks_all_produces` has a row, which takes no shuffle to tell."""
+    return not replication.where((F.col("what") == "appended") & F.col("timeout_ms").isNotNull()).isEmpty()
+
+
+def acks_all_produces(replication: DataFrame) -> DataFrame:
+    """Return the produces with acks=all that were appended, as operations on high watermarks (`schemas.PRODUCES`).
+
+    The key is a partition, `required` the offset after the produce's batch there; it completes when `all` are reached.
+    Those that were refused at once (NOT_ENOUGH_REPLICAS) never waited, and are not among them.
+    """
+    waited = appended(replication).where(F.col("timeout_ms").isNotNull())
+    same = ("timeout_ms", "outcome", "waited_ms")
+    operations = waited.groupBy("instance", "op_id").agg(
+        F.min("at").alias("start"),
+        F.sort_array(F.collect_list(F.struct("key", "required"))).alias("watches"),
+        *(F.first(name).alias(name) for name in same),
+    )
+    fixed = {"kind": F.lit("PRODUCE"), "condition": F.lit("all")}
+    return operations.withColumns(fixed).select(*PRODUCES.fieldNames())

@@ -1,0 +1,195 @@
+"""The tables of one analysis, as the report reads them: small, in memory, seen whole or by instance."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+
+from abeyant.pages.style import ReportError
+
+ALL: Final = "*"
+"""The scope of every instance together; the tables that sum over instances say so with this name."""
+
+MOST_SCOPES: Final = 24
+MOST_KEYS: Final = 8
+MARKER: Final = "abeyant-analysis.json"
+
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "requests_by_kind": ("instance", "api", "requests", "waited"),
+    "summary": (
+        *("instance", "kind", "operations", "waited", "completed", "expired", "unknown"),
+        *("expired_share", "p50_ms", "p95_ms", "p99_ms", "max_ms"),
+    ),
+    "by_key": (
+        *("instance", "kind", "key", "operations", "completed", "expired", "expired_share"),
+        *("p50_ms", "p95_ms", "p99_ms", "max_ms", "total_waited_ms"),
+    ),
+    "pending_plot": ("instance", "kind", "at", "pending"),
+    "timeout_curve": ("instance", "kind", "timeout_ms", "at_risk", "share_expiring", "low", "high"),
+    "waits": ("instance", "kind", "outcome", "low_ms", "high_ms", "operations"),
+    "incidents": (
+        *("kind", "first", "last", "operations", "expired", "longest_ms", "instances", "keys_struck", "keys"),
+    ),
+    "waits_by_time": ("instance", "kind", "at", "outcome", "step", "operations"),
+    "keys_by_time": ("instance", "kind", "key", "at", "outcome", "step", "operations"),
+    "requests_by_time": ("instance", "api", "at", "requests", "waited"),
+    "rejected": ("instance", "file", "line_number", "reason", "excerpt"),
+}
+
+_ADD_UP: Final = frozenset({"requests_by_kind", "pending_plot", "waits"})
+
+LEAST_DRAWN: Final = 20
+MOST_KINDS: Final = 8
+"""How many kinds the figures draw: what waits besides is in the tables."""
+
+# The kinds that Kafka's purgatories hold come first and in this order; others follow, the longest waiting first.
+_KINDS: Final = (
+    *("PRODUCE", "FETCH", "FETCH_CONSUMER", "FETCH_FOLLOWER", "FETCH_RAFT"),
+    *("JOIN_GROUP", "SYNC_GROUP", "DELETE_RECORDS"),
+)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What the analysis of a request log found: its tables by name, and how it was made."""
+
+    tables: Mapping[str, pd.DataFrame]
+    made: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def instances(self) -> list[str]:
+        """All instances of the log, those with most requests first."""
+        requests = self.tables["requests_by_kind"]
+        named = requests[requests["instance"] != ALL]
+        totals = named.groupby("instance")["requests"].sum().sort_index()
+        return [str(name) for name in totals.sort_values(ascending=False, kind="stable").index]
+
+    @property
+    def scopes(self) -> list[str]:
+        """What a reader may look at: everything together, then each instance (of very many, the busiest)."""
+        names = self.instances
+        return [ALL] if len(names) < 2 else [ALL, *sorted(names[:MOST_SCOPES], key=_natural)]
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """The kinds of operation, in the one order in which every figure and table shows them."""
+        rows = self.within("waits", ALL)
+        waited = ((rows["low_ms"] + rows["high_ms"]) / 2 * rows["operations"]).groupby(rows["kind"]).sum()
+        totals = {str(kind): float(ms) for kind, ms in waited.items()}
+        found = totals.keys() | {str(kind) for kind in self.tables["summary"]["kind"].unique()}
+        others = sorted(found.difference(_KINDS), key=lambda kind: (-totals.get(kind, 0.0), kind))
+        return [kind for kind in _KINDS if kind in found] + others
+
+    @cached_property
+    def apis(self) -> list[str]:
+        """Every API that was asked for, in order."""
+        return sorted(str(api) for api in self.tables["requests_by_kind"]["api"].unique())
+
+    @property
+    def drawn(self) -> list[str]:
+        """The kinds that the figures draw, each in a colour of its own: not those of which a handful waited."""
+        rows = self.within("summary", ALL)
+        many = {str(kind) for kind in rows.loc[rows["waited"] >= LEAST_DRAWN, "kind"]}
+        return ([kind for kind in self.kinds if kind in many] or self.kinds)[:MOST_KINDS]
+
+    def points(self, of: int) -> int:
+        """Return the share of one line in so many points of a page."""
+        return max(of // max(len(self.scopes) * len(self.drawn), 1), 45)
+
+    def within(self, table: str, scope: str) -> pd.DataFrame:
+        """Return a table's rows for one scope; for all of them, those that sum over instances.
+
+        Where there are none such, counts can be added up here; percentiles and curves cannot.
+        """
+        rows = self.tables[table]
+        chosen = rows[rows["instance"] == scope]
+        if scope == ALL and chosen.empty and (table in _ADD_UP or rows["instance"].nunique() < 2):
+            return rows
+        return chosen
+
+    def incidents(self, scope: str) -> pd.DataFrame:
+        """Return the incidents that struck a scope, in their order in time."""
+        rows = self.tables["incidents"].sort_values(["first", "kind"], kind="stable")
+        if scope == ALL:
+            return rows
+        struck = [scope in set(instances) for instances in rows["instances"]]
+        return rows[pd.Series(struck, index=rows.index, dtype=bool)]
+
+    def keys(self, scope: str) -> pd.DataFrame:
+        """Return the keys of one scope; a key lives in its instance, so all of them is no sum but a list."""
+        rows = self.tables["by_key"]
+        return rows[rows["instance"] != ALL] if scope == ALL else rows[rows["instance"] == scope]
+
+    def longest_keys(self, scope: str) -> pd.DataFrame:
+        """Return the keys of each kind on which operations waited longest, by the 95th percentile and by the sum."""
+        rows = self.keys(scope)
+        rows = rows[rows["total_waited_ms"] > 0]
+        return pd.concat([self.top(rows, self._most_keys, [name]) for name in ("p95_ms", "total_waited_ms")])
+
+    def expiring_keys(self, scope: str) -> pd.DataFrame:
+        """Return the keys of each kind on which most operations expired."""
+        rows = self.keys(scope)
+        return self.top(rows[rows["expired"] > 0], self._most_keys, ["expired", "expired_share"])
+
+    @cached_property
+    def shown_keys(self) -> pd.DataFrame:
+        """Every (instance, kind, key) that the page names; a key's number is its row's."""
+        parts = [some(scope) for scope in self.scopes for some in (self.longest_keys, self.expiring_keys)]
+        return pd.concat(parts)[["instance", "kind", "key"]].drop_duplicates().reset_index(drop=True)
+
+    @property
+    def _most_keys(self) -> int:
+        """Of many instances fewer keys each, so that the page stays small."""
+        return max(min(MOST_KEYS, 4 * MOST_KEYS // len(self.scopes)), 2)
+
+    def top(self, keys: pd.DataFrame, most: int, by: Sequence[str]) -> pd.DataFrame:
+        """Return the first keys of each drawn kind: of all kinds together, the slowest would hide the rest."""
+        return pd.concat([keys[keys["kind"] == kind].nlargest(most, list(by)) for kind in self.drawn] or [keys])
+
+
+def read_analysis(tables: Path) -> Analysis:
+    """Read the small tables of an analysis (Parquet, one directory or file each) and its marker."""
+    if not tables.is_dir():
+        raise ReportError(f"no such directory of tables: {tables}")
+    frames = {name: _read(tables, name, columns) for name, columns in COLUMNS.items()}
+    return Analysis(tables=frames, made=_marker(tables))
+
+
+def _read(tables: Path, name: str, columns: tuple[str, ...]) -> pd.DataFrame:
+    path = next((p for p in (tables / name, tables / f"{name}.parquet") if p.exists()), None)
+    if path is None:
+        raise ReportError(f"the analysis in {tables} has no table {name!r}: it did not finish, or is not one")
+    try:
+        frame = pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise ReportError(f"table {name!r} of the analysis in {tables} cannot be read: {error}") from error
+    missing = [column for column in columns if column not in frame.columns]
+    if missing and not frame.empty:
+        raise ReportError(f"table {name!r} of the analysis in {tables} lacks {', '.join(missing)}")
+    frame = frame.reindex(columns=[*frame.columns, *missing])
+    if "instance" in columns:
+        frame["instance"] = frame["instance"].astype(object).where(frame["instance"].notna(), ALL)
+    return frame
+
+
+def _marker(tables: Path) -> Mapping[str, Any]:
+    for path in (tables / MARKER, tables.parent / MARKER):
+        if path.is_file():
+            try:
+                made = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise ReportError(f"{path} is not valid JSON: {error}") from error
+            return made if isinstance(made, dict) else {}
+    return {}
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sort broker-2 before broker-10."""
+    return [(int(digits or 0), text) for text, digits in re.findall(r"([^0-9]*)([0-9]*)", name)]

@@ -1,0 +1,86 @@
+"""Counts over time for the page's script, packed: from them it makes tables and figures for a part of the log."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from abeyant.pipeline.report.analysis import Analysis
+from abeyant.pipeline.report.small_plots import milliseconds
+
+__all__ = ["CELLS", "by_time"]
+
+CELLS: Final = {"kinds": 7_000, "keys": 6_000, "apis": 2_500}
+"""How many counts of each sort a page carries, of 10 to 15 bytes each: slices are put together until they fit."""
+
+_OUTCOMES: Final = ("completed", "expired", "unknown")
+_STEPS: Final = 1_000
+"""A wait's step is written as a number from 0: no wait, else this much less than half of it."""
+
+
+def by_time(analysis: Analysis) -> dict[str, Any] | None:
+    """Return the counts, by the kinds' order, the number of a key, and the API's order; None where there are none.
+
+    `order` has the kinds. Each sort has `first` and `width` of its slices, in seconds, and `cells`: rows of five
+    numbers one after the other, (instance, what, slice, code, count), the first three as differences to the row
+    before. An instance is its place among the page's scopes. `code` is 1000 times the outcome and the step of the
+    wait; of an API it is 0 for requests and 1 for those that waited.
+    """
+    starts = pd.to_datetime(analysis.tables["requests_by_time"]["at"], utc=True)
+    if starts.empty or starts.isna().all():
+        return None
+    waits, keys, apis = (analysis.tables[f"{name}_by_time"] for name in ("waits", "keys", "requests"))
+    kinds = {kind: number for number, kind in enumerate(analysis.kinds)}
+    names = {api: number for number, api in enumerate(analysis.apis)}
+    shown = analysis.shown_keys.reset_index(names="what")
+    asked = apis.assign(what=apis["api"].map(names)).melt(
+        id_vars=["instance", "at", "what"], value_vars=["requests", "waited"], var_name="counted", value_name="count"
+    )
+    return {
+        "order": analysis.kinds,
+        "kinds": _packed(analysis, _coded(waits.assign(what=waits["kind"].map(kinds))), CELLS["kinds"]),
+        "keys": _packed(analysis, _coded(keys.merge(shown, on=["instance", "kind", "key"])), CELLS["keys"]),
+        "apis": _packed(analysis, asked.assign(code=(asked["counted"] == "waited").astype(int)), CELLS["apis"]),
+    }
+
+
+def _coded(rows: pd.DataFrame) -> pd.DataFrame:
+    outcome = rows["outcome"].map({name: number for number, name in enumerate(_OUTCOMES)})
+    step = (rows["step"] + _STEPS // 2).fillna(0)
+    return rows.assign(code=(outcome * _STEPS + step), count=rows["operations"])
+
+
+def _packed(analysis: Analysis, rows: pd.DataFrame, most: int) -> dict[str, Any]:
+    rows = rows[rows["what"].notna()]  # a row of something that no table of the page has
+    seconds = milliseconds(rows["at"]).to_numpy() / 1000
+    first, width = _slices(analysis)
+    places = {name: place for place, name in enumerate(analysis.scopes)}
+    cells = pd.DataFrame(
+        {
+            "instance": rows["instance"].map(places).fillna(0).astype(int),
+            "what": rows["what"].astype(int),
+            "slice": np.rint((seconds - first) / width).astype(int),
+            "code": rows["code"].astype(int),
+            "count": rows["count"].astype(int),
+        }
+    )
+    cells = cells[cells["count"] > 0]
+    while True:
+        group = ["instance", "what", "slice", "code"]
+        cells = pd.DataFrame(cells.groupby(group, as_index=False)["count"].sum()).sort_values(group)
+        if len(cells) <= most or not cells["slice"].any():
+            break
+        cells, width = cells.assign(slice=cells["slice"] // 2), width * 2
+    packed = cells[["instance", "what", "slice", "code", "count"]].to_numpy(np.int64)
+    packed[1:, :3] -= packed[:-1, :3].copy()
+    return {"first": first, "width": width, "cells": packed.ravel().tolist()}
+
+
+def _slices(analysis: Analysis) -> tuple[float, float]:
+    """Return where the first slice begins, and how long each is, in seconds."""
+    parts = [pd.to_datetime(analysis.tables[name]["at"], utc=True) for name in ("waits_by_time", "requests_by_time")]
+    begins = np.unique(milliseconds(pd.concat(parts))) / 1000
+    apart = np.diff(begins)
+    return float(begins[0]), float(apart.min()) if len(apart) else 1.0

@@ -1,0 +1,226 @@
+"""The figures by kind, one function each: a scope in, a plotly figure out, or None where there is nothing."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from abeyant.pages.style import EXPIRED, LONG_WAIT, SHORTEST_MS, Figure, faint, plotly, wait_axis
+from abeyant.pages.words import count, duration, label
+from abeyant.pipeline.report.analysis import Analysis
+from abeyant.pipeline.report.kinds import colours
+from abeyant.pipeline.report.small_plots import axis, layout_axis, milliseconds, small_plots, whole_ticks
+from abeyant.pipeline.report.steps import thinned, total
+
+PENDING_POINTS: Final = 20_000
+CURVE_POINTS: Final = 4_000
+"""Points of all lines together, so that a page stays small whatever the log: each line gets its share."""
+
+
+def pending(analysis: Analysis, scope: str) -> Figure | None:
+    """Operations pending over time: one row a kind, each on its own scale, on one axis of time; and the incidents."""
+    rows = analysis.within("pending_plot", scope)
+    kinds = [kind for kind in analysis.drawn if (rows.loc[rows["kind"] == kind, "pending"] > 0).any()]
+    if not kinds:
+        return None
+    go, colour = plotly("graph_objects"), colours(analysis.drawn)
+    figure, titles = go.Figure(), list[str]()
+    for i, kind in enumerate(kinds, start=1):
+        steps = thinned(total(rows[rows["kind"] == kind]), analysis.points(PENDING_POINTS))
+        highest = int(steps["pending"].max())
+        figure.add_scatter(
+            x=milliseconds(steps["at"]),
+            y=steps["pending"].to_numpy("int32"),
+            yaxis=axis("y", i),
+            name=label(kind),
+            mode="lines",
+            line={"shape": "hv", "width": 1.25, "color": colour[kind]},
+            fill="tozeroy",
+            fillcolor=faint(colour[kind], 0.16),
+            hovertemplate="%{y:,d} pending",
+        )
+        figure.layout[layout_axis("y", i)] = {
+            "rangemode": "tozero",
+            "tickformat": ",d",
+            **whole_ticks(highest),
+            "range": [0, highest * 1.08],
+            "fixedrange": True,
+        }
+        titles.append(f"<b>{label(kind)}</b>  at most {count(highest)} at once")
+    figure.update_layout(
+        meta=small_plots(kinds, titles, colour),
+        shapes=_incidents(analysis, scope),
+        hovermode="x unified",
+        hoversubplots="axis",
+        showlegend=False,
+        uirevision="pending",
+        xaxis={"type": "date", "title": {"text": "time (UTC)"}},
+    )
+    return figure
+
+
+def _incidents(analysis: Analysis, scope: str) -> list[dict[str, Any]]:
+    """Mark the incidents across all rows."""
+    return [
+        {
+            "type": "rect",
+            "xref": "x",
+            "yref": "paper",
+            "x0": first,
+            "x1": last,
+            "y0": 0,
+            "y1": 1,
+            "layer": "below",
+            "fillcolor": faint(EXPIRED if expired else LONG_WAIT, 0.13),
+            "line": {"width": 1, "color": faint(EXPIRED if expired else LONG_WAIT, 0.4)},
+        }
+        for rows in [analysis.incidents(scope)]
+        for first, last, expired in zip(
+            milliseconds(rows["first"]), milliseconds(rows["last"]), rows["expired"], strict=True
+        )
+    ]
+
+
+def waits(analysis: Analysis, scope: str) -> Figure | None:
+    """How long operations waited: one histogram a kind on a logarithmic axis, what expired told apart."""
+    rows = analysis.within("waits", scope)
+    did_wait = rows[(rows["operations"] > 0) & (rows["high_ms"] > 0) & rows["kind"].isin(analysis.drawn)]
+    kinds = [kind for kind in analysis.drawn if (did_wait["kind"] == kind).any()]
+    if not kinds:
+        return None
+    go, colour = plotly("graph_objects"), colours(analysis.drawn)
+    figure, titles = go.Figure(), list[str]()
+    edges = pd.concat([did_wait["low_ms"], did_wait["high_ms"]])
+    least, most = max(float(edges[edges > 0].min()), SHORTEST_MS), float(edges.max())
+    for i, kind in enumerate(kinds, start=1):
+        mine = did_wait[did_wait["kind"] == kind]
+        for outcome in sorted(mine["outcome"].unique(), key=_outcome_order):
+            bins = mine[mine["outcome"] == outcome]
+            bins = bins.groupby(["low_ms", "high_ms"], as_index=False)["operations"].sum()
+            low, high = bins["low_ms"].clip(lower=least / 2), bins["high_ms"].clip(lower=least)
+            edges_said = zip(bins["low_ms"], bins["high_ms"], strict=True)
+            figure.add_bar(
+                x=(low + high) / 2,
+                width=high - low,
+                y=bins["operations"],
+                yaxis=axis("y", i),
+                name=f"{label(kind)} {label(outcome)}",
+                marker={"color": _outcome_colour(str(outcome), colour[kind]), "line": {"width": 0}},
+                customdata=[[duration(a), duration(b)] for a, b in edges_said],
+                hovertemplate="<b>%{y:,d}</b> after %{customdata[0]} to %{customdata[1]}",
+            )
+        figure.layout[layout_axis("y", i)] = {
+            "rangemode": "tozero",
+            "tickformat": "~s",
+            **whole_ticks(mine.groupby("low_ms")["operations"].sum().max()),
+            "fixedrange": True,
+        }
+        titles.append(_waits_in_words(mine))
+    figure.update_layout(
+        meta=small_plots(kinds, titles, colour),
+        barmode="stack",
+        bargap=0,
+        showlegend=False,
+        hovermode="x unified",
+        uirevision=f"waits {scope}",
+        xaxis=wait_axis(least / 2, most * 1.1, "time waited (logarithmic)")
+        | {"unifiedhovertitle": {"text": "waited about %{x:,.2~r} ms"}},
+    )
+    return figure
+
+
+def _waits_in_words(waited: pd.DataFrame) -> str:
+    number = waited["operations"]
+    expired = float(number[waited["outcome"] == "expired"].sum())
+    unknown = float(number[waited["outcome"] == "unknown"].sum())
+    text = f"<b>{label(waited['kind'].iloc[0])}</b>  {count(float(number.sum()))} waited"
+    if expired:
+        text += f", <b>{count(expired)} expired</b>"
+    return text + (f", {count(unknown)} unknown" if unknown else "")
+
+
+def timeout_curve(analysis: Analysis, scope: str) -> Figure | None:
+    """What share would have expired had the time-out been T: one row a kind, with its band where there is one."""
+    rows = analysis.within("timeout_curve", scope)
+    rows = rows[rows["kind"].isin(analysis.drawn)]
+    later = rows.loc[rows["timeout_ms"] > 0, "timeout_ms"]
+    if later.empty:
+        return None
+    low, high = max(float(later.min()), SHORTEST_MS), float(later.max())
+    go, colour = plotly("graph_objects"), colours(analysis.drawn)
+    figure, kinds = go.Figure(), list[str]()
+    for kind in analysis.drawn:
+        curve = _from(low, rows[rows["kind"] == kind].sort_values("timeout_ms", kind="stable"))
+        if curve.empty:
+            continue
+        kinds.append(kind)
+        curve = _sparse(curve, analysis.points(CURVE_POINTS))
+        _add_band(figure, curve, colour[kind], axis("y", len(kinds)))
+        figure.add_scatter(
+            x=curve["timeout_ms"].astype("float32"),
+            y=curve["share_expiring"].astype("float32"),
+            yaxis=axis("y", len(kinds)),
+            name=label(kind),
+            mode="lines",
+            line={"shape": "hv", "width": 2, "color": colour[kind]},
+            customdata=curve["at_risk"].to_numpy("int32"),
+            hovertemplate="<b>%{y:.3~p}</b> would expire (%{customdata:,d} waited so long)",
+        )
+        figure.layout[layout_axis("y", len(kinds))] = {
+            "tickformat": "~%",
+            "range": [0, 1.04],
+            "nticks": 4,
+            "fixedrange": True,
+        }
+    figure.update_layout(
+        meta=small_plots(kinds, [f"<b>{label(kind)}</b>" for kind in kinds], colour),
+        hovermode="x unified",
+        hoversubplots="axis",
+        showlegend=False,
+        uirevision="timeout",
+        xaxis=wait_axis(low, high, "time-out T (logarithmic)")
+        | {"unifiedhovertitle": {"text": "with a time-out of %{x:,.3~r} ms"}},
+    )
+    return figure
+
+
+def _from(low: float, curve: pd.DataFrame) -> pd.DataFrame:
+    """Let a curve begin at the axis' edge: with what holds there, or with all, before anything completed."""
+    before = curve[curve["timeout_ms"] <= low].tail(1)
+    if before.empty:
+        before = curve.head(1).assign(share_expiring=1.0, low=1.0, high=1.0)
+    return pd.concat([before.assign(timeout_ms=low), curve[curve["timeout_ms"] > low]])
+
+
+def _sparse(curve: pd.DataFrame, most: int) -> pd.DataFrame:
+    """Keep at most `most` rows of a curve, evenly on its logarithmic axis, the first and the last among them."""
+    if len(curve) <= most:
+        return curve
+    steps = np.log10(curve["timeout_ms"].to_numpy())
+    wanted = np.linspace(steps[0], steps[-1], most)
+    return curve.iloc[np.unique(np.searchsorted(steps, wanted).clip(0, len(curve) - 1))]
+
+
+def _add_band(figure: Figure, curve: pd.DataFrame, colour: str, axis: str) -> None:
+    common: dict[str, Any] = {
+        "x": curve["timeout_ms"].astype("float32"),
+        "yaxis": axis,
+        "mode": "lines",
+        "line": {"shape": "hv", "width": 0},
+        "showlegend": False,
+        "hoverinfo": "skip",
+    }
+    if curve["low"].isna().all():
+        return
+    figure.add_scatter(y=curve["low"].astype("float32"), **common)
+    figure.add_scatter(y=curve["high"].astype("float32"), fill="tonexty", fillcolor=faint(colour, 0.14), **common)
+
+
+def _outcome_order(outcome: object) -> int:
+    return {"completed": 0, "unknown": 1, "expired": 2}.get(str(outcome), 3)
+
+
+def _outcome_colour(outcome: str, colour: str) -> str:
+    return {"completed": colour, "expired": EXPIRED}.get(outcome, faint(colour, 0.35))

@@ -1,0 +1,154 @@
+"""The findings in words: what a person would say first about the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from abeyant.pages.words import count, counted, duration, escaped, percent, shortened
+from abeyant.pipeline.report.analysis import ALL, Analysis
+
+_MANY = 20
+"""Of fewer waits a 95th percentile says little."""
+_MOST_NAMED = 5
+
+
+def headline(analysis: Analysis) -> str:
+    """Return the page's title: what hurts; where nothing does, how much waited, and how it ended."""
+    requests = analysis.within("requests_by_kind", ALL)
+    asked, waited = float(requests["requests"].sum()), float(requests["waited"].sum())
+    if not asked:
+        return "No request in this log"
+    if not waited:
+        return f"{counted(asked, 'request')}, and none of them waited"
+    return _hurt(analysis) or _harmless(analysis, asked, waited)
+
+
+def _hurt(analysis: Analysis) -> str:
+    """Say what failed most, and in how many bursts; else how many bursts of long waits there were."""
+    kinds, bursts = analysis.within("summary", ALL), analysis.incidents(ALL)
+    failed = kinds[(kinds["expired"] > 0) & ~_polls(kinds["kind"])]
+    if not failed.empty:
+        worst = _highest(failed, "expired")
+        said = f"{count(worst['expired'])} {worst['kind']} {_requests(worst['expired'])} expired"
+        mine = bursts[(bursts["kind"] == worst["kind"]) & (bursts["expired"] > 0)]
+        if mine.empty:
+            return said
+        most = _highest(mine, "expired")
+        start = f"{pd.Timestamp(most['first']):%H:%M:%S} UTC"
+        if len(mine) == 1:
+            part = "" if most["expired"] == worst["expired"] else f"{count(most['expired'])} of them "
+            return f"{said}, {part}in one burst at {start}"
+        together = int(mine["expired"].sum())
+        part = "" if together == worst["expired"] else f"{count(together)} of them "
+        return f"{said}, {part}in {len(mine):,} bursts, the worst at {start}"
+    if not bursts.empty:
+        longest = _highest(bursts, "longest_ms")
+        return (
+            f"{counted(len(bursts), 'burst')} of long waits, up to {duration(longest['longest_ms'])} of a "
+            f"{longest['kind']}; nothing expired that matters"
+        )
+    return ""
+
+
+def _requests(number: float) -> str:
+    return "request" if round(number) == 1 else "requests"
+
+
+def _harmless(analysis: Analysis, asked: float, waited: float) -> str:
+    kinds = analysis.within("summary", ALL)
+    known = waited - float(kinds["unknown"].sum())
+    expired = float(kinds["expired"].sum())
+    ending = "how they ended, the log does not tell"
+    if known > 0:
+        ending = "none of these expired"
+        if expired:
+            ending = f"{percent(min(expired / known, 1.0))} of these expired, all of them long polls"
+    return f"{counted(asked, 'request')}, {count(waited)} of them waited; {ending}"
+
+
+def is_poll(kind: object) -> bool:
+    """Whether a kind is a fetch, for which it is the ordinary end to expire."""
+    return "FETCH" in str(kind)
+
+
+def _polls(kinds: pd.Series[Any]) -> pd.Series[bool]:
+    return kinds.map(is_poll).astype(bool)
+
+
+def findings(analysis: Analysis) -> list[str]:
+    """Return a few sentences, in HTML, that say where the waiting is."""
+    kinds = analysis.within("summary", ALL)
+    kinds = kinds[kinds["waited"] > 0]
+    said = [_when(analysis), _size(analysis)]
+    if not kinds.empty:
+        many = kinds[kinds["waited"] >= _MANY]
+        slow = _highest(kinds if many.empty else many, "p95_ms")
+        said.append(
+            f"<b>{escaped(shortened(slow['kind']))}</b> waits longest: half of its "
+            f"{counted(slow['operations'], 'operation')} waited at most {duration(slow['p50_ms'])}, "
+            f"19 in 20 at most {duration(slow['p95_ms'])}."
+        )
+        said.append(_longest(analysis, kinds))
+        said.extend(_expired(kinds))
+    unread = len(analysis.tables["rejected"])
+    if unread:
+        said.append(f'{counted(unread, "line")} could not be read: <a href="#rejected">which, and why</a>.')
+    return [sentence for sentence in said if sentence]
+
+
+def _when(analysis: Analysis) -> str:
+    instances = analysis.instances
+    who = f"instance {escaped(shortened(instances[0]))}" if len(instances) == 1 else f"{len(instances):,} instances"
+    times = analysis.tables["pending_plot"]["at"].dropna()
+    if times.empty:
+        return f"The log of {who}."
+    first, last = pd.Timestamp(times.min()), pd.Timestamp(times.max())
+    span = duration((last - first).total_seconds() * 1_000)
+    until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%-d %B %Y, %H:%M:%S}"
+    return f"The log of {who}: something waited between {first:%-d %B %Y, %H:%M:%S} and {until} UTC ({span})."
+
+
+def _size(analysis: Analysis) -> str:
+    requests = analysis.within("requests_by_kind", ALL)
+    bursts = analysis.incidents(ALL)
+    asked, waited = float(requests["requests"].sum()), float(requests["waited"].sum())
+    said = f"{counted(asked, 'request')}, {count(waited)} of them waited"
+    if bursts.empty:
+        return f"{said}; no burst of expiries or of long waits."
+    return f'{said}; <a href="#incidents">{counted(len(bursts), "incident")}</a>, by the rule that stands there.'
+
+
+def _longest(analysis: Analysis, kinds: pd.DataFrame) -> str:
+    kind = _highest(kinds, "max_ms")
+    said = f"The longest single wait was {duration(kind['max_ms'])}, of a {escaped(shortened(kind['kind']))}"
+    keys = analysis.keys(ALL)
+    keys = keys[(keys["kind"] == kind["kind"]) & (keys["max_ms"] >= kind["max_ms"] * 0.999)]
+    if len(keys) == 1:
+        said += f" on <code><bdi>{escaped(shortened(keys.iloc[0]['key']))}</bdi></code>"
+    return said + "."
+
+
+def _expired(kinds: pd.DataFrame) -> list[str]:
+    """Say what expired, long polls apart: for them it is the ordinary end."""
+    expired = kinds[kinds["expired"] > 0].sort_values("expired", ascending=False, kind="stable")
+    if expired.empty:
+        return [] if kinds["unknown"].any() else ["Nothing expired: every wait ended as its condition came true."]
+    polls = _polls(expired["kind"])
+    named = [
+        f"{count(row['expired'])} of {count(row['operations'])} <b>{escaped(shortened(row['kind']))}</b> "
+        f"({percent(row['expired_share'])})"
+        for row in expired[~polls].to_dict("records")
+    ]
+    said = []
+    if named:
+        said.append("At their deadline without what they waited for: " + ", ".join(named[:_MOST_NAMED]) + ".")
+    if polls.any():
+        number = counted(float(expired.loc[polls, "expired"].sum()), "long poll")
+        said.append(f"{number} (FETCH) expired too: nothing new came, which is no harm.")
+    return said
+
+
+def _highest(rows: pd.DataFrame, column: str) -> dict[Any, Any]:
+    return rows.sort_values(column, ascending=False, kind="stable", na_position="last").to_dict("records")[0]

@@ -1,0 +1,115 @@
+"""The page of what was resolved, from tables or a stream: one HTML file, complete in itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from abeyant.pages.document import document, write_whole
+from abeyant.pages.places import without_places
+from abeyant.pages.style import EXPIRED, plotly
+from abeyant.pages.tables import Column, facts, nothing, table
+from abeyant.pages.words import count, counted, duration, escaped, shortened
+from abeyant.pipeline.report import figures, tables
+from abeyant.pipeline.report.analysis import ALL
+from abeyant.pipeline.report.outcomes import Outcomes, read_outcomes
+from abeyant.pipeline.report.parts import section
+
+__all__ = ["inline_page", "write_outcome_report"]
+
+plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
+
+_READ: Final = {
+    "kinds": "An operation <em>completes</em> when its condition holds in time, else it <em>expires</em> at its "
+    "deadline. Percentiles are over all operations of the kind; they are at most 0.5 % too long.",
+    "waits": "Each bar counts the operations whose wait fell between its two edges; the axis is logarithmic, so a step "
+    f'to the right is a multiple. In <b style="color:{EXPIRED}">red</b>: expired. A lone spike far to the right is '
+    "usually a time-out. Operations that did not wait at all are not drawn.",
+    "keys": "An operation with several watches counts on each of its keys.",
+    "aside": "These rows have no part in any outcome. They are kept, with the reason, beside the outcomes.",
+}
+
+
+def write_outcome_report(small_tables: Path, destination: Path, *, kicker: str, no_keys: str = "") -> None:
+    """Write the page of the outcomes whose small tables lie in a directory; a reader never sees half of it.
+
+    `no_keys` says why the keys were not looked up, where they were not.
+    """
+    found = read_outcomes(small_tables)
+    aside = section("Set aside", _READ["aside"], tables=[_aside(found)])
+    text = _page(found, kicker, [_kinds(found), _WAITS, _struck(found, no_keys), aside])
+    write_whole(text, destination)
+
+
+def inline_page(found: Outcomes, *, kicker: str) -> str:
+    """Return the same page of outcomes for a frame in a notebook: of keys only if they were looked up."""
+    keys = [] if found.keys is None else [_struck(found, "")]
+    return _page(found, kicker, [_kinds(found), _WAITS, *keys], inline=True)
+
+
+def _page(found: Outcomes, kicker: str, sections: list[str], *, inline: bool = False) -> str:
+    return document(
+        kicker=f"Abeyant · {kicker}",
+        title=found.title,
+        findings=_findings(found),
+        sections="\n".join(sections),
+        made=facts(without_places(found.made)),
+        figures={"plot-waits": {"0": figures.waits(found.analysis, ALL)}},
+        filters=tables.kind_filter(found.analysis.drawn) if len(found.analysis.drawn) > 1 else "",
+        inline=inline,
+    )
+
+
+_WAITS: Final = section("How long they waited", _READ["waits"], plot="plot-waits", nothing="Nothing waited.")
+
+
+def _kinds(found: Outcomes) -> str:
+    return section("How they ended, by kind", _READ["kinds"], tables=[tables.by_kind(found.analysis, ALL)])
+
+
+def _struck(found: Outcomes, no_keys: str) -> str:
+    return section("Keys that expire most", _READ["keys"], tables=[_keys(found, no_keys)])
+
+
+def _findings(found: Outcomes) -> list[str]:
+    rows = found.summary
+    if rows.empty:
+        return []
+    slow = rows.sort_values("p95_ms", ascending=False, kind="stable").iloc[0]
+    of = "" if len(rows) == 1 else f" of <b>{escaped(shortened(slow['kind']))}</b>, which waits longest,"
+    said = [
+        f"Half{of or ' of them'} waited at most {duration(slow['p50_ms'])}, 19 in 20 at most "
+        f"{duration(slow['p95_ms'])}, the longest {duration(slow['max_ms'])}."
+    ]
+    if found.keys is not None and len(found.keys):
+        worst, *others = found.keys.to_dict("records")
+        about = "about " if worst["one_in"] > 1 else ""
+        key = escaped(shortened(worst["key"]))
+        if not others or others[0]["expired"] < worst["expired"]:  # of equals none is the worst
+            said.append(f"Most expired on the key <code><bdi>{key}</bdi></code>: {about}{count(worst['expired'])}.")
+    if found.aside:
+        said.append(f'{counted(sum(found.aside.values()), "row")} set aside: <a href="#set-aside">why</a>.')
+    return said
+
+
+def _keys(found: Outcomes, no_keys: str) -> str:
+    if not found.count("expired"):
+        return nothing("Nothing expired.")
+    if found.keys is None:
+        return nothing(escaped(no_keys))
+    names: dict[str, Column] = {"key": ("key", tables.key_cell)}
+    if found.keys["instance"].nunique() > 1:
+        names["instance"] = ("instance", tables.name_cell)
+    one_in = int(found.keys["one_in"].max()) if len(found.keys) else 1
+    estimated = f'<p class="small">Estimated from one in {one_in:,} of the operations that expired.</p>'
+    shown = table(found.keys, names, {"expired": ("expired", count)}, bars=["expired"])
+    return shown + (estimated if one_in > 1 else "")
+
+
+def _aside(found: Outcomes) -> str:
+    if not found.aside:
+        return nothing("None: every row was used.")
+    rows = pd.DataFrame(found.aside.items(), columns=["why", "rows"]).sort_values("rows", ascending=False)
+    return table(rows, {"why": ("what, and why", escaped)}, {"rows": ("rows", count)})

@@ -1,0 +1,124 @@
+"""What became of operations that were resolved, as summary and page read it: small tables, seen whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from abeyant.pages.words import count, counted, percent
+from abeyant.pipeline.report.analysis import ALL, Analysis
+from abeyant.pipeline.report.parts import read_table
+from abeyant.pipeline.results.directory import read_marker
+
+__all__ = ["Outcomes", "named", "ranked", "read_outcomes"]
+
+UNNAMED: Final = "operations"
+"""What operations without a kind are called."""
+
+_MOST_KINDS: Final = 500
+"""With more, such as an id in place of a kind, a page would have many megabytes."""
+
+_PERCENTILES: Final = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
+_BINS_PER_DECADE: Final = 10
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The tables `waits` and `expired_keys` of a result, and its record of what was set aside and how it was made."""
+
+    waits: pd.DataFrame
+    """(kind, outcome, bin, most_ms, operations): see `analysis.outcomes`."""
+    keys: pd.DataFrame | None
+    """(instance, key, expired, one_in); None where they were not looked up."""
+    aside: Mapping[str, int]
+    """Rows that have no part in any outcome, by the reason."""
+    made: Mapping[str, Any]
+
+    def count(self, outcome: str) -> int:
+        """How many operations ended so."""
+        return int(self.waits.loc[self.waits["outcome"] == outcome, "operations"].sum())
+
+    @property
+    def title(self) -> str:
+        """How many operations there were, and how they ended, in one line."""
+        completed, expired = self.count("completed"), self.count("expired")
+        total = completed + expired
+        if not total:
+            return "No operation was resolved"
+        ended = f"{count(completed)} completed, {count(expired)} expired ({percent(expired / total)})"
+        return f"{counted(total, 'operation')}: {ended}"
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """A row a kind, as in an analysis; percentiles are nearest rank and at most 0.5 % too long."""
+        return pd.DataFrame(
+            [_of_kind(str(kind), rows) for kind, rows in self.waits.groupby("kind")],
+            columns=[
+                *("instance", "kind", "operations", "waited", "completed", "expired", "unknown"),
+                *("expired_share", *_PERCENTILES, "max_ms"),
+            ],
+        )
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """The same in the form of an analysis, for its figures and tables."""
+        waited = self.waits["most_ms"] > 0
+        with np.errstate(divide="ignore"):
+            step = np.floor(np.log10(self.waits["most_ms"].where(waited, 1.0)) * _BINS_PER_DECADE)
+        waits = self.waits.assign(
+            instance=ALL,
+            low_ms=np.where(waited, 10 ** (step / _BINS_PER_DECADE), 0.0),
+            high_ms=np.where(waited, 10 ** ((step + 1) / _BINS_PER_DECADE), 0.0),
+        )
+        group = ["instance", "kind", "outcome", "low_ms", "high_ms"]
+        counted = pd.DataFrame(waits.groupby(group, as_index=False)["operations"].sum())
+        return Analysis({"waits": counted, "summary": self.summary})
+
+
+def read_outcomes(tables: Path) -> Outcomes:
+    """Read what `abeyant resolve` or `abeyant stream` left in a directory of small tables."""
+    keys = ranked(read_table(tables, "expired_keys")) if (tables / "expired_keys").exists() else None
+    made = dict(read_marker(tables))
+    waits = named(read_table(tables, "waits"))
+    return Outcomes(waits=waits, keys=keys, aside=made.pop("set_aside", {}), made=made)
+
+
+def named(waits: pd.DataFrame) -> pd.DataFrame:
+    """Return counts of outcomes with a name for operations that have no kind, and one name for all the rarest kinds."""
+    kinds = waits["kind"].replace("", UNNAMED)
+    operations = waits.groupby(kinds)["operations"].sum().sort_values(ascending=False, kind="stable")
+    others = len(operations) - _MOST_KINDS
+    if others > 0:
+        kinds = kinds.where(kinds.isin(operations.index[:_MOST_KINDS]), f"{others:,} other kinds")
+    return waits.assign(kind=kinds)
+
+
+def ranked(keys: pd.DataFrame) -> pd.DataFrame:
+    """Return keys with counts of what expired on them, those with most first."""
+    return keys.sort_values(["expired", "instance", "key"], ascending=[False, True, True])
+
+
+def _of_kind(kind: str, rows: pd.DataFrame) -> dict[str, Any]:
+    counts = {name: int(rows.loc[rows["outcome"] == name, "operations"].sum()) for name in ("completed", "expired")}
+    operations = int(rows["operations"].sum())
+    by_length = rows.sort_values("most_ms")
+    upto = by_length["operations"].cumsum().to_numpy()
+    lengths = by_length["most_ms"].to_numpy()
+    ranks = {name: lengths[np.searchsorted(upto, share * operations)] for name, share in _PERCENTILES.items()}
+    return {
+        "instance": ALL,
+        "kind": kind,
+        "operations": operations,
+        "waited": int(rows.loc[rows["most_ms"] > 0, "operations"].sum()),
+        **counts,
+        "unknown": 0,
+        "expired_share": counts["expired"] / operations,
+        **ranks,
+        "max_ms": lengths[-1],
+    }

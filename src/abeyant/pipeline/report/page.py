@@ -1,0 +1,67 @@
+"""The page: sections in their order, each with its figure, how to read it, and its tables; all in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from abeyant.pages.document import document, write_whole
+from abeyant.pages.places import without_places
+from abeyant.pages.style import plotly
+from abeyant.pages.tables import facts
+from abeyant.pipeline.report import tables
+from abeyant.pipeline.report.analysis import Analysis, read_analysis
+from abeyant.pipeline.report.by_time import by_time
+from abeyant.pipeline.report.headline import findings, headline
+from abeyant.pipeline.report.sections import SECTIONS, Section
+
+plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
+
+
+def write_report(tables: Path, destination: Path) -> None:
+    """Write the report of the analysis whose small tables lie in `tables`; a reader never sees half of it."""
+    write_whole(page(read_analysis(tables)), destination)
+
+
+def page(analysis: Analysis) -> str:
+    """Return the whole report as one HTML page that needs nothing else."""
+    scopes = analysis.scopes
+    hidden = len(analysis.instances) - len(scopes) + 1
+    return document(
+        kicker="Abeyant · what waited in a request log",
+        title=headline(analysis),
+        findings=findings(analysis),
+        sections="\n".join(_section(section, analysis) for section in SECTIONS) + _rejected(analysis),
+        made=facts(without_places(analysis.made)),
+        figures={
+            section.plot: {str(i): section.draw(analysis, scope) for i, scope in enumerate(scopes)}
+            for section in SECTIONS
+            if section.draw
+        },
+        options=tables.options(scopes),
+        choose=len(scopes) > 1,
+        filters=tables.kind_filter(analysis.drawn) if len(analysis.drawn) > 1 else "",
+        by_time=by_time(analysis),
+        choose_note=f"the busiest; {hidden:,} more are only in the sum" if len(scopes) > 1 and hidden > 0 else "",
+    )
+
+
+def _section(section: Section, analysis: Analysis) -> str:
+    parts = [f"<h2>{section.title}</h2>"]
+    if section.plot:
+        named = f'id="{section.plot}" role="img" aria-label="{section.title}"'
+        parts.append(f'<div class="plot" {named} hidden></div>')
+        if section.logarithmic:
+            box = f'<input type="checkbox" data-logarithmic="{section.plot}" autocomplete="off">'
+            parts.append(f'<p class="small"><label>{box} {section.logarithmic}</label></p>')
+        parts.append(f'<p class="nothing" id="{section.plot}-nothing" hidden>{section.nothing}</p>')
+        parts.append(f'<p class="read">{section.read}</p>')
+    if section.table:
+        for i, scope in enumerate(analysis.scopes):
+            parts.append(f'<div data-scope="{i}"{" hidden" if i else ""}>{section.table(analysis, scope)}</div>')
+        if not section.plot:
+            parts.append(f'<p class="read">{section.read}</p>')
+    return f"<section>{''.join(parts)}</section>"
+
+
+def _rejected(analysis: Analysis) -> str:
+    return f'<section><h2 id="rejected">Lines that could not be read</h2>{tables.rejected(analysis)}</section>'

@@ -1,0 +1,39 @@
+"""What the pages of replay and model are put together from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from abeyant.pages.places import without_places
+from abeyant.pages.tables import facts
+from abeyant.pipeline.results.directory import read_marker
+
+__all__ = ["made", "read_table", "section"]
+
+
+def read_table(directory: Path, name: str) -> pd.DataFrame:
+    """Return one table of a result, which is small."""
+    found: pd.DataFrame = pq.read_table(directory / name).to_pandas()
+    return found
+
+
+def section(title: str, read: str, *, plot: str = "", nothing: str = "", tables: Sequence[str] = ()) -> str:
+    """Return a section: its figure's place, how to read it, and a table for each scope; all of it HTML."""
+    parts = [f"<h2>{title}</h2>"]
+    if plot:
+        parts.append(f'<div class="plot" id="{plot}" role="img" aria-label="{title}" hidden></div>')
+        parts.append(f'<p class="nothing" id="{plot}-nothing" hidden>{nothing}</p>')
+    parts.append(f'<p class="read">{read}</p>')
+    parts += [f'<div data-scope="{i}"{" hidden" if i else ""}>{shown}</div>' for i, shown in enumerate(tables)]
+    return f"<section>{''.join(parts)}</section>"
+
+
+def made(directory: Path) -> str:
+    """Return how a result was made, by its marker."""
+    entries: Mapping[str, Any] = {name: value for name, value in read_marker(directory).items() if name != "tool"}
+    return facts(without_places(entries))

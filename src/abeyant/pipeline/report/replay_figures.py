@@ -1,0 +1,139 @@
+"""The figures of a replay: what tick and wheel size cost, what was pending, what other time-outs would have done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from abeyant.pages.heat import heat_map
+from abeyant.pages.style import PALETTE, Figure, faint, plotly, wait_axis
+from abeyant.pages.words import count, label, percent
+from abeyant.pipeline.report.kinds import colours
+from abeyant.pipeline.report.small_plots import axis, layout_axis, milliseconds, small_plots, whole_ticks
+from abeyant.pipeline.report.steps import thinned
+
+__all__ = ["METRICS", "by_wheel", "pending", "what_if"]
+
+METRICS: Final[Mapping[str, Callable[[pd.DataFrame], pd.Series[float]]]] = {
+    "cascades a timer": lambda rows: rows["cascades"] / rows["timers"].clip(lower=1),
+    "bucket-queue operations a timer": lambda rows: rows["bucket_operations"] / rows["timers"].clip(lower=1),
+    "wake-ups a timer": lambda rows: rows["wakeups"] / rows["timers"].clip(lower=1),
+    "memory of the wheels, KiB": lambda rows: rows["memory_bytes"] / 1024,
+}
+_POINTS: Final = 9_000  # of all lines of a figure together
+
+
+def by_wheel(rows: pd.DataFrame) -> str:
+    """Four heat maps, tick against wheel size, of one time-out; HTML."""
+    if rows.empty or not rows["timers"].any():
+        return ""
+    maps = []
+    for name, metric in METRICS.items():
+        grid = rows.assign(value=metric(rows)).pivot_table(index="tick_ms", columns="wheel_size", values="value")
+        shown = grid.rename(index=lambda tick: f"{tick:g} ms", columns=lambda size: f"{size:,}")
+        maps.append(heat_map(name, shown, "tick", "buckets a wheel", lambda value: f"{value:,.3g}"))
+    return f'<div class="heats">{"".join(maps)}</div>'
+
+
+def pending(lines: Sequence[tuple[str, pd.DataFrame]]) -> Figure | None:
+    """Operations pending over time: a row for each named line, all on one axis of time."""
+    if not lines:
+        return None
+    figure, titles = plotly("graph_objects").Figure(), list[str]()
+    colour = {name: PALETTE[number % len(PALETTE)] for number, (name, _) in enumerate(lines)}
+    for number, (name, rows) in enumerate(lines, start=1):
+        steps = thinned(rows.sort_values("at"), _POINTS // len(lines))
+        highest = int(steps["pending"].max())
+        figure.add_scatter(
+            x=milliseconds(steps["at"]),
+            y=steps["pending"].to_numpy("int32"),
+            yaxis=axis("y", number),
+            name=label(name),
+            mode="lines",
+            line={"shape": "hv", "width": 1.25, "color": colour[name]},
+            fill="tozeroy",
+            fillcolor=faint(colour[name], 0.16),
+            hovertemplate="%{y:,d} pending",
+        )
+        figure.layout[layout_axis("y", number)] = {
+            "rangemode": "tozero",
+            "tickformat": ",d",
+            **whole_ticks(highest),
+            "range": [0, highest * 1.08],
+            "fixedrange": True,
+        }
+        titles.append(f"<b>{label(name)}</b>  at most {count(highest)} pending at once")
+    figure.update_layout(
+        meta=small_plots(list(colour), titles, colour),
+        hovermode="x unified",
+        hoversubplots="axis",
+        showlegend=False,
+        uirevision="pending",
+        xaxis={"type": "date", "title": {"text": "time (UTC)"}},
+    )
+    return figure
+
+
+def what_if(rows: pd.DataFrame, kinds: list[str]) -> Figure | None:
+    """The share that expires under each time-out: a row for each kind, with a band where the log leaves it open."""
+    rows = rows[rows["kind"].isin(kinds) & (rows["timeout_ms"] > 0)]
+    if rows.empty:
+        return None
+    figure, colour = plotly("graph_objects").Figure(), colours(kinds)
+    kinds = [kind for kind in kinds if (rows["kind"] == kind).any()]
+    for number, kind in enumerate(kinds, start=1):
+        mine = rows[rows["kind"] == kind].sort_values("timeout_ms")
+        known = mine["expired_share"].where(mine["expired_share"] == mine["expired_share_most"])
+        common: dict[str, Any] = {"x": mine["timeout_ms"], "yaxis": axis("y", number), "showlegend": False}
+        edge = {"mode": "lines", "line": {"width": 1, "dash": "dot", "color": colour[kind]}}
+        if known.isna().any():
+            figure.add_scatter(y=mine["expired_share"], hoverinfo="skip", **common, **edge)
+            figure.add_scatter(
+                y=mine["expired_share_most"], fill="tonexty", fillcolor=faint(colour[kind], 0.18),
+                hoverinfo="skip", **common, **edge,
+            )  # fmt: skip
+        # A line where the share is known; where it is not, only the band says where it lies.
+        figure.add_scatter(
+            y=known,
+            name=label(kind),
+            mode="lines+markers",
+            line={"width": 2, "color": colour[kind]},
+            hoverinfo="skip",
+            **common,
+        )
+        figure.add_scatter(
+            y=mine["expired_share"],
+            name=label(kind),
+            mode="markers",
+            marker={"opacity": 0, "color": colour[kind]},
+            text=[
+                f"<b>{_shares(row)}</b> of {row['operations']:,}"
+                for row in mine[["expired_share", "expired_share_most", "operations"]].to_dict("records")
+            ],
+            hovertemplate="%{text}",
+            **common,
+        )
+        figure.layout[layout_axis("y", number)] = {
+            "tickformat": "~%",
+            "range": [0, 1.04],
+            "nticks": 4,
+            "fixedrange": True,
+        }
+    low, high = float(rows["timeout_ms"].min()), float(rows["timeout_ms"].max())
+    figure.update_layout(
+        meta=small_plots(kinds, [f"<b>{label(kind)}</b>  share that expires" for kind in kinds], colour),
+        hovermode="x unified",
+        hoversubplots="axis",
+        showlegend=False,
+        uirevision="what-if",
+        xaxis=wait_axis(low * 0.9, high * 1.1, "time-out (logarithmic)")
+        | {"unifiedhovertitle": {"text": "with a time-out of %{x:,.3~r} ms"}},
+    )
+    return figure
+
+
+def _shares(row: Mapping[Any, Any]) -> str:
+    least, most = percent(row["expired_share"]), percent(row["expired_share_most"])
+    return least if least == most else f"{least} to {most}"

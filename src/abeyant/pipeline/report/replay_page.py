@@ -1,0 +1,203 @@
+"""The page of a replay: one HTML file, complete in itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+
+from abeyant.pages.document import document, write_whole
+from abeyant.pages.style import Figure, plotly
+from abeyant.pages.tables import Columns, nothing, table
+from abeyant.pages.words import UNKNOWN, count, counted, duration, escaped, percent
+from abeyant.pipeline.report import replay_figures as figures
+from abeyant.pipeline.report.analysis import ALL, MOST_KINDS, MOST_SCOPES
+from abeyant.pipeline.report.parts import made, read_table, section
+from abeyant.pipeline.report.replay_words import (
+    KAFKAS,
+    SETTING,
+    band,
+    by_time_out,
+    conclusions,
+    setting,
+    together,
+)
+from abeyant.pipeline.report.tables import name_cell, options
+
+__all__ = ["write_replay_report"]
+
+plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
+
+
+def write_replay_report(tables: Path, destination: Path) -> None:
+    """Write the page of the replay whose tables lie in `tables`; a reader never sees half of it."""
+    replayed, pending, what_if = (read_table(tables, name) for name in ("replay", "pending", "what_if"))
+    names = sorted(replayed["instance"].unique())
+    scopes = [ALL, *names[:MOST_SCOPES]] if len(names) > 1 else names or [ALL]
+    kinds = _kinds(what_if)
+    drawn: dict[str, dict[str, object]] = {"plot-pending": {}, "plot-what-if": {}}
+    wheels, purges, whats = [], [], []
+    for i, scope in enumerate(scopes):
+        rows = _within(replayed, scope).sort_values(SETTING, na_position="first")
+        wheel = rows[rows["purge_interval"].isna()]
+        asked = what_if[what_if["instance"] == scope]
+        drawn["plot-pending"][str(i)] = _pending(pending, scope)
+        drawn["plot-what-if"][str(i)] = figures.what_if(asked, kinds)
+        wheels.append(figures.by_wheel(_first_time_out(wheel)) + _wheels(wheel))
+        purges.append(_purges(rows[rows["purge_interval"].notna()]))
+        whats.append(_what_if(asked, kinds))
+    text = document(
+        kicker="Abeyant · a replay",
+        title=f"{counted(_operations(replayed), 'operation')} replayed, {counted(_settings(replayed), 'setting')} each",
+        findings=[escaped(sentence) for sentence in conclusions(replayed, what_if)],
+        sections="\n".join(
+            [
+                section("Tick and wheel size", _READ["wheel"], tables=wheels),
+                section("Pending over time", _READ["pending"], plot="plot-pending", nothing=_NOTHING),
+                section("With another time-out", _READ["what_if"], plot="plot-what-if", nothing=_NOTHING, tables=whats),
+                section("What forgetting late costs", _READ["purge"], tables=purges),
+            ]
+        ),
+        made=made(tables),
+        figures=drawn,
+        options=options(scopes),
+        choose=len(scopes) > 1,
+        choose_note=f"only in the tables: {len(names) - MOST_SCOPES:,} more" if len(names) > MOST_SCOPES else "",
+    )
+    write_whole(text, destination)
+
+
+_NOTHING: Final = "Nothing was replayed."
+
+_READ: Final = {
+    "wheel": "Each operation that had to wait is a timer on the real wheel, driven by a clock that wakes exactly when "
+    "the next bucket comes up. A timer <em>cascades</em> when it is filed anew before its deadline; the bucket queue "
+    "wakes the driver. A coarser tick costs lateness, less than a tick, and saves wake-ups; a larger wheel costs "
+    "memory and saves cascades. The others are compared with Kafka's wheel, a tick of 1 ms and 20 buckets: shares are "
+    "of its numbers under the same time-out. The figure is of the first time-out; the table has all.",
+    "pending": "How many operations were waiting at each moment, by the laws: at exact deadlines. All instances: a "
+    "row each, under the first time-out; one instance: a row for each time-out. Each has a scale of its own. Where a "
+    "time-out is longer than the log's own, the line is an upper bound, because what expired in the log may have ended "
+    "earlier.",
+    "what_if": "For each time-out, the share of operations that expires. An operation that expired in the log might "
+    "have completed under a longer time-out; the log cannot tell. There the line ends, and the share lies anywhere in "
+    "the band. The time-out curve of <code>abeyant analyze</code> estimates where.",
+    "purge": "Kafka's own purgatory leaves ended operations on the watch lists of their other keys until a purge. It "
+    "purges when an estimate passes the purge interval. Abeyant's purgatory takes them off at once, and never purges.",
+}
+
+
+def _within(rows: pd.DataFrame, scope: str) -> pd.DataFrame:
+    """Return the rows of an instance; of all, their sums, where sums mean something."""
+    if scope != ALL:
+        return rows[rows["instance"] == scope]
+    return together(rows)
+
+
+def _pending(rows: pd.DataFrame, scope: str) -> Figure | None:
+    """Draw an instance's time-outs; of all, the instances under the first time-out."""
+    if scope != ALL:
+        mine = rows[rows["instance"] == scope]
+        lines = [(setting(timeout), series) for timeout, series in by_time_out(mine)]
+    else:
+        first = _first_time_out(rows.sort_values("timeout_ms", na_position="first"))
+        lines = [(str(name), series) for name, series in first.groupby("instance")]
+    return figures.pending(lines[:MOST_KINDS])
+
+
+def _first_time_out(rows: pd.DataFrame) -> pd.DataFrame:
+    return next((mine for _, mine in by_time_out(rows)), rows)
+
+
+def _kinds(what_if: pd.DataFrame) -> list[str]:
+    """The kinds that are drawn: those that would expire most."""
+    weight = what_if[what_if["instance"] == ALL].groupby("kind")["expired"].sum().sort_values(ascending=False)
+    return [str(kind) for kind in weight.index[:MOST_KINDS]]
+
+
+def _operations(replayed: pd.DataFrame) -> int:
+    return int(replayed.groupby("instance")["operations"].max().sum())
+
+
+def _settings(replayed: pd.DataFrame) -> int:
+    return len(replayed[SETTING].drop_duplicates())
+
+
+def _ms(value: float) -> str:
+    return UNKNOWN if pd.isna(value) else duration(float(value))
+
+
+def _time_out(value: float) -> str:
+    return "own" if pd.isna(value) else duration(float(value))
+
+
+_SETTINGS: Final[Columns] = {
+    "timeout_ms": ("time-out", _time_out),
+    "tick_ms": ("tick", _ms),
+    "wheel_size": ("buckets a wheel", count),
+}
+
+
+def _wheels(rows: pd.DataFrame) -> str:
+    if rows.empty:
+        return nothing(_NOTHING)
+    rows = rows.assign(expiring=rows[["expired", "unknown"]].apply(tuple, axis=1))
+    for name in ("cascades", "wakeups"):
+        rows[f"{name}_share"] = rows[name] / rows["timeout_ms"].map(_of_kafkas(rows, name)).replace(0, float("nan"))
+    names: Columns = {**_SETTINGS, "expiring": ("expired", lambda ended: band(ended[0] - ended[1], ended[0]))}
+    numbers: Columns = {
+        "pending_most": ("most pending", count),
+        "lateness_most_ms": ("latest expiry", _ms),
+        "timers": ("timers", count),
+        "cascades": ("cascades", count),
+        "cascades_share": ("of Kafka's", _share),
+        "wakeups": ("wake-ups", count),
+        "wakeups_share": ("of Kafka's", _share),
+        "bucket_operations": ("bucket queue operations", count),
+        "memory_bytes": ("memory, bytes", count),
+    }
+    return table(rows, names, numbers)
+
+
+def _of_kafkas(rows: pd.DataFrame, name: str) -> dict[float, float]:
+    """The number of Kafka's wheel, by time-out."""
+    kafkas = rows[(rows["tick_ms"] == KAFKAS[0]) & (rows["wheel_size"] == KAFKAS[1])]
+    return dict(zip(kafkas["timeout_ms"], kafkas[name], strict=True))
+
+
+def _share(value: float) -> str:
+    return UNKNOWN if pd.isna(value) else f"{100 * value:,.0f}\N{NO-BREAK SPACE}%"
+
+
+def _purges(rows: pd.DataFrame) -> str:
+    if rows.empty:
+        return nothing("No purge interval was asked for: <code>--purge-interval 10,100,1000</code> does.")
+    names: Columns = {"timeout_ms": ("time-out", _time_out), "purge_interval": ("purge interval", count)}
+    numbers: Columns = {
+        "pending_most": ("most pending", count),
+        "watched_most": ("most watched", count),
+        "purges": ("purges", count),
+        "purged_past": ("entries looked at", count),
+    }
+    return table(rows, names, numbers)
+
+
+def _what_if(rows: pd.DataFrame, kinds: list[str]) -> str:
+    rows = rows[rows["kind"].isin(kinds)]
+    if rows.empty:
+        return nothing(_NOTHING)
+    rows = rows.sort_values(["kind", "timeout_ms"])
+    names: Columns = {"kind": ("kind", name_cell), "timeout_ms": ("time-out", _ms)}
+    numbers: Columns = {
+        "operations": ("operations", count),
+        "completed": ("completed", count),
+        "expired": ("expired", count),
+        "unknown": ("unknown", count),
+        "expired_share": ("share, least", percent),
+        "expired_share_most": ("share, most", percent),
+        "p50_ms": ("median wait", _ms),
+        "p95_ms": ("p95", _ms),
+        "p99_ms": ("p99", _ms),
+    }
+    return table(rows, names, numbers)

@@ -1,0 +1,138 @@
+"""What a replay comes to, in sentences: for the page and for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pandas as pd
+
+from abeyant.pages.words import count, counted, duration, percent, shortened
+from abeyant.pipeline.report.analysis import ALL
+
+__all__ = ["KAFKAS", "band", "by_time_out", "conclusions", "setting", "together", "wheel"]
+
+KAFKAS: Final = (1.0, 20)
+"""The tick in ms, and the buckets, of Kafka's wheel: what others are compared with."""
+
+SETTING: Final = ["timeout_ms", "tick_ms", "wheel_size", "purge_interval"]
+_ADDED: Final = ("operations", "left_out", "completed", "expired", "unknown", "timers", "cascades", "wakeups")
+_COUNTS: Final = (*_ADDED, "bucket_operations", "memory_bytes")
+_MOST_TIME_OUTS: Final = 4
+_MOST_KINDS: Final = 3
+_FEW: Final = 0.01
+
+
+def conclusions(replayed: pd.DataFrame, what_if: pd.DataFrame) -> list[str]:
+    """Return what a person would conclude, in plain text: what expires, which wheel, and which time-out."""
+    wheels = together(replayed[replayed["purge_interval"].isna()])
+    if wheels.empty:
+        return ["Nothing was replayed."]
+    by_timeout = list(by_time_out(wheels))
+    said = [_expiring(timeout, rows.iloc[0]) for timeout, rows in by_timeout[:_MOST_TIME_OUTS]]
+    return [*said, *_wheels(by_timeout[0][1]), *_time_outs(what_if[what_if["instance"] == ALL])]
+
+
+def together(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add up the instances, where sums mean something."""
+    sums = {name: (name, "sum") for name in _COUNTS}
+    most = {name: (name, "max") for name in ("pending_most", "lateness_most_ms", "watched_most")}
+    work = {name: (name, "sum") for name in ("purges", "purged_past")}
+    return rows.groupby(SETTING, dropna=False, as_index=False).agg(**sums, **most, **work)
+
+
+def by_time_out(rows: pd.DataFrame) -> Iterator[tuple[float, pd.DataFrame]]:
+    """Yield the rows of each time-out, the operations' own first."""
+    for timeout in rows["timeout_ms"].drop_duplicates().sort_values(na_position="first"):
+        yield timeout, rows[rows["timeout_ms"].isna() if pd.isna(timeout) else rows["timeout_ms"] == timeout]
+
+
+def setting(timeout_ms: float) -> str:
+    """Return a time-out in words."""
+    return "their own time-outs" if pd.isna(timeout_ms) else f"a time-out of {duration(float(timeout_ms))}"
+
+
+def wheel(tick_ms: float, size: float) -> str:
+    """Return a wheel in words; Kafka's by its name."""
+    name = f"tick of {tick_ms:g}\N{NO-BREAK SPACE}ms with {size:,.0f} buckets"
+    return f"Kafka's {name}" if (tick_ms, size) == KAFKAS else f"a {name}"
+
+
+def band(least: float, most: float) -> str:
+    """Return a number that is known only to lie between two, or is known."""
+    return count(most) if least == most else f"{count(least)}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{count(most)}"
+
+
+def _expiring(timeout: float, row: pd.Series[Any]) -> str:
+    least = row["expired"] - row["unknown"]
+    said = f"With {setting(timeout)}, {band(least, row['expired'])} of {counted(row['operations'], 'operation')} expire"
+    if row["unknown"]:
+        said += f": of {count(row['unknown'])} the log does not tell, since they were not watched for so long"
+    if row["left_out"]:
+        said += f"; {count(row['left_out'])} without a start, time-out or known end, or from before 1970, are left out"
+    return f"{said}."
+
+
+def _wheels(rows: pd.DataFrame) -> list[str]:
+    """Compare with Kafka's wheel: the one that wakes least, and of Kafka's tick the one that cascades least."""
+    kafkas = rows[(rows["tick_ms"] == KAFKAS[0]) & (rows["wheel_size"] == KAFKAS[1])]
+    if kafkas.empty or not rows["timers"].any():
+        return []
+    base, said = kafkas.iloc[0], []
+    idlest = rows.sort_values(["wakeups", "tick_ms", "wheel_size"], kind="stable").iloc[0]
+    if idlest["wakeups"] < base["wakeups"]:
+        late = ""
+        if pd.notna(idlest["lateness_most_ms"]):
+            late = (
+                f"; its price: an expiry is told up to {duration(idlest['lateness_most_ms'])} late, "
+                f"not {duration(base['lateness_most_ms'])}"
+            )
+        said.append(
+            f"Of the wheels tried, {_named(idlest)} wakes the driver least: "
+            f"{_less(idlest, base, 'wakeups', 'wake-ups')}{late}."
+        )
+    same_tick = rows[rows["tick_ms"] == KAFKAS[0]]
+    calmest = same_tick.sort_values(["cascades", "memory_bytes"], kind="stable").iloc[0]
+    if calmest["cascades"] < base["cascades"]:
+        memory = f"{_kib(calmest['memory_bytes'])} in place of {_kib(base['memory_bytes'])}"
+        said.append(
+            f"At Kafka's tick, {count(calmest['wheel_size'])} buckets cascade least: "
+            f"{_less(calmest, base, 'cascades', 'cascades')}, in {memory} of memory."
+        )
+    return said or [f"No wheel tried wakes or cascades less than {_named(base)}."]
+
+
+def _named(row: pd.Series[Any]) -> str:
+    return wheel(row["tick_ms"], row["wheel_size"])
+
+
+def _less(row: pd.Series[Any], base: pd.Series[Any], name: str, words: str) -> str:
+    saved = percent(1 - row[name] / base[name])
+    return f"{count(row[name])} {words}, {saved} fewer than {_named(base)} ({count(base[name])})"
+
+
+def _kib(size: float) -> str:
+    return f"{size / 1024:,.1f}\N{NO-BREAK SPACE}KiB"
+
+
+def _time_outs(rows: pd.DataFrame) -> list[str]:
+    """Name, of each kind that matters, the shortest time-out under which hardly any expire, whatever is unknown."""
+    matters = rows[~rows["kind"].astype(str).str.contains("FETCH") & (rows["timeout_ms"] > 0)]
+    weight = matters.groupby("kind")["expired"].sum().sort_values(ascending=False)
+    said = []
+    for kind in weight.index[:_MOST_KINDS]:
+        mine = matters[matters["kind"] == kind].sort_values("timeout_ms")
+        name = shortened(kind) if str(kind) else "operations"
+        enough = mine[mine["expired_share_most"] <= _FEW]
+        if len(enough):
+            first = enough.iloc[0]
+            said.append(
+                f"{name}: the shortest time-out tried under which at most 1\N{NO-BREAK SPACE}% expire is "
+                f"{duration(first['timeout_ms'])} ({percent(first['expired_share_most'])})."
+            )
+        else:
+            last = mine.iloc[-1]
+            least, most = percent(last["expired_share"]), percent(last["expired_share_most"])
+            share = least if least == most else f"{least} to {most}"
+            said.append(f"{name}: even with {setting(last['timeout_ms'])}, the longest tried, {share} expire.")
+    return said

@@ -1,0 +1,98 @@
+"""What the page holds, in its order: each question about the log, how to read its figure, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from abeyant.pages.style import EXPIRED, LONG_WAIT, Figure
+from abeyant.pipeline.report import figures, tables
+from abeyant.pipeline.report.analysis import Analysis
+
+
+@dataclass(frozen=True)
+class Section:
+    """One question about the log: its figure, how to read it, and the tables that answer it by number."""
+
+    title: str
+    read: str = ""
+    plot: str = ""
+    draw: Callable[[Analysis, str], Figure | None] | None = None
+    nothing: str = ""
+    logarithmic: str = ""
+    """What a box says that makes the figure's upright axis logarithmic; no box without."""
+    table: Callable[[Analysis, str], str] | None = None
+
+
+SECTIONS: Final = (
+    Section(
+        title="Incidents",
+        table=tables.incidents,
+        read="Bursts of trouble. An operation counts if it expired. It also counts if it waited at least 0.1 s and 10 "
+        "times as long as 95 in 100 of its kind that waited. A fetch that expired does not count: it is a long poll "
+        "that found too little, and does no harm. A burst lasts until 10 s pass in which no such operation of its "
+        "kind ends. At least 3 of them make an incident. Its time is from the first start to the last end. A click on"
+        " the time shows it in the figure below, "
+        f'where incidents are marked: <b style="color:{EXPIRED}">red</b> where operations expired, '
+        f'<b style="color:{LONG_WAIT}">orange</b> where all of them completed, late.',
+    ),
+    Section(
+        title="What waited, by kind",
+        table=tables.by_kind,
+        read="An operation is a request that Kafka may answer later. It <em>completes</em> when its condition "
+        "comes true (replicas have caught up, bytes have arrived, members have joined) and <em>expires</em>"
+        " when its time-out passes first. A FETCH that expires is a long poll that found too little: no "
+        "harm. A PRODUCE that expires is an error to its client. Shares are of those whose end the log tells; "
+        "percentiles are over all operations, those that did not have to wait included.",
+    ),
+    Section(
+        title="Pending over time",
+        plot="plot-pending",
+        draw=figures.pending,
+        nothing="Nothing was ever pending.",
+        read="How many operations were waiting at each moment, counted exactly rather than sampled. Each kind "
+        "has a scale of its own. A level line is steady work, such as long polls; a ramp that does not come"
+        " down means that a condition stopped coming true. Drag across to look closer, double-click to come"
+        " back.",
+    ),
+    Section(
+        title="How long they waited",
+        plot="plot-waits",
+        draw=figures.waits,
+        nothing="Nothing waited.",
+        read="Each bar counts the operations whose wait fell between its two edges; the axis is logarithmic, so "
+        "a step to the right is a multiple. In the colour of its kind: completed. In <b "
+        f'style="color:{EXPIRED}">red</b>: expired, so they would have waited longer still. Pale: how it'
+        " ended the log does not tell. A lone spike far to the right is usually a time-out. Operations that"
+        " did not wait at all are not drawn.",
+    ),
+    Section(
+        title="Had the time-out been different",
+        plot="plot-timeout",
+        draw=figures.timeout_curve,
+        nothing="Too little waited to say what another time-out would have done.",
+        logarithmic="share on a logarithmic scale, to tell one in a hundred from one in a thousand",
+        read="For a time-out T, the share of operations that would have expired. An operation that expired in the log "
+        "waited <em>at least</em> so long, not exactly so long. Such waits count as censored (the Kaplan-Meier "
+        "estimate). So the curve holds up to the longest time-out in the log, and stops there. The band, where there "
+        "is one, holds 95 % confidence. Choose the smallest T whose share you can live with.",
+    ),
+    Section(
+        title="Keys that wait longest",
+        table=tables.keys_longest,
+        read="A key is what an operation waits on: a partition, a group. For each kind, these are the keys "
+        "with the highest 95th percentile, and those on which most time was spent in all. Many short waits add up.",
+    ),
+    Section(
+        title="Keys that expire most",
+        table=tables.keys_expired,
+        read="For each kind, the keys on which most operations expired. An operation that watches several keys "
+        "counts on each of them.",
+    ),
+    Section(
+        title="Every request, by API",
+        table=tables.requests,
+        read="All requests of the log, those that are answered at once included.",
+    ),
+)

@@ -1,0 +1,210 @@
+"""The report's tables and lists in HTML; every cell is escaped here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pandas as pd
+
+from abeyant.pages.tables import Cell, Column, Columns, folded, nothing, table
+from abeyant.pages.words import count, duration, escaped, percent, shortened, visible
+from abeyant.pipeline.report.analysis import ALL, Analysis
+from abeyant.pipeline.report.kinds import colours
+
+MOST_REJECTED: Final = 100
+_LONGEST_EXCERPT: Final = 240
+
+_WAITS: Final = {"p50_ms": "median", "p95_ms": "p95", "p99_ms": "p99", "max_ms": "longest"}
+
+
+def by_kind(analysis: Analysis, scope: str) -> str:
+    """Return the summary: one row a kind of operation."""
+    rows = analysis.within("summary", scope)
+    if rows.empty:
+        return nothing("No operation of any kind was read.")
+    columns: dict[str, Column] = {
+        "operations": ("operations", count),
+        "waited": ("waited", count),
+        "completed": ("completed", count),
+        "expired": ("expired", count),
+        "unknown": ("unknown", count),
+        "expired_share": ("share expired", percent),
+    }
+    if not rows["unknown"].any():
+        del columns["unknown"]
+    columns |= {name: (title, duration) for name, title in _WAITS.items()}
+    order = {kind: i for i, kind in enumerate(analysis.kinds)}
+    rows = rows.sort_values("kind", key=lambda kinds: kinds.map(order), kind="stable")
+    rows = rows.assign(number=rows["kind"].map(order))
+    names: Columns = {"kind": ("kind", _kind(analysis))}
+    drawn = rows["kind"].isin(analysis.drawn)
+    others = rows[~drawn]
+    bars = ("waited", "expired", "p95_ms")
+    if others.empty:
+        return table(rows, names, columns, bars=bars, mark="kind", number="number")
+    more = f"{len(others):,} other kinds that waited, of less weight: the figures leave them out"
+    shown, rest = (
+        table(some, names, columns, bars=bars, mark="kind", number="number") for some in (rows[drawn], others)
+    )
+    return shown + folded(more, rest)
+
+
+def incidents(analysis: Analysis, scope: str) -> str:
+    """Return the incidents in their order in time, each with a link that shows its time in every figure."""
+    rows = analysis.incidents(scope)
+    if rows.empty:
+        return nothing("None: no burst of expiries, and none of long waits.")
+    rows = rows.assign(when=rows[["first", "last"]].apply(tuple, axis=1), lasted=_lasted(rows))
+    rows = rows.assign(struck=rows[["keys", "keys_struck"]].apply(tuple, axis=1))
+    names: Columns = {
+        "when": ("when (UTC)", _when),
+        "kind": ("kind", _kind(analysis)),
+        "instances": ("instances", lambda struck: escaped(", ".join(map(shortened, struck)))),
+        "struck": ("keys", _struck),
+    }
+    columns: Columns = {
+        "lasted": ("lasted", duration),
+        "operations": ("operations", count),
+        "expired": ("expired", count),
+        "longest_ms": ("longest wait", duration),
+    }
+    return table(rows, names, columns, bars=("operations", "expired", "longest_ms"), mark="kind")
+
+
+def _lasted(rows: pd.DataFrame) -> list[float]:
+    return [
+        (last - first) / pd.Timedelta(milliseconds=1) for first, last in zip(rows["first"], rows["last"], strict=True)
+    ]
+
+
+def _when(times: tuple[pd.Timestamp, pd.Timestamp]) -> str:
+    first, last = (pd.Timestamp(time) for time in times)
+    edges = (first.floor("s"), last.ceil("s"))
+    link = "&amp;".join(f"{name}={edge.timestamp():.0f}" for name, edge in zip(("from", "to"), edges, strict=True))
+    return f'<a class="when" href="?{link}#pending-over-time">{first:%Y-%m-%d %H:%M:%S}</a>'
+
+
+def _struck(keys: tuple[object, float]) -> str:
+    named, number = keys
+    shown = [escaped(shortened(key)) for key in ([] if named is None else list(named))]  # type: ignore[call-overload]
+    more = f" and {int(number) - len(shown):,} more" if shown and number > len(shown) else ""
+    return f'<span class="keys"><bdi>{"</bdi>, <bdi>".join(shown)}</bdi>{more}</span>' if shown else ""
+
+
+def requests(analysis: Analysis, scope: str) -> str:
+    """Return every request of the log by its API, those that never wait included."""
+    rows = analysis.within("requests_by_kind", scope)
+    if rows.empty:
+        return nothing("The log holds no request.")
+    rows = rows.groupby("api", as_index=False)[["requests", "waited"]].sum()
+    rows = rows.sort_values(["requests", "api"], ascending=[False, True])
+    rows["share"] = rows["waited"] / rows["requests"]
+    rows["number"] = rows["api"].map({api: number for number, api in enumerate(analysis.apis)})
+    columns: dict[str, Column] = {
+        "requests": ("requests", count),
+        "waited": ("waited", count),
+        "share": ("share that waited", percent),
+    }
+    return table(rows, {"api": ("API", escaped)}, columns, bars=("requests", "share"), mark="api", number="number")
+
+
+def keys_longest(analysis: Analysis, scope: str) -> str:
+    """Return the keys of each kind on which operations waited longest, by the 95th percentile and by the sum."""
+    top = analysis.longest_keys(scope)
+    return _keys(analysis, scope, top, "p95_ms", "Nothing waited on a key.")
+
+
+def keys_expired(analysis: Analysis, scope: str) -> str:
+    """Return the keys of each kind on which most operations expired."""
+    top = analysis.expiring_keys(scope)
+    return _keys(analysis, scope, top, "expired", "Nothing expired.")
+
+
+def _keys(analysis: Analysis, scope: str, rows: pd.DataFrame, by: str, otherwise: str) -> str:
+    if rows.empty:
+        return nothing(otherwise)
+    rows = rows[~rows.index.duplicated()]
+    numbers = analysis.shown_keys.reset_index(names="number")
+    rows = rows.merge(numbers, on=["instance", "kind", "key"], how="left")
+    order = {kind: number for number, kind in enumerate(analysis.kinds)}
+    rows = rows.assign(_order=rows["kind"].map(order)).sort_values(["_order", by], ascending=[True, False])
+    names: dict[str, Column] = {"key": ("key", key_cell), "kind": ("kind", _kind(analysis))}
+    if scope == ALL and len(analysis.instances) > 1:
+        names["instance"] = ("instance", name_cell)
+    waits: dict[str, Column] = {name: (title, duration) for name, title in _WAITS.items() if name != "p99_ms"}
+    ends: dict[str, Column] = {
+        "operations": ("operations", count),
+        "expired": ("expired", count),
+        "expired_share": ("share expired", percent),
+    }
+    total: dict[str, Column] = {"total_waited_ms": ("waited in all", duration)}
+    columns = ends if by == "expired" else waits | total | ends
+    bars = ("expired", "expired_share") if by == "expired" else ("p95_ms", "max_ms", "total_waited_ms")
+    return table(rows, names, columns, bars=bars, mark="kind", number="number")
+
+
+def rejected(analysis: Analysis) -> str:
+    """Return the lines that could not be read: how many for which reason, and the first of them."""
+    rows = analysis.tables["rejected"]
+    if rows.empty:
+        return nothing("None: every line of the log was read.")
+    counted = rows["reason"].fillna("no reason given").value_counts()
+    reasons = counted.rename_axis("reason").reset_index(name="lines")
+    first = rows.sort_values(["file", "line_number"], kind="stable").head(MOST_REJECTED)
+    names: Columns = {
+        "file": ("file", key_cell),
+        "line_number": ("line", count),
+        "reason": ("reason", escaped),
+        "excerpt": ("begins with", _excerpt),
+    }
+    shown = f"The first {MOST_REJECTED} lines" if len(rows) > MOST_REJECTED else "The lines"
+    return table(reasons, {"reason": ("reason", escaped)}, {"lines": ("lines", count)}) + folded(
+        shown, table(first, names, {})
+    )
+
+
+def _kind(analysis: Analysis) -> Cell:
+    colour = colours(analysis.drawn)
+
+    def show(kind: object) -> str:
+        short = shortened(kind)
+        title = "" if short == visible(kind) else f' title="{escaped(kind)}"'
+        look = f"--kind:{colour.get(str(kind), 'transparent')}"
+        return f'<span class="kind" style="{look}"{title}>{escaped(short)}</span>'
+
+    return show
+
+
+def key_cell(text: object) -> str:
+    """Return a key, a file or the like, shortened; the whole of it shows under the mouse."""
+    short = shortened(text)
+    title = "" if short == visible(text) else f' title="{escaped(text)}"'
+    return f"<code{title}><bdi>{escaped(short)}</bdi></code>"
+
+
+def name_cell(text: object) -> str:
+    """Return a name, shortened, that does not reorder what is beside it."""
+    return f"<bdi>{escaped(shortened(text))}</bdi>"
+
+
+def _excerpt(text: object) -> str:
+    return f"<code><bdi>{escaped(shortened(text, _LONGEST_EXCERPT))}</bdi></code>"
+
+
+def options(names: Sequence[str]) -> str:
+    """Return the choices of scope, by position: a name from a log is never an identifier in the page."""
+    return "".join(
+        f'<option value="{i}">{"all instances" if name == ALL else escaped(shortened(name))}</option>'
+        for i, name in enumerate(names)
+    )
+
+
+def kind_filter(kinds: Sequence[str]) -> str:
+    """Return the choice of a kind."""
+    entries = "".join(f'<option value="{escaped(kind)}">{escaped(shortened(kind))}</option>' for kind in kinds)
+    return (
+        '<label>Kind <select id="kind" autocomplete="off"><option value="">all kinds</option>'
+        f'{entries}</select></label> <button type="button" id="whole" hidden>show the whole log</button>'
+        ' <span class="small" id="slices" hidden></span>'
+    )

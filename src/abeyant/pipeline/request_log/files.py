@@ -1,0 +1,294 @@
+"""Finding a log's files, naming the instance that wrote each, and reading their lines in pieces.
+
+We open files ourselves, inside Spark's tasks, where Spark's own text source would do less: it has no line
+numbers, turns invalid UTF-8 into replacement characters, and stops the whole job (or, told to ignore damage,
+silently drops the rest of the file) at a gzip file that was cut off.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.request_log.web_hdfs import WebHdfs
+
+__all__ = [
+    "Chunk",
+    "DamagedFileError",
+    "LogFile",
+    "LongLineError",
+    "Paths",
+    "chunks",
+    "find_logs",
+    "need_session",
+    "read_lines",
+]
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+Reach = tuple[tuple[str, Any], ...]
+
+NAME: Final = "kafka-request.log"
+"""What a request log is called, in Kafka's own log4j2.yaml; rotated files add to it."""
+
+CHUNK_BYTES: Final = 64 << 20
+MAX_LINE_BYTES: Final = 32 << 20
+
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_S3A: Final = "s3a://"
+_HDFS: Final = "hdfs://"
+_AZURE: Final = ("abfs://", "abfss://")
+_GZIP: Final = b"\x1f\x8b"
+_UNREAD: Final = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+
+
+class DamagedFileError(Exception):
+    """A file cannot be read on from here; the message says why. Lines before it have been read."""
+
+
+class LongLineError(Exception):
+    """One line is longer than any request's; the next can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of a log."""
+
+    path: str
+    instance: str
+    """The broker that wrote it."""
+    label: str
+    """The least of its path that tells it from the instance's other files."""
+    size: int
+    """Bytes, as they were when the file was found: what a live broker appends later is left alone."""
+    compressed: bool
+    reach: Reach = field(default=(), repr=False)
+    """How to reach a URI, as arguments: of `hdfs://` of `WebHdfs`, else of Arrow's file system. Maybe keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a file that one task reads: the lines that begin in [start, end)."""
+
+    file: LogFile
+    start: int
+    end: int
+    lines_before: int = 0
+
+    @property
+    def cost(self) -> int:
+        """How many bytes of text there are, about: request logs shrink twentyfold in gzip."""
+        return (self.end - self.start) * (20 if self.file.compressed else 1)
+
+
+def need_session(paths: Paths) -> bool:
+    """Whether it takes a session's settings to find these paths."""
+    given = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return any(os.fspath(path).startswith((_S3A, _HDFS, *_AZURE)) for path in given)
+
+
+def find_logs(
+    paths: Paths, *, instance: str | Callable[[str], str] | None = None, reach: Callable[[str], Reach] | None = None
+) -> list[LogFile]:
+    """Find the files of a log: files, globs, and directories searched for `kafka-request.log*`.
+
+    The instance is the name of the folder that holds the file, with as many of the folders above it as tell it
+    from others; or `instance` itself; or what `instance` makes of each path. A path with a scheme (`s3://...`)
+    goes through Arrow's file systems, or over HTTP to HDFS, as `reach` says of it. Raises `AbeyantError` for what is
+    missing or cannot be read.
+    """
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not given:
+        raise AbeyantError("no log was named")
+    found: dict[str, tuple[int, bool, Reach]] = {}
+    for path in [os.fspath(path) for path in given]:
+        reached = reach(path) if reach is not None and need_session(path) else ()
+        for file in _expand(path, reached):
+            if file not in found:
+                found[file] = (*_look(file, reached), reached)
+    files = sorted(found)
+    if instance is None:
+        folders = _shortest({file.rpartition("/")[0] for file in files})
+        instances = {file: folders[file.rpartition("/")[0]] for file in files}
+    elif isinstance(instance, str):
+        instances = dict.fromkeys(files, instance)
+    else:
+        instances = {file: instance(file) for file in files}
+    if "*" in instances.values():
+        raise AbeyantError("an instance cannot be called *: that stands for all of them")
+    labels: dict[str, str] = {}
+    for name in set(instances.values()):
+        labels |= _shortest({file for file in files if instances[file] == name})
+    return [LogFile(file, instances[file], labels[file], *found[file]) for file in files]
+
+
+def chunks(files: Iterable[LogFile], size: int = CHUNK_BYTES) -> list[Chunk]:
+    """Cut files into pieces for tasks; gzip cannot be entered in the middle, so such a file is one piece."""
+    pieces: list[Chunk] = []
+    for file in files:
+        step = max(file.size, 1) if file.compressed else size
+        pieces += [Chunk(file, at, min(at + step, file.size)) for at in range(0, file.size, step)]
+    return pieces
+
+
+def read_lines(chunk: Chunk) -> Iterator[bytes | LongLineError]:
+    """Yield the lines that begin in a chunk, without their ends, and a `LongLineError` in place of a huge one.
+
+    Raises `DamagedFileError` where nothing more can be read.
+    """
+    try:
+        with _open(chunk.file.path, chunk.file.reach) as raw:
+            if chunk.file.compressed:
+                with gzip.GzipFile(fileobj=raw) as stream:
+                    yield from _lines(cast("IO[bytes]", stream), None)
+                return
+            magic = raw.read(8)
+            for prefix, name in _UNREAD.items():
+                if magic.startswith(prefix):
+                    raise DamagedFileError(f"compressed with {name}, which is not read: decompress it first")
+            raw.seek(max(chunk.start - 1, 0))
+            if chunk.start > 0:
+                # From the byte before: when that one ends a line, the chunk's first byte begins one.
+                while (part := raw.readline(MAX_LINE_BYTES)) and not part.endswith(b"\n"):
+                    pass
+            yield from _lines(raw, chunk.end)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        cut = isinstance(error, EOFError)
+        raise DamagedFileError("the gzip file is cut off" if cut else f"damaged gzip: {error}") from error
+    except OSError as error:
+        raise DamagedFileError(f"cannot be read: {error.strerror or error}") from error
+
+
+def _lines(stream: IO[bytes], end: int | None) -> Iterator[bytes | LongLineError]:
+    position = stream.tell() if end is not None else 0
+    while end is None or position < end:
+        line = stream.readline(MAX_LINE_BYTES)
+        if not line:
+            return
+        position += len(line)
+        if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
+            yield line.rstrip(b"\r\n")
+            continue
+        while (part := stream.readline(MAX_LINE_BYTES)) and not part.endswith(b"\n"):
+            position += len(part)
+        position += len(part)
+        yield LongLineError(f"longer than {MAX_LINE_BYTES >> 20} MiB")
+
+
+def _system(path: str, reach: Reach) -> tuple[Any, str]:
+    """Return Arrow's file system for a URI, and what it calls the path."""
+    from pyarrow import fs
+
+    if path.startswith(_S3A):
+        return fs.S3FileSystem(**dict(reach)), path.removeprefix(_S3A)
+    if path.startswith(_HDFS) and reach:
+        return WebHdfs(**dict(reach)), f"/{path.removeprefix(_HDFS).partition('/')[2]}"
+    if path.startswith(_AZURE) and reach:
+        container, _, rest = path.partition("://")[2].partition("@")
+        return fs.AzureFileSystem(**dict(reach)), f"{container}/{rest.partition('/')[2]}"
+    found: tuple[Any, str] = fs.FileSystem.from_uri(path)
+    return found
+
+
+def _open(path: str, reach: Reach) -> IO[bytes]:
+    if _URI.match(path) is None:
+        return open(path, "rb")
+    system, name = _system(path, reach)
+    return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", system.open_input_file(name)), 1 << 20))
+
+
+def _look(path: str, reach: Reach) -> tuple[int, bool]:
+    """Return a file's size and whether it is gzip, by its first bytes: names lie."""
+    try:
+        with _open(path, reach) as stream:
+            compressed = stream.read(2) == _GZIP
+            return stream.seek(0, os.SEEK_END), compressed
+    except OSError as error:
+        raise AbeyantError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _expand(path: str, reach: Reach) -> list[str]:
+    if _URI.match(path):
+        return _expand_uri(path, reach)
+    if os.path.isdir(path):
+        return _search(path)
+    if os.path.lexists(path):
+        if not os.path.isfile(path):
+            raise AbeyantError(f"cannot read {path}: not a file" if os.path.exists(path) else _missing(path))
+        return [os.path.realpath(path)]
+    if not glob.has_magic(path):
+        raise AbeyantError(_missing(path))
+    matches = sorted(glob.glob(path, recursive=True))
+    if not matches:
+        raise AbeyantError(f"nothing matches {path}")
+    found = []
+    for match in matches:
+        found += _search(match) if os.path.isdir(match) else [os.path.realpath(match)]
+    return found
+
+
+def _missing(path: str) -> str:
+    return f"no such file or directory: {path}"
+
+
+def _search(directory: str) -> list[str]:
+    def refuse(error: OSError) -> None:
+        raise AbeyantError(f"cannot read {error.filename}: {error.strerror}") from error
+
+    found = [
+        os.path.realpath(os.path.join(folder, name))
+        for folder, _, names in os.walk(directory, onerror=refuse)
+        for name in names
+        if name.startswith(NAME)
+    ]
+    if not found:
+        raise AbeyantError(f"no {NAME}* in {directory}")
+    return found
+
+
+def _expand_uri(path: str, reach: Reach) -> list[str]:
+    from pyarrow import fs
+
+    try:
+        system, name = _system(path, reach)
+        info = system.get_file_info(name)
+        if info.type == fs.FileType.NotFound:
+            raise AbeyantError(_missing(path))
+        if info.type != fs.FileType.Directory:
+            return [path]
+        inside = system.get_file_info(fs.FileSelector(name, recursive=True))
+    except (OSError, ValueError) as error:
+        raise AbeyantError(f"cannot read {path}: {error}") from error
+    root = path.rstrip("/")
+    found = [
+        root + entry.path[len(name.rstrip("/")) :]
+        for entry in inside
+        if entry.type == fs.FileType.File and entry.base_name.startswith(NAME)
+    ]
+    if not found:
+        raise AbeyantError(f"no {NAME}* in {path}")
+    return found
+
+
+def _shortest(paths: set[str]) -> dict[str, str]:
+    """Name each path by as many of its last parts as tell them all apart."""
+    parts = {path: Path(path).parts for path in paths}
+    for count in range(1, max((len(p) for p in parts.values()), default=0) + 1):
+        named = {path: "/".join(p[-count:]) for path, p in parts.items()}
+        if len(set(named.values())) == len(paths):
+            return {path: name if name.strip("/") else path or "/" for path, name in named.items()}
+    return {path: path for path in paths}

@@ -1,0 +1,214 @@
+"""One line of Kafka's request logger: what it says, or why it cannot be read.
+
+Kafka 2.8 and later write, through the logger `kafka.request.logger` at DEBUG or TRACE alike, one line a request
+when its response has been sent:
+
+    [2026-11-21 10:56:42,207] DEBUG Completed request:{"requestHeader":{...},"request":{...},"response":{...},
+    "connection":"...","totalTimeMs":2001.7,"requestQueueTimeMs":0.1,"localTimeMs":0.6,"remoteTimeMs":2000.8,
+    "throttleTimeMs":0,"responseQueueTimeMs":0.1,"sendTimeMs":0.1,...} (kafka.request.logger)
+
+Older ones write text (`kafka_text`). Nothing here knows Spark or files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Final
+
+from abeyant.pipeline.request_log.text import is_text, text_request
+
+__all__ = ["ApiRequest", "BadLineError", "LineParser", "excerpt", "topic_names"]
+
+MARKER: Final = b"Completed request:"
+"""What every line of a request has, whatever the log's layout puts before it."""
+
+_API: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_EXCERPT_CHARS: Final = 200
+# A thousand years: all sums of microseconds stay far inside 64 bits.
+_LONGEST_MS: Final = 1000 * 365 * 86_400_000
+
+# Log4j's default and ISO8601 dates, with or without a zone; the rest of the layout (level, ...) may be anything.
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6}))?(Z|[+-]\d\d:?\d\d(?![\d:]))?")
+_TRAILER: Final = re.compile(r"\s*(?:\(\S+\)|- \S+)?\s*$")
+
+# Kafka prints a topic id as 22 characters of URL-safe base 64; the metadata log's is the same everywhere.
+_METADATA_TOPIC: Final = ("AAAAAAAAAAAAAAAAAAAAAQ", "__cluster_metadata")
+_NO_TOPIC: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+
+# Responses that tell both the name and the id of a topic. Looked for as bytes, so that a survey of a log need
+# not parse every line.
+_NAMING_APIS: Final = (b'"METADATA"', b'"CREATE_TOPICS"', b'"DESCRIBE_TOPIC_PARTITIONS"')
+
+
+class BadLineError(ValueError):
+    """The line is not a request that can be read; the message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """One line: when the response had been sent, and what the request logger tells about the request."""
+
+    sent_us: int
+    """The line's own time, in microseconds since 1970 (the log has milliseconds)."""
+    api: str
+    client_id: str | None
+    listener: str | None
+    request: Mapping[str, Any] | None
+    """The request's body, None where the log has none."""
+    response: Mapping[str, Any] | None
+    local_ms: float
+    """Time in the local handler, which starts the operation's timer before it ends."""
+    remote_ms: float
+    """Time from the end of the local handler to the response: the time in purgatory."""
+    after_ms: float
+    """Time from the response to the line: the response queue and the sending."""
+
+    @property
+    def wait_us(self) -> int:
+        """How long the request waited, in microseconds."""
+        return round(self.remote_ms * 1000)
+
+    @property
+    def start_us(self) -> int:
+        """When the wait began (the request entered the purgatory), in microseconds since 1970."""
+        return self.sent_us - round(self.after_ms * 1000) - self.wait_us
+
+
+class LineParser:
+    """Parses lines of one log; `timezone` is what the log's times mean where they name no zone."""
+
+    def __init__(self, timezone: tzinfo = UTC) -> None:
+        self._timezone = timezone
+        self._second = ("", "", "")
+        self._second_us = 0
+        self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+
+    def parse(self, line: bytes) -> ApiRequest:
+        """Return what the line says; raise `BadLineError` with the reason when it is not a readable request."""
+        at = line.find(MARKER)
+        if at < 0:
+            raise BadLineError("not a completed request")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadLineError(f"not valid UTF-8 at byte {error.start}") from error
+        marker = MARKER.decode()
+        begin = text.index(marker)
+        sent_us = self._time(text[:begin])
+        begin += len(marker)
+        if is_text(text, begin):
+            try:
+                return _request(text_request(text, begin), sent_us)
+            except ValueError as error:
+                raise BadLineError(str(error)) from error
+        try:
+            body, end = self._decoder.raw_decode(text, begin)
+        except json.JSONDecodeError as error:
+            # The end of the text is not a position of interest: it says that the line was cut off.
+            if not text[error.pos :].strip() or error.msg.startswith("Unterminated string"):
+                raise BadLineError("the line ends inside its JSON") from error
+            raise BadLineError(f"not valid JSON: {error.msg} at character {error.pos}") from error
+        except (RecursionError, ValueError) as error:
+            raise BadLineError(f"not valid JSON: {error}") from error
+        if not _TRAILER.match(text, end):
+            raise BadLineError("text after the JSON")
+        return _request(body, sent_us)
+
+    def _time(self, head: str) -> int:
+        found = _TIME.search(head)
+        if found is None:
+            raise BadLineError("no time before the request")
+        day, second, fraction, zone = found.groups()
+        key = (day, second, zone or "")
+        if key != self._second:
+            try:
+                moment = datetime.fromisoformat(f"{day}T{second}{zone or ''}")
+                if moment.tzinfo is None:
+                    moment = moment.replace(tzinfo=self._timezone)
+                seconds = moment.timestamp()
+            except (ValueError, OverflowError) as error:
+                raise BadLineError(f"not a time: {found.group(0)}") from error
+            self._second, self._second_us = key, round(seconds) * 1_000_000
+        return self._second_us + int((fraction or "0").ljust(6, "0"))
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+def _request(body: Any, sent_us: int) -> ApiRequest:
+    header = _field(body, "requestHeader", dict)
+    api = _field(header, "requestApiKeyName", str)
+    if not _API.fullmatch(api):
+        raise BadLineError("field requestApiKeyName is not the name of an API")
+    return ApiRequest(
+        sent_us=sent_us,
+        api=api,
+        client_id=_optional(header, "clientId", str),
+        listener=_optional(body, "listener", str),
+        request=_optional(body, "request", dict),
+        response=_optional(body, "response", dict),
+        local_ms=_milliseconds(body, "localTimeMs"),
+        remote_ms=_milliseconds(body, "remoteTimeMs"),
+        after_ms=_milliseconds(body, "responseQueueTimeMs") + _milliseconds(body, "sendTimeMs"),
+    )
+
+
+def _field(body: Any, name: str, kind: type) -> Any:
+    if not isinstance(body, dict):
+        raise BadLineError("the JSON is not a request object")
+    if name not in body:
+        raise BadLineError(f"no field {name}")
+    if not isinstance(body[name], kind):
+        raise BadLineError(f"field {name} is a {type(body[name]).__name__}, not a {kind.__name__}")
+    return body[name]
+
+
+def _optional(body: Any, name: str, kind: type) -> Any:
+    # Kafka writes "" in place of a body that it did not keep, and of the response that acks=0 never sends.
+    if isinstance(body, dict) and body.get(name) in (None, ""):
+        return None
+    return _field(body, name, kind)
+
+
+def _milliseconds(body: Mapping[str, Any], name: str) -> float:
+    found = _field(body, name, object)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise BadLineError(f"field {name} is a {type(found).__name__}, not a number")
+    # Kafka's clock is monotonic: a negative time is damage.
+    if not 0 <= found < _LONGEST_MS:
+        raise BadLineError(f"field {name} is {str(found)[:24]}, not a duration")
+    return float(found)
+
+
+def topic_names(line: bytes) -> Iterator[tuple[str, str]]:
+    """Yield (topic id, name) for each topic of which a line's response tells both; nothing from a bad line."""
+    if not any(api in line for api in _NAMING_APIS):
+        return
+    begin = line.find(MARKER)
+    if begin < 0:
+        return
+    try:
+        body, _ = json.JSONDecoder().raw_decode(line[begin + len(MARKER) :].decode("utf-8"))
+        topics = body["response"]["topics"]
+        pairs = [(topic.get("topicId"), topic.get("name")) for topic in topics]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return
+    for topic_id, name in pairs:
+        if isinstance(topic_id, str) and isinstance(name, str) and name and topic_id != _NO_TOPIC:
+            yield topic_id, name
+
+
+KNOWN_TOPICS: Final[Mapping[str, str]] = dict([_METADATA_TOPIC])
+"""Topic ids that are the same in every cluster."""
+
+
+def excerpt(line: bytes) -> str:
+    """Return the beginning of a line for a person to read: printable, whatever the bytes are."""
+    text = line[: 4 * _EXCERPT_CHARS].decode("utf-8", errors="backslashreplace").rstrip("\r\n")
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return shown if len(shown) <= _EXCERPT_CHARS else shown[: _EXCERPT_CHARS - 1] + "…"

@@ -1,0 +1,262 @@
+"""One Kafka request as a delayed operation: its kind, limit, keys, condition, and how the log shows it ended.
+
+The rules are listed, with what was seen in a genuine log, in docs/pipeline.md. Nothing here knows Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from abeyant.pipeline.request_log.body import integer, is_raft, items, milliseconds, replica_id, text, topic_name
+from abeyant.pipeline.request_log.line import ApiRequest, BadLineError
+
+__all__ = ["COMPLETED", "DELAYABLE", "EARLY_MS", "EXPIRED", "Operation", "operation"]
+
+COMPLETED: Final = "completed"
+EXPIRED: Final = "expired"
+
+EARLY_MS: Final = 1.0
+"""How much before its limit Kafka may expire an operation: it truncates both ends of the wait to milliseconds."""
+
+DELAYABLE: Final = frozenset({"PRODUCE", "FETCH", "SHARE_FETCH", "JOIN_GROUP", "SYNC_GROUP", "DELETE_RECORDS"})
+"""Requests that Kafka may delay: each is an operation, even one that was answered at once. The others become
+operations only when they waited."""
+
+_REQUEST_TIMED_OUT: Final = 7
+# The group coordinator answers so when its own write timed out, but also when it is loading or has moved away.
+_COORDINATOR_NOT_AVAILABLE: Final = 15
+
+Watch = tuple[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What the body of a request tells about its waiting."""
+
+    kind: str
+    timeout_ms: int | None
+    watches: tuple[Watch, ...]
+    """(key, the least progress of that key with which the condition may hold; None where the log has it not)."""
+    condition: str
+    outcome: str | None
+    """`completed`, `expired`, or None where the log cannot tell."""
+    error_code: int | None
+    """The first error of the response, 0 for none, None without a response."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """What decides how a wait ended."""
+
+    request: ApiRequest
+    timeout_ms: int | None
+    error_codes: frozenset[int]
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether the wait reached the request's own limit.
+
+        The operation's timer runs from some time inside the local handler, while the remote time is counted from
+        its end: the remote time alone has been seen 3.4 ms below the limit of an operation that expired.
+        """
+        waited_ms = self.request.local_ms + self.request.remote_ms
+        return self.timeout_ms is not None and waited_ms >= self.timeout_ms - EARLY_MS
+
+
+def operation(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
+    """Return the operation that a request was; `topics` gives the names of topic ids.
+
+    Raises `BadLineError` when the body is not one that Kafka writes.
+    """
+    try:
+        return _KINDS.get(request.api, _other)(request, topics)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, BadLineError):
+            raise
+        what = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise BadLineError(f"unexpected body of {request.api}: {what}") from error
+
+
+def _produce(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
+    body, response = request.request, request.response
+    timeout_ms = milliseconds(body, "timeoutMs")
+    errors: set[int] = set()
+    base_offsets: dict[tuple[str, int], int] = {}
+    for topic in items(response, "responses"):
+        for partition in items(topic, "partitionResponses"):
+            errors.add(integer(partition, "errorCode"))
+            base_offsets[topic_name(topic, topics), integer(partition, "index")] = integer(partition, "baseOffset")
+    watches: list[Watch] = []
+    for topic in items(body, "topicData"):
+        name = topic_name(topic, topics)
+        for partition in items(topic, "partitionData"):
+            index = integer(partition, "index")
+            base = base_offsets.get((name, index), -1)
+            # The high watermark has to pass the batch. Its length is not logged, so: its first record at least.
+            watches.append((f"{name}-{index}", base + 1 if base >= 0 else None))
+    ended = _Ended(request, timeout_ms, frozenset(errors))
+    return _made("PRODUCE", ended, watches, "all", _by_error_code(ended))
+
+
+def _fetch(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
+    body, response = request.request, request.response
+    timeout_ms = milliseconds(body, "maxWaitMs")
+    watches: list[Watch] = []
+    for topic in items(body, "topics"):
+        name = topic_name(topic, topics)
+        for partition in items(topic, "partitions"):
+            offset = integer(partition, "fetchOffset")
+            watches.append((f"{name}-{integer(partition, 'partition')}", offset + 1 if offset >= 0 else None))
+    errors = {integer(response, "errorCode", 0)} if response is not None else set()
+    for topic in items(response, "responses"):
+        for partition in items(topic, "partitions"):
+            errors.add(integer(partition, "errorCode"))
+    ended = _Ended(request, timeout_ms, frozenset(errors))
+    return _made(_fetch_kind(request), ended, watches, "any", _by_clock(ended))
+
+
+def _share_fetch(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
+    body = request.request
+    watches: list[Watch] = []
+    for topic in items(body, "topics"):
+        name = topic_name(topic, topics)
+        # What a share group may still acquire of a partition is the broker's own state: no offset is asked for.
+        watches += [(f"{name}-{integer(p, 'partitionIndex')}", None) for p in items(topic, "partitions")]
+    ended = _Ended(request, milliseconds(body, "maxWaitMs"), _error_codes(request.response))
+    return _made("SHARE_FETCH", ended, watches, "any", _by_clock(ended))
+
+
+def _fetch_kind(request: ApiRequest) -> str:
+    """Kafka measures consumers and followers apart: a follower that finds nothing to fetch is no time-out."""
+    if is_raft(request):
+        return "FETCH_RAFT"
+    body = request.request
+    if body is None:
+        return "FETCH"
+    return "FETCH_FOLLOWER" if replica_id(body) >= 0 else "FETCH_CONSUMER"
+
+
+def _join_group(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
+    # Version 0 has no rebalance time-out: there the session time-out is both.
+    body = request.request
+    name = "rebalanceTimeoutMs" if body is not None and "rebalanceTimeoutMs" in body else "sessionTimeoutMs"
+    ended = _Ended(request, milliseconds(body, name), _error_codes(request.response))
+    return _made("JOIN_GROUP", ended, _groups(body, "join"), "all", _by_clock(ended))
+
+
+def _sync_group(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
+    # Its limit is the rebalance time-out of an earlier JOIN_GROUP: not in this line. An error after a wait may be
+    # that limit or a new rebalance.
+    ended = _Ended(request, None, _error_codes(request.response))
+    settled = request.remote_ms == 0 or ended.error_codes == {0}
+    return _made("SYNC_GROUP", ended, _groups(request.request, "sync"), "all", COMPLETED if settled else None)
+
+
+def _delete_records(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
+    body = request.request
+    watches: list[Watch] = []
+    for topic in items(body, "topics"):
+        name = topic_name(topic, topics)
+        for partition in items(topic, "partitions"):
+            # Offset -1 stands for the high watermark of that moment, which the log does not tell.
+            offset = integer(partition, "offset")
+            key = f"{name}-{integer(partition, 'partitionIndex')}"
+            watches.append((key, offset if offset >= 0 else None))
+    ended = _Ended(request, milliseconds(body, "timeoutMs"), _error_codes(request.response))
+    return _made("DELETE_RECORDS", ended, watches, "all", _by_error_code(ended))
+
+
+def _other(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
+    """Return what can be said of any request that waited: coordinators and controllers answer asynchronously."""
+    body = request.request
+    timeout_ms = None
+    for name in ("timeoutMs", "maxWaitMs"):
+        if body is not None and name in body:
+            timeout_ms = milliseconds(body, name)
+    ended = _Ended(request, timeout_ms, _error_codes(request.response))
+    outcome = _by_error_code(ended)
+    if outcome == COMPLETED and request.remote_ms > 0:
+        if ended.at_limit:
+            outcome = EXPIRED
+        elif _COORDINATOR_NOT_AVAILABLE in ended.error_codes:
+            outcome = None
+    return _made(request.api, ended, _groups(body, "group"), "all", outcome)
+
+
+_KINDS: Final[Mapping[str, Callable[[ApiRequest, Mapping[str, str]], Operation]]] = {
+    "PRODUCE": _produce,
+    "FETCH": _fetch,
+    "SHARE_FETCH": _share_fetch,
+    "JOIN_GROUP": _join_group,
+    "SYNC_GROUP": _sync_group,
+    "DELETE_RECORDS": _delete_records,
+}
+
+
+def _by_clock(ended: _Ended) -> str | None:
+    """Decide by the limit alone: the answers of these requests do not tell that they expired.
+
+    Nor do the bytes of a fetch: Kafka reads the log again when one expires.
+    """
+    if ended.request.remote_ms == 0:
+        return COMPLETED
+    if ended.timeout_ms is None:
+        return None
+    return EXPIRED if ended.at_limit else COMPLETED
+
+
+def _by_error_code(ended: _Ended) -> str | None:
+    """Decide by REQUEST_TIMED_OUT; without a response by the clock; without a limit not at all."""
+    if _REQUEST_TIMED_OUT in ended.error_codes:
+        return EXPIRED
+    if ended.error_codes or ended.request.remote_ms == 0:
+        return COMPLETED
+    if ended.timeout_ms is None:
+        return COMPLETED if ended.request.response is not None else None
+    return EXPIRED if ended.at_limit else COMPLETED
+
+
+def _made(kind: str, ended: _Ended, watches: Iterable[Watch], condition: str, outcome: str | None) -> Operation:
+    errors = ended.error_codes - {0}
+    if ended.request.response is None:
+        error_code = None
+    else:
+        # The time-out says most about a wait; of other errors the smallest, so that the choice is a rule.
+        error_code = _REQUEST_TIMED_OUT if _REQUEST_TIMED_OUT in errors else min(errors, default=0)
+    merged = tuple(_merge(watches, condition).items())
+    return Operation(kind, ended.timeout_ms, merged, condition, outcome, error_code)
+
+
+def _merge(watches: Iterable[Watch], condition: str) -> dict[str, int | None]:
+    """Give each key once: one message may name a partition several times."""
+    merged: dict[str, int | None] = {}
+    for key, required in watches:
+        known = merged.get(key)
+        if known is not None and required is not None:
+            required = min(known, required) if condition == "any" else max(known, required)
+        merged[key] = required if required is not None else known
+    return merged
+
+
+def _groups(body: Mapping[str, Any] | None, purpose: str) -> list[Watch]:
+    if body is None:
+        return []
+    named = [body["groupId"]] if "groupId" in body else [group["groupId"] for group in items(body, "groups")]
+    return [(f"{purpose}-{text(group, 'groupId')}", None) for group in named if group is not None]
+
+
+def _error_codes(response: Mapping[str, Any] | None) -> frozenset[int]:
+    """Return every error code of a response, at whatever depth it stands."""
+    codes: set[int] = set()
+    level: list[Any] = [response]
+    while level:
+        found = level.pop()
+        if isinstance(found, dict):
+            if "errorCode" in found:
+                codes.add(integer(found, "errorCode"))
+            level.extend(value for value in found.values() if isinstance(value, dict | list))
+        elif isinstance(found, list):
+            level.extend(value for value in found if isinstance(value, dict | list))
+    return frozenset(codes)

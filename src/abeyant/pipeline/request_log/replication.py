@@ -1,0 +1,130 @@
+"""One Kafka request as facts about replication: what followers have, what leaders appended, who is in sync.
+
+    fetched     a follower's fetch offset: it has everything before it. Its leader learns so, and moves the high
+                watermark, while it handles the fetch. An incremental fetch session lists only the partitions of which
+                something changed: an offset that is not listed is the one before, so nothing is lost.
+    appended    a produce's first offset in a partition, known from its response
+    refused     a produce found fewer replicas in sync than `min.insync.replicas` asks for
+    watermark   a high watermark that a fetch's response tells: the end of some batch
+    isr         the leader changed the set of replicas in sync (ALTER_PARTITION, in a controller's log)
+    asking      the leader asked for that: from here on the high watermark waits for a replica that is to come in
+    metadata    leader and replicas in sync, as a METADATA response has them: true at some time before
+
+Nothing here knows Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from abeyant.pipeline.request_log.body import integer, is_raft, items, replica_id, topic_name
+from abeyant.pipeline.request_log.line import ApiRequest, BadLineError
+from abeyant.pipeline.request_log.operation import operation
+
+__all__ = ["Fact", "facts"]
+
+_ALL: Final = -1
+_REFUSED: Final = (19, 20)  # NOT_ENOUGH_REPLICAS, and the same after the append
+
+
+class Fact(NamedTuple):
+    """One thing that a request tells about a partition. Null is what it does not."""
+
+    key: str
+    """`topic-partition`."""
+    what: str
+    at_us: int
+    offset: int | None = None
+    replica: int | None = None
+    """Who fetched; of `isr`, `asking` and `metadata` the leader."""
+    in_sync: list[int] | None = None
+    handling_ms: float | None = None
+    """How long the leader's handling took that ended at this time."""
+    timeout_ms: int | None = None
+    """This and the next two: of what was appended with acks=all."""
+    outcome: str | None = None
+    waited_ms: float | None = None
+
+
+def facts(request: ApiRequest, topics: Mapping[str, str]) -> Iterator[Fact]:
+    """Yield what a request tells; nothing for most. Raises `BadLineError` for a body that Kafka does not write."""
+    tell = _TELLING.get(request.api)
+    if tell is None or request.response is None or request.request is None:
+        return
+    try:
+        yield from tell(request, request.request, request.response, topics)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, BadLineError):
+            raise
+        raise BadLineError(f"unexpected body of {request.api}: {error}") from error
+
+
+def _produce(
+    request: ApiRequest, body: Mapping[str, Any], response: Mapping[str, Any], topics: Mapping[str, str]
+) -> Iterator[Fact]:
+    replicated = integer(body, "acks", _ALL) == _ALL
+    found = operation(request, topics)
+    ended = (found.timeout_ms, found.outcome, request.wait_us / 1000) if replicated else (None, None, None)
+    for key, partition in _partitions(response, "responses", "partitionResponses", "index", topics):
+        base = integer(partition, "baseOffset")
+        if integer(partition, "errorCode") in _REFUSED:
+            yield Fact(key, "refused", request.start_us)
+        if base >= 0:
+            yield Fact(key, "appended", request.start_us, base, None, None, request.local_ms, *ended)
+
+
+def _fetch(
+    request: ApiRequest, body: Mapping[str, Any], response: Mapping[str, Any], topics: Mapping[str, str]
+) -> Iterator[Fact]:
+    if is_raft(request):
+        return
+    replica = replica_id(body)
+    if replica >= 0:
+        for key, partition in _partitions(body, "topics", "partitions", "partition", topics):
+            offset = integer(partition, "fetchOffset")
+            yield Fact(key, "fetched", request.start_us, offset, replica, None, request.local_ms)
+    answered_us = request.start_us + request.wait_us
+    for key, partition in _partitions(response, "responses", "partitions", "partitionIndex", topics):
+        offset = integer(partition, "highWatermark", -1)
+        if offset >= 0:
+            yield Fact(key, "watermark", answered_us, offset)
+
+
+def _alter_partition(
+    request: ApiRequest, body: Mapping[str, Any], response: Mapping[str, Any], topics: Mapping[str, str]
+) -> Iterator[Fact]:
+    asked_us = request.start_us - round(request.local_ms * 1000)
+    for key, partition in _partitions(response, "topics", "partitions", "partitionIndex", topics):
+        if integer(partition, "errorCode", 0) == 0:
+            leader, in_sync = integer(partition, "leaderId"), list(partition["isr"])
+            yield Fact(key, "asking", asked_us, None, leader, in_sync)
+            yield Fact(key, "isr", request.sent_us, None, leader, in_sync)
+
+
+def _metadata(
+    request: ApiRequest, body: Mapping[str, Any], response: Mapping[str, Any], topics: Mapping[str, str]
+) -> Iterator[Fact]:
+    for key, partition in _partitions(response, "topics", "partitions", "partitionIndex", topics):
+        if integer(partition, "errorCode", 0) == 0:
+            leader, in_sync = integer(partition, "leaderId"), list(partition["isrNodes"])
+            yield Fact(key, "metadata", request.sent_us, None, leader, in_sync)
+
+
+_TELLING: Final = {
+    "PRODUCE": _produce,
+    "FETCH": _fetch,
+    "ALTER_PARTITION": _alter_partition,
+    "ALTER_ISR": _alter_partition,  # its name from Kafka 2.7 to 3.1
+    "METADATA": _metadata,
+}
+
+
+def _partitions(
+    body: Mapping[str, Any], outer: str, inner: str, index: str, topics: Mapping[str, str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each partition that a body lists, with its key. The names of the fields differ from body to body."""
+    for topic in items(body, outer):
+        name = topic_name(topic, topics)
+        for partition in items(topic, inner):
+            yield f"{name}-{integer(partition, index)}", partition

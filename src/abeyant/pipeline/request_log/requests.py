@@ -1,0 +1,34 @@
+"""The requests of one piece of a log, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from zoneinfo import ZoneInfo
+
+from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, LongLineError, read_lines
+from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser
+
+__all__ = ["requests"]
+
+
+def requests(chunk: Chunk, zone: ZoneInfo) -> Iterator[tuple[int, bytes, ApiRequest | Exception]]:
+    """Yield each line's number, itself, and the request that it is, or why it cannot be read."""
+    parser = LineParser(zone)
+    number = chunk.lines_before
+    lines = read_lines(chunk)
+    while True:
+        number += 1
+        try:
+            line = next(lines)
+        except StopIteration:
+            return
+        except DamagedFileError as error:
+            yield number, b"", error
+            return
+        if isinstance(line, LongLineError):
+            yield number, b"", line
+        elif line.strip():
+            try:
+                yield number, line, parser.parse(line)
+            except BadLineError as error:
+                yield number, line, error

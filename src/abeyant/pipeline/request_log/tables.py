@@ -1,0 +1,355 @@
+"""Kafka's request log as Spark tables: operations, requests counted by kind, and the lines that do not parse.
+
+The parsing runs in Spark's tasks as Python over Arrow (`mapInArrow`). Spark's native `from_json` parses about
+twice as fast, but it has to have one schema for the bodies of all requests and versions, which differ from line to
+line, and cannot say what is wrong with a line, nor where it stands (docs/pipeline.md has the measurement).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
+from pyspark.sql.types import StringType, StructField, StructType
+
+from abeyant.pipeline.request_log.files import (
+    Chunk,
+    DamagedFileError,
+    LogFile,
+    Paths,
+    Reach,
+    chunks,
+    find_logs,
+    read_lines,
+)
+from abeyant.pipeline.request_log.line import (
+    KNOWN_TOPICS,
+    MARKER,
+    ApiRequest,
+    BadLineError,
+    excerpt,
+    topic_names,
+)
+from abeyant.pipeline.request_log.operation import DELAYABLE, operation
+from abeyant.pipeline.request_log.requests import requests
+from abeyant.pipeline.request_log.time_zone import time_zone
+from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
+from abeyant.pipeline.spark.azure import azure_settings
+from abeyant.pipeline.spark.hdfs import hdfs_settings
+from abeyant.pipeline.spark.s3 import s3_settings
+from abeyant.pipeline.spark.session import default_partitions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["KafkaRequestLog", "read_kafka_request_log"]
+
+_BATCH_ROWS: Final = 8192
+_COUNTED_US: Final = 1_000_000  # requests are counted by the second
+# Below this much text, starting Spark's workers for the survey costs more than the survey.
+_DRIVER_SURVEY_BYTES: Final = 256 << 20
+# Below this much, starting a task costs about as much as its work.
+_TASK_BYTES: Final = 4 << 20
+# On one machine a task gets so much, as long as every core has two: each later job has as many tasks as the log.
+_LOCAL_TASK_BYTES: Final = 64 << 20
+
+_PARSED: Final = StructType(
+    [
+        StructField("record", StringType(), False),  # which of the three tables the row belongs to
+        *OBSERVED.fields,
+        *(f for f in REJECTED.fields if f.name != "instance"),
+        *(f for f in REQUESTS_BY_KIND.fields if f.name not in ("instance", "api")),
+    ]
+)
+_ARROW: Final = pa.schema(
+    [
+        ("record", pa.string()),
+        ("instance", pa.string()),
+        ("op_id", pa.string()),
+        ("kind", pa.string()),
+        ("start", pa.timestamp("us", tz="UTC")),
+        ("timeout_ms", pa.int64()),
+        (
+            "watches",
+            pa.list_(pa.struct([pa.field("key", pa.string(), False), pa.field("required", pa.int64())])),
+        ),
+        ("condition", pa.string()),
+        ("outcome", pa.string()),
+        ("waited_ms", pa.float64()),
+        ("api", pa.string()),
+        ("error_code", pa.int32()),
+        ("client_id", pa.string()),
+        ("file", pa.string()),
+        ("line_number", pa.int64()),
+        ("reason", pa.string()),
+        ("excerpt", pa.string()),
+        ("requests", pa.int64()),
+        ("waited", pa.int64()),
+    ]
+)
+_OPERATION_COLUMNS: Final = OBSERVED.fieldNames()[1:]
+_NO_OPERATION: Final = (None,) * len(_OPERATION_COLUMNS)
+_NOT_REJECTED: Final = (None,) * 4
+_NOT_COUNTED: Final = (None,) * 2
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Takes batches of the numbers of pieces."""
+
+_SURVEYED: Final = "chunk long, lines long, requests long, topic_id string, name string"
+
+
+def read_kafka_request_log(
+    spark: SparkSession,
+    paths: Paths,
+    *,
+    timezone: str = "UTC",
+    instance: str | Callable[[str], str] | None = None,
+) -> DataFrame:
+    """Return the operations of a Kafka request log, with their observed outcome and wait (`schemas.OBSERVED`).
+
+    `paths` are files (plain or gzip), globs, or directories, which are searched for `kafka-request.log*`.
+    `timezone` is what the log's times mean where they name no zone. `instance` names the broker: by default the
+    folder that holds the file; else one name, or a function of the path. Lines that do not parse are left out:
+    `KafkaRequestLog` has them, and the counts. Raises `AbeyantError` for paths that are missing or unreadable.
+    """
+    return KafkaRequestLog(spark, paths, timezone=timezone, instance=instance).operations
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What has to be known of a log before it is parsed in pieces."""
+
+    chunks: tuple[Chunk, ...]
+    """The pieces, each with the number of lines before it in its file."""
+    topics: Mapping[str, str] = field(default_factory=dict)
+    """Topic ids to names, from every response of the log that tells both."""
+    requests: int = 0
+    """How many lines look like requests."""
+
+
+class KafkaRequestLog:
+    """A Kafka request log: its files, and its lines as three Spark tables.
+
+    The files are found at once; everything else is read when first asked for. Each table parses the log again. To
+    have several tables, write `parsed` once, as `analyze` does, and split it with `of`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        paths: Paths,
+        *,
+        timezone: str = "UTC",
+        instance: str | Callable[[str], str] | None = None,
+    ) -> None:
+        self._spark = spark
+        self._zone = time_zone(timezone)
+        self.files: tuple[LogFile, ...] = tuple(find_logs(paths, instance=instance, reach=partial(_reach, spark)))
+
+    @cached_property
+    def survey(self) -> Survey:
+        """The log read once, without parsing: line numbers, names of topics, whether there is any request."""
+        pieces = chunks(self.files)
+        rows: list[Any]
+        if sum(piece.cost for piece in pieces) <= _DRIVER_SURVEY_BYTES:
+            with ThreadPoolExecutor(2) as pool:
+                surveyed = pool.map(_survey_chunk, range(len(pieces)), pieces)
+                rows = [row for found in surveyed for row in found]
+        else:
+            rows = [tuple(row) for row in self._map(_survey_batches(pieces), pieces, _SURVEYED).collect()]
+        lines = {chunk: count for chunk, count, *_ in rows if count is not None}
+        numbered: list[Chunk] = []
+        for at, piece in enumerate(pieces):
+            before = numbered[-1] if numbered and numbered[-1].file == piece.file else None
+            numbered.append(
+                replace(piece, lines_before=before.lines_before + lines[at - 1] if before is not None else 0)
+            )
+        topics = dict(KNOWN_TOPICS) | {row[3]: row[4] for row in rows if row[3] is not None}
+        return Survey(tuple(numbered), topics, sum(row[2] or 0 for row in rows))
+
+    @property
+    def parsed(self) -> DataFrame:
+        """Every line, as rows of three tables in one: `of` cuts them apart."""
+        survey = self.survey
+        return self._map(_parse_batches(survey, self._zone), survey.chunks, _PARSED)
+
+    @property
+    def operations(self) -> DataFrame:
+        """The operations (`schemas.OBSERVED`)."""
+        return self.of(self.parsed)["operations"]
+
+    @property
+    def rejected(self) -> DataFrame:
+        """The lines that do not parse, with file, line number and reason (`schemas.REJECTED`)."""
+        return self.of(self.parsed)["rejected"]
+
+    @property
+    def requests_by_kind(self) -> DataFrame:
+        """All requests counted, by instance and kind (`schemas.REQUESTS_BY_KIND`)."""
+        return self.of(self.parsed)["requests_by_kind"]
+
+    def mapped(self, work: Callable[[Survey, ZoneInfo], Work], schema: StructType) -> DataFrame:
+        """Return what `work`, given the survey and what the log's times mean, makes of the numbers of its pieces."""
+        return self._map(work(self.survey, self._zone), self.survey.chunks, schema)
+
+    @staticmethod
+    def of(parsed: DataFrame) -> dict[str, DataFrame]:
+        """Cut `parsed`, or a copy of it, into operations, rejected, requests_by_kind, and `requests` by the second."""
+        requests = parsed.where(F.col("record") == "requests")
+        counts = [F.sum(name).alias(name) for name in ("requests", "waited")]
+        return {
+            "operations": parsed.where(F.col("record") == "operation").select(*OBSERVED.fieldNames()),
+            "rejected": parsed.where(F.col("record") == "rejected").select(*REJECTED.fieldNames()),
+            "requests_by_kind": requests.groupBy("instance", "api").agg(*counts).select(*REQUESTS_BY_KIND.fieldNames()),
+            "requests": requests.select("instance", "api", F.col("start").alias("at"), "requests", "waited"),
+        }
+
+    def _map(
+        self,
+        work: Work,
+        pieces: Sequence[Chunk],
+        schema: StructType | str,
+    ) -> DataFrame:
+        """Run `work` over the pieces' numbers, dealt so that every task has about as much to read."""
+        tasks = self._tasks(pieces)
+        deal: list[list[int]] = [[] for _ in range(tasks)]
+        load = [0] * tasks
+        for number in sorted(range(len(pieces)), key=lambda at: -pieces[at].cost):
+            lightest = load.index(min(load))
+            deal[lightest].append(number)
+            load[lightest] += pieces[number].cost
+        return self._spark.range(0, tasks, 1, tasks).mapInArrow(_Dealt(work, deal), schema)
+
+    def _tasks(self, pieces: Sequence[Chunk]) -> int:
+        text = sum(piece.cost for piece in pieces)
+        tasks = -(-text // _TASK_BYTES)
+        few = default_partitions(self._spark)
+        if few is not None:
+            tasks = min(tasks, max(few, -(-text // _LOCAL_TASK_BYTES)))
+        return max(min(len(pieces), tasks), 1)
+
+
+@dataclass(frozen=True)
+class _Dealt:
+    """Turns the number of a task into the numbers of its pieces."""
+
+    work: Work
+    deal: list[list[int]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = (n for batch in batches for task in batch.column(0).to_pylist() for n in self.deal[task])
+        return self.work(pa.record_batch([pa.array([n], pa.int64())], ["piece"]) for n in numbers)
+
+
+def _reach(spark: SparkSession, uri: str) -> Reach:
+    """Return how workers reach a URI of `s3a://`, `abfs(s)://` or `hdfs://`, by the session's settings."""
+    scheme, _, rest = uri.partition("://")
+    if scheme == "s3a":
+        return s3_settings(spark, rest.partition("/")[0])
+    return hdfs_settings(spark, uri) if scheme == "hdfs" else azure_settings(spark, uri)
+
+
+def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, int | None, str | None, str | None]]:
+    topics: dict[str, str] = {}
+    lines = requests = 0
+    try:
+        for line in read_lines(chunk):
+            lines += 1
+            if isinstance(line, bytes) and MARKER in line:
+                requests += 1
+                topics.update(topic_names(line))
+    except DamagedFileError:
+        pass  # what cannot be read is rejected, once, when the log is parsed
+    return [(number, lines, requests, None, None), *((number, None, None, *pair) for pair in topics.items())]
+
+
+def _survey_batches(pieces: list[Chunk]) -> Work:
+    def survey(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        types = [pa.int64(), pa.int64(), pa.int64(), pa.string(), pa.string()]
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                columns = zip(*_survey_chunk(number, pieces[number]), strict=True)
+                arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+                yield pa.record_batch(arrays, ["chunk", "lines", "requests", "topic_id", "name"])
+
+    return survey
+
+
+def _parse_batches(survey: Survey, zone: ZoneInfo) -> Work:
+    def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _parse_chunk(survey.chunks[number], survey.topics, zone)
+
+    return parse
+
+
+def _parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
+    file, rows = chunk.file, _Rows(chunk.file.instance)
+    asked: Counter[tuple[str, int]] = Counter()
+    waited: Counter[tuple[str, int]] = Counter()
+    for number, line, request in requests(chunk, zone):
+        if isinstance(request, Exception):
+            rows.reject(file.path, number, str(request), excerpt(line))
+            continue
+        try:
+            if request.api in DELAYABLE or request.remote_ms > 0:
+                rows.add(f"{file.label}:{number}", request, topics)
+        except BadLineError as error:
+            rows.reject(file.path, number, str(error), excerpt(line))
+            continue
+        when = request.api, request.start_us // _COUNTED_US * _COUNTED_US
+        asked[when] += 1
+        waited[when] += request.remote_ms > 0
+        if len(rows) >= _BATCH_ROWS:
+            yield rows.take()
+    for (api, start_us), count in asked.items():
+        rows.count(api, start_us, count, waited[api, start_us])
+    if len(rows):
+        yield rows.take()
+
+
+class _Rows:
+    """Rows of `_PARSED`, as tuples in its order."""
+
+    def __init__(self, instance: str) -> None:
+        self._instance = instance
+        self._rows: list[tuple[Any, ...]] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, op_id: str, request: ApiRequest, topics: Mapping[str, str]) -> None:
+        found = operation(request, topics)
+        self._rows.append(
+            (
+                *("operation", self._instance, op_id, found.kind, request.start_us, found.timeout_ms),
+                [{"key": key, "required": required} for key, required in found.watches],
+                *(found.condition, found.outcome, request.wait_us / 1000),
+                *(request.api, found.error_code, request.client_id),
+                *_NOT_REJECTED,
+                *_NOT_COUNTED,
+            )
+        )
+
+    def reject(self, file: str, line_number: int, reason: str, text: str) -> None:
+        about = file, line_number, reason, text
+        self._rows.append(("rejected", self._instance, *_NO_OPERATION, *about, *_NOT_COUNTED))
+
+    def count(self, api: str, start_us: int, requests: int, waited: int) -> None:
+        known = {"api": api, "start": start_us}
+        operation = [known.get(name) for name in _OPERATION_COLUMNS]
+        self._rows.append(("requests", self._instance, *operation, *_NOT_REJECTED, requests, waited))
+
+    def take(self) -> pa.RecordBatch:
+        columns = zip(*self._rows, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)]
+        self._rows = []
+        return pa.record_batch(arrays, schema=_ARROW)

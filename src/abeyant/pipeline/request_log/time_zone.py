@@ -1,0 +1,18 @@
+"""The time zone that a log's times are in, by its name."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from abeyant.command_line import did_you_mean
+from abeyant.errors import AbeyantError
+
+__all__ = ["time_zone"]
+
+
+def time_zone(name: str) -> ZoneInfo:
+    """Return the zone of this name in the IANA's list, such as Europe/Berlin; AbeyantError where there is none."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise AbeyantError(f"no such time zone: {name!r}{did_you_mean(name, available_timezones())}") from error

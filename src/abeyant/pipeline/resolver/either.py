@@ -1,0 +1,70 @@
+"""`resolve`, for tables that are there whole and for streams alike."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from pyspark.sql import DataFrame
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver import streams, tables
+from abeyant.pipeline.resolver.given import Given, as_dataframe, session_of
+from abeyant.pipeline.resolver.streams.options import Deadline, Time
+from abeyant.pipeline.resolver.tables.hot_keys import Sample
+from abeyant.pipeline.spark.notebook import watch_cells
+
+__all__ = ["How", "resolve"]
+
+
+class How(TypedDict, total=False):
+    """What `resolve` takes besides its tables."""
+
+    deadline: Deadline
+    # of tables that are there whole
+    unique_ids: bool
+    sample: Sample | None
+    # of streams
+    lateness: float | timedelta
+    time: Time
+    tick: float | timedelta | None
+    end_of_input: str | Path | None
+    forget_after: float | timedelta | None
+    shards: int
+
+
+def resolve(operations: Given, events: Given, **how: Unpack[How]) -> DataFrame:
+    """Return the outcome of every operation (`schemas.OUTCOMES`): completed or expired, when, and after what wait.
+
+    An operation completes at the first time from its `start` to `start + timeout_ms`, both included, at which `all` or
+    `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
+    expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late.
+
+    A table is a DataFrame of Spark, or anything that speaks Arrow: pandas, Polars, DuckDB, pyarrow. Such a one goes to
+    the session of the other table, or to the active one; its times without a zone are in the session's zone.
+
+    For whole tables this is `abeyant.pipeline.resolver.tables.resolve`, which takes `deadline`, `unique_ids` and
+    `sample`; see there. For two streams it gives the outcomes of `abeyant.pipeline.resolve_stream`, which takes
+    `deadline`, `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`. Rows set aside are then counted
+    (`batch_counts`) and not kept: use `resolve_stream` to keep them.
+
+    In a notebook, cells that work with whole tables show how far Spark is from now on: see `notebook_progress`.
+
+    Raises `AbeyantError` for one table and one stream, and where there is no session; `SchemaError` for a table
+    without the columns needed; ValueError for a wrong value; TypeError for what is no table, and for an argument of the
+    other kind.
+    """
+    given: dict[str, Any] = dict(how)
+    spark = session_of([operations, events])
+    operations, events = as_dataframe(operations, "operations", spark), as_dataframe(events, "events", spark)
+    if operations.isStreaming and events.isStreaming:
+        return streams.outcomes_of(streams.resolve_stream(operations, events, **given))
+    if operations.isStreaming or events.isStreaming:
+        name, other = ("operations", "events") if events.isStreaming else ("events", "operations")
+        raise AbeyantError(
+            f"{other} is a stream and {name} is not: read both with spark.readStream, or both with spark.read "
+            "(a stream reads a table that is there whole, too, with trigger(availableNow=True))"
+        )
+    watch_cells(spark)
+    return tables.resolve(operations, events, **given)

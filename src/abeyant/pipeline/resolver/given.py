@@ -1,0 +1,126 @@
+"""Tables as they are given: DataFrames of Spark, and whatever speaks Arrow (pandas, Polars, DuckDB, pyarrow)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from abeyant.errors import AbeyantError, SchemaError
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, is_case_sensitive
+from abeyant.pipeline.spark.arrow import arrow_schema
+from abeyant.tables import schemas as in_process
+
+__all__ = ["Given", "as_dataframe", "session_of"]
+
+Given = Any
+"""A DataFrame of Spark, or a table that speaks Arrow: has `__arrow_c_stream__`."""
+
+_OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d\d?)(?::?(?P<minutes>\d\d))?")
+_UTC: Final = ("Z", "UT")
+"""How Spark, and not Arrow, may call it."""
+
+
+def session_of(tables: Iterable[Given]) -> SparkSession:
+    """Return the session that the first DataFrame among them is of, else the active one.
+
+    Raises `AbeyantError` where there is none.
+    """
+    for table in tables:
+        if isinstance(table, DataFrame):
+            return table.sparkSession
+    try:
+        return SparkSession.active()
+    except PySparkException as error:
+        raise AbeyantError(
+            "there is no Spark session to take the tables to: start one (abeyant.pipeline.spark_session()), or "
+            "resolve them without Spark (abeyant.tables)"
+        ) from error
+
+
+def as_dataframe(table: Given, name: str, spark: SparkSession, *, whole: bool = False) -> DataFrame:
+    """Return the table `operations` or `events` as a DataFrame: of the columns that it needs, or `whole`.
+
+    Times without a time zone are in the session's, as everywhere in Spark. Integers, text and times of any width will
+    do. Raises TypeError for what is no table, `SchemaError` for one without the columns needed, and for values that do
+    not fit their column.
+    """
+    if isinstance(table, DataFrame):
+        return table
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise TypeError(
+            f"{name} must be a DataFrame of Spark or a table that speaks Arrow (pandas, Polars, DuckDB, pyarrow), "
+            f"not {type(table).__name__}"
+        )
+    from abeyant.tables.reading import table_of  # pandas comes with it: 0.2 s for each of Spark's Python workers
+
+    schema, wanted = _SCHEMAS[name]
+    rows = table_of(table, {}, name)
+    if not is_case_sensitive(spark):
+        canonical = {field.lower(): field for field in wanted}
+        rows = rows.rename_columns([canonical.get(column.lower(), column) for column in rows.column_names])
+    in_process.check(rows.schema, wanted, name)
+    if not whole:
+        rows = rows.select(list(wanted))
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    kinds = {field.name: field.type for field in arrow_schema(schema)}
+    columns = [
+        _fitting(values, kinds.get(column), zone, f"{name}: column {column!r}")
+        for column, values in zip(rows.column_names, rows.columns, strict=True)
+    ]
+    # Spark 4.3 loses rows of a table of many chunks.
+    return spark.createDataFrame(pa.table(columns, rows.column_names).combine_chunks())
+
+
+_SCHEMAS: Final[Mapping[str, tuple[StructType, Mapping[str, str]]]] = {
+    "operations": (OPERATIONS, in_process.OPERATIONS),
+    "events": (EVENTS, in_process.EVENTS),
+}
+
+
+def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, what: str) -> pa.ChunkedArray:
+    """Return the column as Spark takes it; `kind` is that of a column of ours."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_timestamp(column.type):
+        if column.type.unit == "ns":  # nor does Spark keep them; before 1970 a cast would round up
+            column = pc.floor_temporal(column, unit="microsecond").cast(pa.timestamp("us", column.type.tz))
+        if kind is not None and column.type.tz is None:
+            column = _in_zone(column, zone, what)
+    if kind is None:
+        return column
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise SchemaError(f"{what} is {column.type}, and cannot be made {kind}: {error}") from error
+
+
+def _in_zone(column: pa.ChunkedArray, zone: str, what: str) -> pa.ChunkedArray:
+    """Return times without a zone as of this one of Spark's, as Spark does it.
+
+    A time that is there twice is the first of both. One that a change of the clock leaves out is as much later as the
+    clock was put forward.
+    """
+    known, offset = "UTC" if zone in _UTC else zone, _OFFSET.fullmatch(zone)
+    if offset is not None:
+        known = f"{offset['sign']}{offset['hours']:0>2}:{offset['minutes'] or '00'}"
+    try:
+        before = pc.assume_timezone(column, known, ambiguous="earliest", nonexistent="earliest")
+        after = pc.assume_timezone(column, known, ambiguous="earliest", nonexistent="latest")
+    except pa.ArrowInvalid as error:
+        raise SchemaError(
+            f"{what} has times without a zone, and the session's, {zone}, is one that only Spark knows: set "
+            "spark.sql.session.timeZone to a name such as America/Los_Angeles"
+        ) from error
+    there = pc.equal(before, after)
+    if pc.all(there).as_py() is not False:
+        return before
+    local, instant = pc.local_timestamp(before).cast(pa.int64()), before.cast(pa.int64())
+    later = pc.add(pc.subtract(column.cast(pa.int64()), local), instant)
+    return pc.if_else(there, before, later.cast(before.type))

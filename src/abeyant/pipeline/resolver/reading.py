@@ -1,0 +1,67 @@
+"""A table of a result, as whoever reads it with Spark gets it: whole, or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.streams.plan import ASIDE
+from abeyant.pipeline.results.directory import MARKER
+from abeyant.pipeline.results.manifests import BATCHES, files_of, read_manifest
+from abeyant.pipeline.schemas import OUTCOMES
+from abeyant.pipeline.spark.location import literal, plain
+from abeyant.pipeline.spark.store import places_of
+
+__all__ = ["read_result"]
+
+_OF_STREAMS: Final = {"outcomes": OUTCOMES, "aside": ASIDE}
+
+
+def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -> DataFrame:
+    """Return a table of a result of ours, at a path or a URI: of a command's `--out`, or of a `ParquetSink`'s `out`.
+
+    Where directories cannot be renamed it follows the manifests alone, and looks for them now: what a stream writes
+    later is not in it. Of a stream, `batch` is a column. One job that reads the manifests, however many there are.
+    Raises `AbeyantError` where there is no result, or no such table in it.
+    """
+    root = literal(str(out)).rstrip("/")
+    marker = next((texts for place in places_of(f"{root}/{MARKER}") if (texts := _texts(spark, place))), [])
+    whole = read_manifest("".join(marker))
+    if whole is not None:
+        files = files_of(whole, table)
+        if not files:
+            raise AbeyantError(f"{out} has no table {table!r}; there are {', '.join(sorted(whole['files']))}")
+        return spark.read.parquet(*(f"{root}/{file}" for file in files))
+    batches = [found for text in _texts(spark, f"{root}/{BATCHES}") if (found := read_manifest(text)) is not None]
+    if batches:
+        named = plain(str(out)).rstrip("/")
+        return _of_batches(spark, named, table, [file for found in batches for file in files_of(found, table)])
+    try:
+        return spark.read.parquet(f"{root}/{table}")
+    except AnalysisException as error:
+        raise AbeyantError(f"there is no table {table!r} of a finished result at {out}") from error
+
+
+def _of_batches(spark: SparkSession, root: str, table: str, files: list[str]) -> DataFrame:
+    if table not in _OF_STREAMS:
+        raise AbeyantError(f"a stream has no table {table!r}; there are {', '.join(_OF_STREAMS)}")
+    schema = StructType([*_OF_STREAMS[table].fields, StructField("batch", IntegerType())])
+    if not files:
+        return spark.createDataFrame([], schema)
+    reader = spark.read.schema(schema).option("basePath", f"{root}/{table}")
+    return reader.parquet(*(literal(f"{root}/{file}") for file in files))
+
+
+def _texts(spark: SparkSession, path: str) -> list[str]:
+    """Return the text of each file that is there."""
+    try:
+        return [row[0] for row in spark.read.text(path, wholetext=True).collect()]
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return []
+        raise

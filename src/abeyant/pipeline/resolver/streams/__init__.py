@@ -1,0 +1,28 @@
+"""Complete or expire on Structured Streaming: a shard is a purgatory (laws O1-O4 within the stated lateness)."""
+
+from abeyant.pipeline.resolver.streams.end import end_of_input
+from abeyant.pipeline.resolver.streams.lake_sinks import DeltaSink, IcebergSink
+from abeyant.pipeline.resolver.streams.parquet_sink import ParquetSink
+from abeyant.pipeline.resolver.streams.pending import PENDING_WATCHES, read_pending
+from abeyant.pipeline.resolver.streams.plan import ANSWERS, ASIDE, aside_of, outcomes_of, resolve_stream
+from abeyant.pipeline.resolver.streams.progress import BatchCounts, batch_counts
+from abeyant.pipeline.resolver.streams.state import StateError
+from abeyant.pipeline.resolver.streams.table_sink import TableSink
+
+__all__ = [
+    "ANSWERS",
+    "ASIDE",
+    "PENDING_WATCHES",
+    "BatchCounts",
+    "DeltaSink",
+    "IcebergSink",
+    "ParquetSink",
+    "StateError",
+    "TableSink",
+    "aside_of",
+    "batch_counts",
+    "end_of_input",
+    "outcomes_of",
+    "read_pending",
+    "resolve_stream",
+]

@@ -1,0 +1,70 @@
+"""Operations with several watches: the reports of a batch brought together into outcomes.
+
+`all` completes when the last of its watches is reached, `any` with the first. Shards repeat their reports until the
+time of the operation is over, so each batch tells all that is known. An outcome is given in the one batch in which it
+becomes final: for `all`, all are reached and one of them freshly; for `any`, some are and all of those freshly; for
+expiry, the last batch of the operation.
+
+Of two conflicting rows of one id, each shard lets one count without knowing of the others, so some of an operation's
+watches may be missing at its end: it is then set aside as a duplicate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from abeyant.engine.resolve import NEVER
+from abeyant.pipeline.resolver.streams.aside import torn_aside
+from abeyant.pipeline.resolver.streams.columns import Flags, Longs, codes, column, picked
+from abeyant.pipeline.resolver.streams.layout import OUTCOMES, SET_ASIDE, joined
+from abeyant.pipeline.resolver.streams.outcomes import outcomes_at
+
+__all__ = ["combined"]
+
+
+def combined(reports: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Return the outcomes (`layout.OUTCOMES`), and what is set aside (`layout.SET_ASIDE`), of a batch's reports.
+
+    Takes `layout.REPORTS`, with all the reports of each operation that it names. O(n log n).
+    """
+    keys = [codes(reports, name) for name in ("instance", "op_id")]
+    keys += [column(reports, name) for name in ("start", "deadline", "version")]
+    order = np.lexsort([column(reports, "watch"), *keys])
+    begins = _begins([values[order] for values in keys])
+    if not len(begins):
+        return joined([], OUTCOMES), joined([], SET_ASIDE)
+    reports = reports.take(pa.array(order))
+    operations = reports.take(pa.array(begins))
+    wanted = column(operations, "combine")
+    all_there = np.diff(np.append(begins, len(order))) == np.abs(wanted)
+    last = _flags(operations, "last")
+
+    reached = reports.column("reached").fill_null(NEVER).to_numpy()
+    in_time = reached != NEVER
+    fresh = _flags(reports, "fresh")
+    some_reached = np.logical_or.reduceat(in_time, begins)
+    all_reached = all_there & np.logical_and.reduceat(in_time, begins)
+    of_all = all_reached & np.logical_or.reduceat(fresh, begins)
+    of_any = some_reached & np.logical_and.reduceat(fresh | ~in_time, begins)
+    holds_ever = np.where(wanted > 0, all_reached, some_reached)
+    ends = np.where(wanted > 0, of_all, of_any) | (last & all_there & ~holds_ever)
+
+    at = np.where(wanted > 0, np.maximum.reduceat(reached, begins), np.minimum.reduceat(reached, begins))
+    at[~holds_ever] = NEVER
+    torn = last & ~all_there & ~holds_ever & (column(operations, "watch") == 0)
+    return outcomes_at(picked(operations, ends), at[ends]), torn_aside(picked(operations, torn))
+
+
+def _begins(keys: list[Longs]) -> NDArray[np.intp]:
+    """Return where, in rows sorted by them, each combination of keys begins."""
+    if not len(keys[0]):
+        return np.empty(0, np.intp)
+    differs = np.any([values[1:] != values[:-1] for values in keys], axis=0)
+    return np.append(0, np.flatnonzero(differs) + 1)
+
+
+def _flags(rows: pa.RecordBatch, name: str) -> Flags:
+    values: Flags = rows.column(name).to_numpy(zero_copy_only=False)
+    return values

@@ -1,0 +1,157 @@
+"""Outcomes and rows set aside in tables of Delta Lake or Apache Iceberg: each batch once, over a kill at any moment.
+
+Each batch is one commit of a table, which notes the query and the batch. A batch done again finds the note and appends
+nothing. Delta keeps such notes itself (`txnAppId` and `txnVersion` of a write), and tests them as it commits. In
+Iceberg the note is a property of the snapshot, and it is looked for beforehand, as Iceberg's own streaming sink does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.streams.plan import ASIDE, aside_of, outcomes_of
+from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
+from abeyant.pipeline.schemas import OUTCOMES
+
+__all__ = ["DeltaSink", "IcebergSink"]
+
+_QUERY: Final = "abeyant-query"
+_BATCH: Final = "abeyant-batch"
+
+
+class _LakeSink:
+    """What both formats share: two tables, made if need be, and each batch appended to those for which it has rows."""
+
+    _format: ClassVar[str]
+    _name: ClassVar[str]
+    _artifact: ClassVar[str]
+    """The Maven coordinate of the package but its version, with a place for Spark's minor version."""
+    _tried: ClassVar[dict[str, str]]
+    """By Spark's minor version, the version of the package that our tests were run with."""
+
+    def __init__(self, outcomes: str, aside: str, *, checkpoint: str | Path | None = None) -> None:
+        if outcomes == aside:
+            raise ValueError(f"outcomes and aside must be two tables, not {outcomes} twice")
+        self.outcomes: Final = outcomes
+        self.aside: Final = aside
+        self._checkpoint: Final = checkpoint_of(type(self).__name__, checkpoint)
+        self._prepared = False
+        session = SparkSession.getActiveSession()
+        if session is not None:  # said here, and not by a query that has begun
+            self._check_format(session)
+
+    def __call__(self, answers: DataFrame, batch: int) -> None:
+        """Append one batch, unless it is there."""
+        query = query_of(answers, self._checkpoint)
+        if not self._prepared:
+            self._check_format(answers.sparkSession)
+            self._prepare(answers.sparkSession, self.outcomes, OUTCOMES)
+            self._prepare(answers.sparkSession, self.aside, ASIDE)
+            self._prepared = True
+        answers.persist()
+        try:
+            # Counted first: a batch without a row is to be no commit, and one that nobody reads leaves no state behind.
+            counted = answers.agg(*(F.count(column) for column in ("outcome", "reason"))).head()
+            ended, set_aside = counted if counted is not None else (0, 0)
+            if ended:
+                self._append(outcomes_of(answers), self.outcomes, query, batch)
+            if set_aside:
+                self._append(aside_of(answers), self.aside, query, batch)
+        finally:
+            answers.unpersist()
+
+    def _append(self, rows: DataFrame, table: str, query: str, batch: int) -> None:
+        raise NotImplementedError
+
+    def _prepare(self, spark: SparkSession, table: str, schema: StructType) -> None:
+        """Make a table unless it is there; `AbeyantError` where it is of another format."""
+        columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema)
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING {self._format}")
+        told = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("lower(col_name) = 'provider'").head()
+        found = told["data_type"] if told is not None else "no known format"
+        if found.lower() != self._format:
+            raise AbeyantError(f"{table} is a table of {found}: {type(self).__name__} writes {self._name}'s alone")
+
+    def _check_format(self, spark: SparkSession) -> None:
+        """Raise `AbeyantError` that names the package where the session lacks the format."""
+        try:
+            _ = spark.read.format(self._format).load().schema
+        except (PySparkException, Py4JError) as error:
+            # Any other failure is the format's own, which misses a path: so it is there.
+            if "DATA_SOURCE_NOT_FOUND" in str(error):
+                raise AbeyantError(self._lacking(spark.version)) from error
+
+    @classmethod
+    def _lacking(cls, spark: str) -> str:
+        """Say what a session of this version of Spark lacks."""
+        minor = ".".join(spark.split(".")[:2])
+        package = cls._artifact.format(minor)
+        if minor in cls._tried:
+            mend = f"start it with --packages {package}:{cls._tried[minor]}"
+        else:
+            others = " and ".join(f"{version} with Spark {of}" for of, version in cls._tried.items())
+            mend = f"start it with --packages {package}:VERSION, if there is one (tried: {others})"
+        return f"this Spark session has no tables of {cls._name}: {mend}"
+
+
+class DeltaSink(_LakeSink):
+    """For `foreachBatch`: appends answers to two tables of Delta Lake, `outcomes` and `aside`, each batch once.
+
+    Name tables as Spark does: `shop.outcomes`, or delta.`s3a://lake/outcomes`. What is not there is made; make it
+    yourself to choose its partitions or properties. Several queries may write to one table. The note of a batch belongs
+    to the checkpoint: rows of another one are added. On Spark Connect `checkpoint` has to name it.
+
+    Raises `AbeyantError` where the session lacks Delta Lake, naming the package, and for a table of another format;
+    ValueError where both tables are one.
+    """
+
+    _format = "delta"
+    _name = "Delta Lake"
+    _artifact = "io.delta:delta-spark_{}_2.13"
+    _tried: ClassVar = {"4.1": "4.4.0", "4.2": "4.4.0"}
+
+    def _append(self, rows: DataFrame, table: str, query: str, batch: int) -> None:
+        rows.writeTo(table).options(txnAppId=f"abeyant-{query}", txnVersion=batch).append()
+
+
+class IcebergSink(_LakeSink):
+    """For `foreachBatch`: appends answers to two tables of Apache Iceberg, `outcomes` and `aside`, each batch once.
+
+    Name tables with their catalog: `lake.shop.outcomes`. All else is as for `DeltaSink`. The note of a batch is a
+    property of its snapshot. So keep the last snapshot of a query for as long as the query may be down, and let no two
+    processes run one checkpoint at the same time.
+
+    Raises as `DeltaSink` does.
+    """
+
+    _format = "iceberg"
+    _name = "Apache Iceberg"
+    _artifact = "org.apache.iceberg:iceberg-spark-runtime-{}_2.13"
+    _tried: ClassVar = {"4.1": "1.12.0"}
+
+    def _append(self, rows: DataFrame, table: str, query: str, batch: int) -> None:
+        last = _last_batch(rows.sparkSession, table, query)
+        if last is None or last < batch:
+            note = {f"snapshot-property.{_QUERY}": query, f"snapshot-property.{_BATCH}": str(batch)}
+            rows.writeTo(table).options(**note).append()
+
+
+def _last_batch(spark: SparkSession, table: str, query: str) -> int | None:
+    """Return the last batch of a query in an Iceberg table as it is now; None for none.
+
+    What was rolled back does not count. Reads the table's list of snapshots, no data.
+    """
+    spark.catalog.refreshTable(table)  # Iceberg's catalog remembers a table for 30 s, while others write to it
+    current = spark.table(f"{table}.history").where("is_current_ancestor").select("snapshot_id")
+    snapshots = spark.table(f"{table}.snapshots").join(current, "snapshot_id", "left_semi")
+    mine = snapshots.where(F.col("summary")[_QUERY] == query)
+    found = mine.agg(F.max(F.col("summary")[_BATCH].cast("long"))).head()
+    return None if found is None or found[0] is None else int(found[0])

@@ -1,0 +1,150 @@
+"""What travels between the tasks of a stream, and stays in its state: Arrow columns, packed into binary values.
+
+Spark shuffles few rows, each (`shard`, `what`, `payload`): a payload holds all the rows of one task for one shard. The
+schemas below are fixed by `state.VERSION`, since state is made of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import Final
+
+import pyarrow as pa
+
+from abeyant.pipeline.resolver.streams.clock import Mark
+
+__all__ = [
+    "EVENTS",
+    "OUTCOMES",
+    "PACKED",
+    "REPORTS",
+    "SET_ASIDE",
+    "STATUS",
+    "WATCHES",
+    "What",
+    "as_schema",
+    "joined",
+    "mark_from",
+    "mark_to",
+    "packed_rows",
+    "rows_from",
+    "rows_to",
+]
+
+PACKED: Final = "shard int, what int, payload binary"
+
+
+class What(IntEnum):
+    """What a payload holds."""
+
+    WATCHES = 0
+    EVENTS = 1
+    SET_ASIDE = 2
+    MARK = 3
+    REPORTS = 4
+    OUTCOMES = 5
+    STATUS = 6
+
+
+def _schema(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema(list(columns.items()))
+
+
+_TEXT, _LONG, _INT = pa.string(), pa.int64(), pa.int32()
+
+WATCHES: Final = _schema(
+    instance=_TEXT,
+    op_id=_TEXT,
+    kind=_TEXT,
+    key=_TEXT,
+    place=_LONG,  # two hashes of (instance, key)
+    identity=_LONG,
+    required=_LONG,
+    start=_LONG,
+    deadline=_LONG,
+    combine=_INT,  # 0: this watch decides; n: with others, all of n; -n: any of n
+    watch=_INT,  # its number within the operation
+    operation=_LONG,  # a hash of (instance, op_id)
+    version=_LONG,  # a hash of all watches: two rows of one id that differ are two versions
+    watches=_TEXT,  # all of them as JSON, with the first one where there are several
+)
+"""Operations, one row a watch. Times in microseconds."""
+
+EVENTS: Final = _schema(instance=_TEXT, key=_TEXT, place=_LONG, identity=_LONG, progress=_LONG, at=_LONG)
+
+SET_ASIDE: Final = _schema(table=_TEXT, reason=_TEXT, row=_TEXT)
+
+REPORTS: Final = _schema(
+    instance=_TEXT,
+    op_id=_TEXT,
+    kind=_TEXT,
+    start=_LONG,
+    deadline=_LONG,
+    combine=_INT,
+    watch=_INT,
+    operation=_LONG,
+    version=_LONG,
+    reached=_LONG,  # null: not in time
+    fresh=pa.bool_(),  # became final in this batch
+    last=pa.bool_(),  # the time is over, and this is the last that will be heard
+)
+"""What became of a watch of an operation that has several, told in every batch from the one that made it final on."""
+
+OUTCOMES: Final = _schema(
+    instance=_TEXT, op_id=_TEXT, kind=_TEXT, outcome=_TEXT, at=pa.timestamp("us", "UTC"), waited_ms=pa.float64()
+)
+
+STATUS: Final = _schema(pending=_LONG, watermark=_LONG, state_bytes=_LONG)
+"""How a shard stands after a batch: watches that are pending, its watermark, the size of its state."""
+
+
+def as_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows under exactly these types: whoever unpacks them takes their bytes for these.
+
+    Spark sends texts as `large_string` where the session says so (`spark.sql.execution.arrow.useLargeVarTypes`).
+    """
+    return rows if rows.schema.types == schema.types else rows.cast(schema)
+
+
+def rows_to(batch: pa.RecordBatch) -> pa.Buffer:
+    """Pack rows; their schema is known to whoever unpacks them. A slice takes the room of its own rows only."""
+    return batch.serialize()
+
+
+def rows_from(payload: bytes | pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
+    """Unpack rows without copying."""
+    return pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
+
+
+def joined(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    """Put batches one behind the other, in one batch."""
+    found = pa.Table.from_batches(list(batches), schema).combine_chunks().to_batches()
+    return found[0] if found else pa.RecordBatch.from_pylist([], schema)
+
+
+_MARK: Final = struct.Struct("<Bqq")
+_SOURCES: Final = ("operations", "events", "tick", "end")
+
+
+def mark_to(mark: Mark) -> bytes:
+    """Pack a mark."""
+    return _MARK.pack(_SOURCES.index(mark.source), mark.least, mark.greatest)
+
+
+def mark_from(payload: bytes) -> Mark:
+    """Unpack a mark."""
+    source, least, greatest = _MARK.unpack(payload)
+    return Mark(_SOURCES[source], least, greatest)
+
+
+def packed_rows(rows: Iterable[tuple[int, What, bytes | pa.Buffer]]) -> Iterator[pa.RecordBatch]:
+    """Make one batch of (`shard`, `what`, `payload`), or none of nothing."""
+    columns = list(zip(*rows, strict=True))
+    if columns:
+        shards, whats, payloads = columns
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(shards, _INT), pa.array(whats, _INT), pa.array([bytes(p) for p in payloads], pa.binary())],
+            ["shard", "what", "payload"],
+        )

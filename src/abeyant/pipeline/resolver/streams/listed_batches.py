@@ -1,0 +1,95 @@
+"""A stream's batches where no directory can be renamed: a batch is there when its manifest is.
+
+`out/batches/N.json` names the files of batch N, below `out/outcomes/batch=N` and `out/aside/batch=N`. It is written
+last and once. Files that no manifest names are of a run that was killed: nobody reads them, and the batch done again
+removes them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.streams.place import claim_while_it_runs
+from abeyant.pipeline.resolver.streams.plan import aside_of, outcomes_of
+from abeyant.pipeline.results.manifests import batch_manifest, manifest, read_manifest
+from abeyant.pipeline.spark.store import Store
+
+__all__ = ["write_listed"]
+
+_QUERY: Final = "query.json"
+_TABLES: Final = ("outcomes", "aside")
+
+
+def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
+    """Write one batch of a query below `out`, a URI, unless it is there.
+
+    The place is this process's until the query ends. Raises `AbeyantError` where it is another process's or query's.
+    """
+    store = Store(answers.sparkSession, out)
+    claim = claim_while_it_runs(store, answers, query)
+    _belongs_to(store, query)
+    found = read_manifest(store.read(batch_manifest(batch)))
+    if found is not None:
+        # Done by a run that was killed before Spark noted it. The state of the batch has to be made all the same.
+        answers.write.format("noop").mode("overwrite").save()
+    else:
+        attempt = uuid4().hex[:12]
+        entries = {"batch": batch, "query": query, "attempt": attempt}
+        whole = manifest(entries, _written(answers, store, batch, attempt))
+        claim.check()
+        # Where there is one now, a run that was taken for dead was not: what it says stands, and is the same.
+        store.put_new(batch_manifest(batch), whole)
+        found = read_manifest(store.read(batch_manifest(batch)))
+    if found is None:
+        raise AbeyantError(f"{store.uri(batch_manifest(batch))} is there and is no manifest: remove it")
+    # Not earlier: until a manifest is there, that of a run taken for dead may still come, and name its files.
+    for table in _TABLES:
+        for name in store.names(f"{table}/batch={batch}"):
+            if name != found["attempt"]:
+                store.remove(f"{table}/batch={batch}/{name}")
+
+
+def _written(answers: DataFrame, store: Store, batch: int, attempt: str) -> dict[str, dict[str, int]]:
+    """Write the files of a batch where nobody looks; return them by table."""
+    files: dict[str, dict[str, int]] = {table: {} for table in _TABLES}
+
+    def write(rows: DataFrame, table: str) -> str:
+        name = f"{table}/batch={batch}/{attempt}"
+        rows.write.parquet(store.uri(name))
+        return name
+
+    answers.persist()  # for the rows set aside: seldom there, and then not worth a second turn of every shard
+    try:
+        seen = Observation()
+        counted = answers.observe(seen, *(F.count(column).alias(column) for column in ("outcome", "reason")))
+        name = write(outcomes_of(counted), "outcomes")
+        if seen.get["outcome"]:
+            files["outcomes"] = store.written(name)
+        else:
+            store.remove(name)
+        if seen.get["reason"]:
+            files["aside"] = store.written(write(aside_of(answers), "aside"))
+    finally:
+        answers.unpersist()
+    return files
+
+
+def _belongs_to(store: Store, query: str) -> None:
+    """Note whose `out` this is, if nobody's, else check that it is this query's."""
+    if store.put_new(_QUERY, json.dumps({"query": query}) + "\n"):
+        return
+    try:
+        found = json.loads(store.read(_QUERY) or "")["query"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise AbeyantError(f"{store.uri(_QUERY)} is none of abeyant's: name another place for the outcomes") from error
+    if found != query:
+        raise AbeyantError(
+            f"{store.root} holds the outcomes of another query: its batches have the same numbers. Give the checkpoint "
+            "that goes with it, or another place for the outcomes"
+        )

@@ -1,0 +1,86 @@
+"""The map side: rows of the tables, packed by shard, and marks for all shards. Runs in Spark's Python workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.pipeline.resolver.streams.clock import Mark
+from abeyant.pipeline.resolver.streams.columns import column
+from abeyant.pipeline.resolver.streams.layout import (
+    EVENTS,
+    SET_ASIDE,
+    WATCHES,
+    What,
+    as_schema,
+    mark_to,
+    packed_rows,
+    rows_to,
+)
+from abeyant.pipeline.spark.chunks import chunks
+from abeyant.pipeline.spark.workers import freeze_imports
+
+__all__ = ["pack", "pack_marks"]
+
+_CHUNK: Final = 1 << 17
+
+_TABLES: Final = {"operations": (What.WATCHES, WATCHES, "start"), "events": (What.EVENTS, EVENTS, "at")}
+
+
+def pack(
+    batches: Iterable[pa.RecordBatch], table: Literal["operations", "events"], shards: int
+) -> Iterator[pa.RecordBatch]:
+    """Columns of `layout.WATCHES` or `layout.EVENTS`, `reason` and `row` -> `layout.PACKED`.
+
+    Rows with a `reason` go aside, through any shard. Every shard gets a mark, even of nothing: it has to hear of each
+    batch. Memory: a chunk of rows, twice.
+    """
+    freeze_imports()
+    what, schema, time = _TABLES[table]
+    least, greatest, rows = [], [], 0
+    for chunk in chunks(batches, _CHUNK):
+        valid = chunk.filter(pc.is_null(chunk.column("reason")))
+        if valid.num_rows:
+            times = column(valid, time)
+            least.append(int(times.min()))
+            greatest.append(int(times.max()))
+            yield from packed_rows(_by_shard(as_schema(valid.select(schema.names), schema), what, shards))
+        if valid.num_rows < chunk.num_rows:
+            yield from packed_rows([(rows % shards, What.SET_ASIDE, rows_to(_invalid(chunk, table)))])
+        rows += chunk.num_rows
+    mark = Mark(table, min(least), max(greatest)) if least else Mark("tick", 0, 0)
+    yield from _to_all(mark, shards)
+
+
+def pack_marks(
+    batches: Iterable[pa.RecordBatch], source: Literal["tick", "end"], shards: int
+) -> Iterator[pa.RecordBatch]:
+    """Rows of the clock or of the end of input -> one mark for each shard, if there is a row."""
+    if sum(batch.num_rows for batch in batches):  # a sum, since what Spark sends has to be read to its end
+        yield from _to_all(Mark(source, 0, 0), shards)
+
+
+def _by_shard(rows: pa.RecordBatch, what: What, shards: int) -> Iterator[tuple[int, What, pa.Buffer]]:
+    shard = (column(rows, "place") % shards).astype(np.uint16)
+    order = np.argsort(shard, kind="stable")  # of 16 bits: a radix sort
+    rows = rows.take(pa.array(order))
+    edges = np.searchsorted(shard[order], np.arange(shards + 1)).tolist()
+    for number, (begin, end) in enumerate(pairwise(edges)):
+        if begin < end:
+            yield number, what, rows_to(rows.slice(begin, end - begin))
+
+
+def _invalid(chunk: pa.RecordBatch, table: str) -> pa.RecordBatch:
+    rows = chunk.filter(pc.is_valid(chunk.column("reason")))
+    columns = [pa.array([table] * rows.num_rows), rows.column("reason"), rows.column("row")]
+    return as_schema(pa.RecordBatch.from_arrays(columns, SET_ASIDE.names), SET_ASIDE)
+
+
+def _to_all(mark: Mark, shards: int) -> Iterator[pa.RecordBatch]:
+    payload = mark_to(mark)
+    return packed_rows((shard, What.MARK, payload) for shard in range(shards))

@@ -1,0 +1,125 @@
+"""Outcomes and rows set aside as Parquet, each batch once and whole.
+
+A batch is written beside its place and renamed into it, so a reader never meets half of one. Spark does a batch again
+when it was killed before it noted that the batch was done; what is in its place then stays, since a batch done again
+comes to the same. (In the raw files of Spark's own Parquet sink one may meet torn ones.) Where directories cannot be
+renamed, manifests say which files count (`listed_batches`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.streams.listed_batches import write_listed
+from abeyant.pipeline.resolver.streams.place import claim_while_it_runs
+from abeyant.pipeline.resolver.streams.plan import aside_of, outcomes_of
+from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, hold_while_it_runs, query_of
+from abeyant.pipeline.results.claims import Claim
+from abeyant.pipeline.results.local_claims import of_stream
+from abeyant.pipeline.spark.connect import is_connect
+from abeyant.pipeline.spark.file_system import FileSystem, file_system
+from abeyant.pipeline.spark.store import Store, renames
+
+__all__ = ["ParquetSink"]
+
+_UNFINISHED: Final = "_unfinished"
+_QUERY: Final = "_query"
+_LOCAL: Final = "file://"
+
+
+class ParquetSink:
+    """For `foreachBatch`: writes answers to `out/outcomes/batch=N` and `out/aside/batch=N`.
+
+    Read them with `read_result(spark, out)`; `batch` is then a column. `out` is a path, or a URI of any file system
+    that Spark reads. Local ones and HDFS rename a directory at once: there any reader of Parquet sees whole batches in
+    `out/outcomes`. Elsewhere (`s3a://`) only `out/batches/N.json` tells which files count;
+    `manifests` asks for such a file system, or denies it: True for a bucket mounted as a directory, say.
+
+    `out` belongs to one query, that is, to one checkpoint. Another's batches have the same numbers, and are refused
+    with `AbeyantError`. On Spark Connect `checkpoint` has to name that checkpoint, a local path is one of the server's
+    machine, and manifests cannot be had.
+    """
+
+    def __init__(self, out: str | Path, *, checkpoint: str | Path | None = None, manifests: bool | None = None) -> None:
+        text = str(out)
+        # Not a URI with %20 and the like: Hadoop takes the path as it is.
+        self.out: Final = text.rstrip("/") if "://" in text else f"file://{Path(text).absolute()}"
+        self._checkpoint: Final = checkpoint_of("ParquetSink", checkpoint)
+        self._manifests: Final = not renames(self.out) if manifests is None else manifests
+
+    def __call__(self, answers: DataFrame, batch: int) -> None:
+        """Write one batch, unless it is there."""
+        if self._manifests:
+            write_listed(answers, batch, self.out, query_of(answers, self._checkpoint))
+            return
+        files = file_system(answers.sparkSession, self.out)
+        query = query_of(answers, self._checkpoint)
+        place = _Place(files, self.out, self._hold(answers, query))
+        place.claim(query)
+        files.remove(_UNFINISHED)
+        answers.persist()  # for the rows set aside: seldom there, and then not worth a second turn of every shard
+        try:
+            # Always, since a batch that nobody reads to its end leaves no state behind. Counted on the way.
+            seen = Observation()
+            counted = answers.observe(seen, *(F.count(column).alias(column) for column in ("outcome", "reason")))
+            outcomes_of(counted).write.parquet(place.aside(f"outcomes/batch={batch}"))
+            if seen.get["reason"]:
+                aside_of(answers).write.parquet(place.aside(f"aside/batch={batch}"))
+                place.put(f"aside/batch={batch}")
+            if seen.get["outcome"]:
+                place.put(f"outcomes/batch={batch}")
+            files.remove(_UNFINISHED)
+        finally:
+            answers.unpersist()
+
+    def _hold(self, answers: DataFrame, query: str) -> Claim | None:
+        """Keep other processes out until the query ends: by a lock on this machine, elsewhere by the claim returned."""
+        if self.out.startswith(_LOCAL):
+            out = Path(self.out.removeprefix(_LOCAL))
+            hold_while_it_runs(answers, query, of_stream(out), out)
+            return None
+        if is_connect(answers.sparkSession):
+            return None
+        return claim_while_it_runs(Store(answers.sparkSession, self.out), answers, query)
+
+
+class _Place:
+    """Where the batches of one query stand, once they are whole."""
+
+    def __init__(self, files: FileSystem, out: str, claim: Claim | None) -> None:
+        self._files = files
+        self._out = out
+        self._claim = claim
+        # A name of its own: whoever was taken for dead, and is not, renames nothing of the one that took over.
+        self._unfinished = f"{_UNFINISHED}/{uuid4().hex[:12]}"
+
+    def aside(self, name: str) -> str:
+        """Return where to write what is to be put under a name."""
+        return f"{self._out}/{self._unfinished}/{name}"
+
+    def put(self, name: str) -> None:
+        """Rename what was written, unless it is there from when the batch was done before."""
+        if self._claim is not None:
+            self._claim.check()
+        if self._files.exists(name):
+            return
+        self._files.make_directory(name.rpartition("/")[0])
+        if not self._files.rename(f"{self._unfinished}/{name}", name):
+            raise AbeyantError(f"cannot rename {self.aside(name)} to {self._out}/{name}")
+
+    def claim(self, query: str) -> None:
+        """Note whose `out` this is, if nobody's, else check that it is this query's."""
+        note = f"{_QUERY}/id={query}"
+        if not self._files.exists(_QUERY):
+            self._files.make_directory(note)
+        elif not self._files.exists(note):
+            raise AbeyantError(
+                f"{self._out} holds the outcomes of another query: its batches have the same numbers. Give the "
+                "checkpoint that goes with it, or another place for the outcomes"
+            )

@@ -1,0 +1,82 @@
+"""What waits now: the state of a checkpoint, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from abeyant.engine.resolve import Staircases
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.streams.columns import column
+from abeyant.pipeline.resolver.streams.shard import reached_by
+from abeyant.pipeline.resolver.streams.state import deadline_of, decode_shard
+
+__all__ = ["PENDING_WATCHES", "read_pending"]
+
+PENDING_WATCHES: Final = StructType(
+    [
+        StructField("instance", StringType()),
+        StructField("op_id", StringType()),
+        StructField("kind", StringType()),
+        StructField("key", StringType()),
+        StructField("required", LongType()),
+        StructField("start", TimestampType()),  # waits since then
+        StructField("deadline", TimestampType()),  # and until then
+    ]
+)
+"""One row for each watch that an operation still waits for."""
+
+_UNPACKED: Final = (
+    "instance string, op_id string, kind string, key string, required long, start long, deadline long, combine int, "
+    "reached boolean"
+)
+_NAMES: Final = tuple(part.split()[0] for part in _UNPACKED.split(", "))
+
+
+def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
+    """Return what waits after the last batch of a checkpoint (`PENDING_WATCHES`), be its query running or not.
+
+    An operation is pending until the watermark has passed its outcome. Raises `AbeyantError` where there is no state
+    to be read, and `StateError` (through Spark, at the first action) for a state of another version.
+    """
+    text = str(checkpoint)
+    place = text if "://" in text else f"file://{Path(text).absolute()}"
+    try:
+        states = spark.read.format("statestore").load(place)
+    except PySparkException as error:
+        why = str(error).splitlines()[0]
+        # Spark's own reader of states quotes the path, and then takes it as it is; beyond ASCII it quotes nothing.
+        plain = place.encode("ascii", "ignore").decode()
+        if quote(plain, safe="/:@!$&'()*+,;=~") != plain:
+            why = "Spark reads no state below a path with a space, or another character that a URI has quoted"
+        raise AbeyantError(f"no state can be read from the checkpoint {checkpoint}: {why}") from error
+    if "groupState" not in states.select("value.*").columns:
+        raise AbeyantError(f"the checkpoint {checkpoint} is of another query: there is no state of abeyant in it")
+    watches = states.select("value.groupState.*").mapInArrow(_unpacked, _UNPACKED)
+    # Of `any` no watch is waited for once one is reached. All take this window, so that the state is read once.
+    done = F.max("reached").over(Window.partitionBy("instance", "op_id", "start"))
+    over = F.when(F.col("combine") < 0, F.col("_done")).otherwise(F.col("reached"))
+    waiting = watches.withColumn("_done", done).where(~over).select(*_NAMES[:7])
+    return waiting.withColumns({name: F.timestamp_micros(name) for name in ("start", "deadline")})
+
+
+def _unpacked(states: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of `state.STATE` -> the watches in them, and whether each is reached for good."""
+    for batch in states:
+        for row in batch.to_pylist():
+            version, encoded = row.values()
+            state = decode_shard(version, encoded, None)
+            reached = reached_by(Staircases(state.steps.reshape(-1).data), state.watches, deadline_of(encoded))
+            several = column(state.watches, "combine") != 0
+            known = several & state.clock.are_final(reached)
+            columns = [state.watches.column(name) for name in _NAMES[:-1]]
+            yield pa.RecordBatch.from_arrays([*columns, pa.array(np.asarray(known))], list(_NAMES))

@@ -1,0 +1,231 @@
+"""`resolve_stream`: operations and events as streams in, outcomes and what is set aside out.
+
+    operations ─ checked ─ one row a watch ─ packed ─┐
+    events ───── checked ─────────────────── packed ─┤  by      ┌─────────────┐  by
+    tick (rate source) ───────────────────── marked ─┼─ shard ──┤ shard's turn├─ operation ── answered ─→ answers
+    end of input (a directory) ───────────── marked ─┘          └─── state ───┘
+
+Spark shuffles few rows, each with all that a task has for a shard; Python sees columns, never rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.state import GroupStateTimeout
+from pyspark.sql.types import StringType, StructField, StructType
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.reasons import DEADLINE_US, EVENT_REASON, OPERATION_REASON
+from abeyant.pipeline.resolver.streams.arrow import check_arrow
+from abeyant.pipeline.resolver.streams.aside import TIME_FORMAT
+from abeyant.pipeline.resolver.streams.end import end_rows
+from abeyant.pipeline.resolver.streams.layout import PACKED
+from abeyant.pipeline.resolver.streams.options import (
+    DEFAULT_LATENESS,
+    DEFAULT_SHARDS,
+    Deadline,
+    Options,
+    Time,
+    checked,
+)
+from abeyant.pipeline.resolver.streams.packing import pack, pack_marks
+from abeyant.pipeline.resolver.streams.progress import STANDING, observed
+from abeyant.pipeline.resolver.streams.stages import answered, shards_turn
+from abeyant.pipeline.resolver.streams.state import STATE
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, UNREADABLE, UNREADABLE_ROW, check_table
+from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, default_partitions, shuffle_partitions
+
+__all__ = ["ANSWERS", "ASIDE", "aside_of", "outcomes_of", "resolve_stream"]
+
+ASIDE: Final = StructType(
+    [
+        StructField("table", StringType()),  # `operations` or `events`
+        StructField("reason", StringType()),  # as `invalid_operations` and `invalid_events`, or `late: ...`
+        StructField("row", StringType()),  # the whole row, as JSON
+    ]
+)
+"""Rows that have no part in any outcome, and why."""
+
+ANSWERS: Final = StructType([*OUTCOMES.fields, *ASIDE.fields])
+"""Outcomes (`reason` is null) and rows set aside (`outcome` is null)."""
+
+
+def resolve_stream(
+    operations: DataFrame,
+    events: DataFrame,
+    *,
+    deadline: Deadline = "inclusive",
+    lateness: float | timedelta = DEFAULT_LATENESS,
+    time: Time = "event",
+    tick: float | timedelta | None = 1.0,
+    end_of_input: str | Path | None = None,
+    forget_after: float | timedelta | None = None,
+    shards: int = DEFAULT_SHARDS,
+) -> DataFrame:
+    """Resolve two streams: return outcomes and rows set aside as one stream (`ANSWERS`).
+
+    Split it with `outcomes_of` and `aside_of`. Or give it whole to `foreachBatch(ParquetSink(...))` or
+    `foreachBatch(TableSink(...))`: these keep both apart and write each batch once. The laws are those of `resolve`,
+    with one difference that a stream needs: a row whose time is before the *watermark* is set aside as late.
+
+    - `deadline`: `inclusive` or `exclusive`: whether progress exactly at an operation's deadline counts.
+    - `lateness`: seconds by which the watermark stays behind the greatest time seen of both tables. So rows may come
+      out of order by that much. An outcome is given once the watermark has passed it.
+    - `time`: `event`, or `processing`: what arrives happens when its batch begins; `start` and `at` are not needed, and
+      no row is late.
+    - `tick`: seconds, at most 1: how often a batch runs when nothing arrives. The clock of a table without a new row
+      advances with the wall clock, so time-outs fire on an idle stream. None: only rows move it.
+    - `end_of_input`: a directory. Once `end_of_input(directory)` is called, all that is pending is resolved.
+    - `forget_after`: seconds: forget a key on which nothing has happened for so long and for which nothing waits. An
+      operation that starts later does not know of its progress. None: never.
+    - `shards`: how many pieces the state is cut into.
+
+    While a checkpoint is used, `deadline`, `time`, `shards`, and whether there are `tick` and `end_of_input`, must not
+    change: other values are refused. State is kept in RocksDB unless the session names another store. Warns where the
+    session has more partitions than there are shards: Spark takes their number from it when a checkpoint is begun.
+    Raises `SchemaError` for a table without the columns needed, `AbeyantError` for a table that is no stream and for a
+    PySpark that needs another pyarrow, ValueError for any other value.
+    """
+    options = checked(
+        deadline=deadline, lateness=lateness, time=time, tick=tick, forget_after=forget_after, shards=shards
+    )
+    _check_streaming(operations=operations, events=events)
+    if time == "processing":
+        operations = operations.withColumn("start", F.current_timestamp())
+        events = events.withColumn("at", F.current_timestamp())
+    check_table(operations, OPERATIONS, "operations")
+    check_table(events, EVENTS, "events")
+    spark = operations.sparkSession
+    check_arrow(spark)
+    _set_up(spark)
+    _warn_of_empty_partitions(spark, shards)
+    packed = _packed(_watches(operations), "operations", shards).union(_packed(_events(events), "events", shards))
+    if options.rate is not None:
+        ticks = spark.readStream.format("rate").option("rowsPerSecond", options.rate).option("numPartitions", 1).load()
+        packed = packed.union(ticks.mapInArrow(partial(pack_marks, source="tick", shards=shards), PACKED))
+    if end_of_input is not None:
+        ends = end_rows(spark, end_of_input)
+        packed = packed.union(ends.mapInArrow(partial(pack_marks, source="end", shards=shards), PACKED))
+    return observed(_answers(packed, options)).select(*ANSWERS.fieldNames())
+
+
+_ANSWERED: Final = StructType([*ANSWERS.fields, *STANDING.fields])
+
+
+def outcomes_of(answers: DataFrame) -> DataFrame:
+    """Return the outcomes among the answers (`schemas.OUTCOMES`)."""
+    return answers.where(F.col("reason").isNull()).select(*OUTCOMES.fieldNames())
+
+
+def aside_of(answers: DataFrame) -> DataFrame:
+    """Return the rows set aside among the answers (`ASIDE`)."""
+    return answers.where(F.col("reason").isNotNull()).select(*ASIDE.fieldNames())
+
+
+def _check_streaming(**tables: DataFrame) -> None:
+    for name, table in tables.items():
+        if not table.isStreaming:
+            raise AbeyantError(
+                f"{name} is no stream: read both tables with spark.readStream, or both with spark.read "
+                "(a table that is there whole can be read as a stream too, with the trigger availableNow)"
+            )
+
+
+def _set_up(spark: SparkSession) -> None:
+    """Keep state in RocksDB, unless the session says otherwise."""
+    if spark.conf.get(_PROVIDER, _DEFAULT_PROVIDER) == _DEFAULT_PROVIDER:
+        spark.conf.set(_PROVIDER, _ROCKSDB)
+
+
+_PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+_STATE: Final = "org.apache.spark.sql.execution.streaming.state."
+_DEFAULT_PROVIDER: Final = _STATE + "HDFSBackedStateStoreProvider"
+_ROCKSDB: Final = _STATE + "RocksDBStateStoreProvider"
+
+
+def _warn_of_empty_partitions(spark: SparkSession, shards: int) -> None:
+    """Say so where most tasks of a batch would hold no shard. Spark takes the number from the session alone."""
+    there = shuffle_partitions(spark)
+    if there > shards:
+        value = min(shards, default_partitions(spark) or shards)
+        warnings.warn(
+            f"{SHUFFLE_PARTITIONS} is {there}, and this stream has {shards} shards: in each batch, {there - shards} "
+            "tasks start Python and commit state for nothing. Before the query starts for the first time, set "
+            f"spark.conf.set({SHUFFLE_PARTITIONS!r}, '{value}')",
+            stacklevel=3,
+        )
+
+
+def _watches(operations: DataFrame) -> DataFrame:
+    """Return one row a watch (`layout.WATCHES`, `reason` and `row`), and one of each operation that has a `reason`."""
+    checked_rows = _with_reason(operations, OPERATIONS, F.expr(OPERATION_REASON))
+    several = F.size("watches") > 1
+    sign = F.when(F.col("condition") == "any", -1).otherwise(1)
+    exploded = checked_rows.select(
+        "*", F.posexplode_outer(F.when(F.col("reason").isNull(), F.col("watches"))).alias("watch", "_one")
+    )
+    return exploded.select(
+        "instance",
+        "op_id",
+        "kind",
+        F.col("_one.key").alias("key"),
+        *_hashes(F.col("instance"), F.col("_one.key")),
+        F.col("_one.required").alias("required"),
+        F.unix_micros("start").alias("start"),
+        F.expr(DEADLINE_US).alias("deadline"),
+        F.when(several, F.size("watches") * sign).otherwise(0).cast("int").alias("combine"),
+        "watch",
+        F.xxhash64("instance", "op_id").alias("operation"),
+        F.xxhash64("kind", F.col("condition") == "any", "watches").alias("version"),
+        F.when(several & (F.col("watch") == 0), F.to_json("watches")).alias("watches"),
+        "reason",
+        "row",
+    )
+
+
+def _events(events: DataFrame) -> DataFrame:
+    """Return `layout.EVENTS`, `reason` and `row`."""
+    return _with_reason(events, EVENTS, F.expr(EVENT_REASON)).select(
+        "instance",
+        "key",
+        *_hashes(F.col("instance"), F.col("key")),
+        "progress",
+        F.unix_micros("at").alias("at"),
+        "reason",
+        "row",
+    )
+
+
+def _with_reason(rows: DataFrame, schema: StructType, reason: Column) -> DataFrame:
+    """Add why a row cannot be resolved, and then the row itself as JSON; a source may have said both already."""
+    columns = [F.col(name) for name in schema.fieldNames()]
+    json = F.to_json(
+        F.struct(*columns), {"ignoreNullFields": "false", "timestampFormat": TIME_FORMAT, "timeZone": "UTC"}
+    )
+    if UNREADABLE in rows.columns:
+        reason, json = F.coalesce(UNREADABLE, reason), F.coalesce(UNREADABLE_ROW, json)
+    return rows.select(*columns, reason.alias("reason"), F.when(reason.isNotNull(), json).alias("row"))
+
+
+def _hashes(instance: Column, key: Column) -> list[Column]:
+    return [F.xxhash64(instance, key).alias("place"), F.xxhash64(F.lit(1), instance, key).alias("identity")]
+
+
+def _packed(rows: DataFrame, table: Literal["operations", "events"], shards: int) -> DataFrame:
+    return rows.mapInArrow(partial(pack, table=table, shards=shards), PACKED)
+
+
+def _answers(packed: DataFrame, options: Options) -> DataFrame:
+    turn = partial(shards_turn, options=options)
+    ended = packed.groupBy("shard").applyInPandasWithState(turn, PACKED, STATE, "append", GroupStateTimeout.NoTimeout)
+    # The rows that come out of a worker are in a form that Spark cannot shuffle; a cast makes it write them anew.
+    by_operation = ended.withColumn("shard", F.col("shard").cast("long"))
+    by_operation = by_operation.repartition(min(options.shards, shuffle_partitions(packed.sparkSession)), "shard")
+    return by_operation.mapInArrow(answered, _ANSWERED)

@@ -1,0 +1,105 @@
+"""What a batch did, from the figures that travel with the answers: counts, the watermark, the size of the state."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import LongType, StructField, StructType
+
+from abeyant.pipeline.resolver.reasons import DUPLICATE
+from abeyant.pipeline.resolver.streams.aside import LATE
+from abeyant.pipeline.resolver.streams.clock import START
+
+__all__ = ["STANDING", "BatchCounts", "batch_counts", "observed"]
+
+STANDING: Final = StructType([StructField(name, LongType()) for name in ("pending", "watermark", "state_bytes")])
+"""How a shard stands after a batch: `layout.STATUS`."""
+
+_NAME: Final = "abeyant"
+_TICKS: Final = re.compile(r"RateStreamV2\[.*\bnumPartitions=1\b")
+"""How Spark describes our source of ticks (`plan`)."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class BatchCounts:
+    """What one batch did. `late`, `duplicates` and `invalid` are rows set aside; `pending` are watches, after it."""
+
+    batch: int
+    rows: int
+    """Rows read of all sources but ticks: after an outage there is one for each second of it."""
+    rows_per_second: float
+    completed: int
+    expired: int
+    late: int
+    duplicates: int
+    invalid: int
+    pending: int
+    watermark: datetime | None
+    """None while one of the tables has not been heard of."""
+    state_bytes: int
+    late_by: float | None = None
+    """By how many seconds the latest of the late rows was before the watermark; None where none was."""
+
+
+def observed(answered: DataFrame) -> DataFrame:
+    """Count what passes, and let go of the rows that are there only to be counted."""
+    reason = F.col("reason")
+    late, duplicate = reason.startswith(LATE), reason.startswith(DUPLICATE)
+    figures = {
+        "completed": _count(F.col("outcome") == "completed"),
+        "expired": _count(F.col("outcome") == "expired"),
+        "late": _count(late),
+        "late_by": F.max(F.when(late, _behind_us(reason))),
+        "duplicates": _count(duplicate),
+        "invalid": _count(~late & ~duplicate),
+        "pending": F.sum("pending"),
+        "watermark": F.max("watermark"),
+        "state_bytes": F.sum("state_bytes"),
+    }
+    counted = answered.observe(_NAME, *(figure.alias(name) for name, figure in figures.items()))
+    return counted.where(F.col("pending").isNull())
+
+
+def batch_counts(progress: Any) -> BatchCounts | None:
+    """Read what a batch did from a query's `lastProgress` (or a listener's); None where it tells nothing of ours."""
+    figures = None if progress is None else progress.observedMetrics.get(_NAME)
+    if figures is None or figures["pending"] is None:
+        return None
+    found = figures.asDict()
+    read = progress.numInputRows
+    ticks = sum(source.numInputRows for source in progress.sources if _TICKS.match(source.description))
+    return BatchCounts(
+        batch=progress.batchId,
+        rows=read - ticks,
+        rows_per_second=progress.processedRowsPerSecond * (read - ticks) / max(1, read),
+        **found
+        | {
+            "watermark": _time(found["watermark"]),
+            "late_by": None if found["late_by"] is None else found["late_by"] / 1_000_000,
+        },
+    )
+
+
+def _count(which: Column) -> Column:
+    return F.count(F.when(which, F.lit(1)))
+
+
+def _behind_us(reason: Column) -> Column:
+    """Return how long before the watermark a late row was, as its reason says: the two times in it are words of it."""
+    time, watermark = (F.get(F.split(reason, " "), F.lit(word)).try_cast("timestamp") for word in (2, 7))
+    return F.unix_micros(watermark) - F.unix_micros(time)
+
+
+def _time(watermark_us: int) -> datetime | None:
+    if watermark_us == START:
+        return None
+    try:
+        return _EPOCH + timedelta(microseconds=watermark_us)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if watermark_us > 0 else datetime.min.replace(tzinfo=UTC)

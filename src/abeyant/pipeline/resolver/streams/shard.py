@@ -1,0 +1,134 @@
+"""A shard is a purgatory: the progress of its keys, the operations that wait for them, and a clock.
+
+No Spark here: a step takes the state and what arrived in a batch, and returns the new state and what ended. It depends
+on the rows of the batch and not on their order, so a batch that is done again comes to the same.
+
+What happened below the watermark is final, so of each key only its greatest progress down there matters: one step.
+Above it the staircase is kept (see `engine.resolve`), which leaves out what can decide nothing any more.
+
+An operation with one watch ends in this shard. One with several is watched in the shards of all its keys: each reports,
+in every batch from the one in which its watch was reached until the operation's time is over, and `combined` brings the
+reports of a batch together. So nothing of an operation is remembered anywhere else.
+
+Cost of a batch: O(n log n) for n rows, arrived and remembered; compiled, or in NumPy and Arrow: no Python a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from abeyant.engine.resolve import NEVER, Staircases
+from abeyant.pipeline.resolver.streams.aside import duplicates_aside, late_events_aside, late_operations_aside
+from abeyant.pipeline.resolver.streams.clock import Clock, Mark, seen_of
+from abeyant.pipeline.resolver.streams.columns import Flags, Longs, column, parted, picked, replaced, table
+from abeyant.pipeline.resolver.streams.duplicates import repeated
+from abeyant.pipeline.resolver.streams.layout import EVENTS, REPORTS, SET_ASIDE, WATCHES, joined
+from abeyant.pipeline.resolver.streams.options import Deadline, Options
+from abeyant.pipeline.resolver.streams.outcomes import outcomes_at
+from abeyant.pipeline.resolver.streams.state import ShardState
+from abeyant.pipeline.resolver.streams.steps import kept_steps
+
+__all__ = ["Arrived", "Ended", "live_through", "reached_by"]
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """What a batch brings to one shard (`watches`, `events`), and what all shards are told of it."""
+
+    watches: Sequence[pa.RecordBatch]
+    events: Sequence[pa.RecordBatch]
+    marks: Sequence[Mark]
+    wall: int
+    """The batch's time, in microseconds."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What comes out of a batch."""
+
+    outcomes: pa.RecordBatch  # layout.OUTCOMES
+    reports: pa.RecordBatch  # layout.REPORTS
+    aside: pa.RecordBatch  # layout.SET_ASIDE
+
+
+def live_through(state: ShardState, arrived: Arrived, options: Options) -> tuple[ShardState, Ended]:
+    """Take a batch in: return the state after it, and what ended."""
+    clock = _clock_after(state.clock, arrived, options)
+    new_watches, new_events, late = _accepted(state.clock, clock, arrived, options)
+    watches, duplicates = parted(joined([state.watches, new_watches], WATCHES), repeated)
+    rows = np.concatenate([state.steps, table(new_events, *_STEP)])
+    staircases = Staircases(rows.reshape(-1).data)
+    reached = reached_by(staircases, watches, options.deadline)
+
+    over = clock.are_final(column(watches, "deadline"))
+    known = over | clock.are_final(reached)
+    alone = column(watches, "combine") == 0
+    ended = Ended(
+        outcomes_at(picked(watches, known & alone), reached[known & alone]),
+        _reports(picked(watches, known & ~alone), reached[known & ~alone], state.clock, clock),
+        joined([*late, duplicates_aside(duplicates)], SET_ASIDE),
+    )
+    pending = picked(watches, ~(over | (known & alone)))
+    steps = kept_steps(staircases, rows, clock, column(pending, "place"), options.forget_after_us)
+    return ShardState(clock, pending, steps), ended
+
+
+_STEP: Final = ("place", "identity", "progress", "at")
+
+
+def reached_by(staircases: Staircases, watches: pa.RecordBatch, kind: Deadline) -> Longs:
+    """Return when each watch was reached within its operation's time, or `NEVER`."""
+    reached = np.empty(watches.num_rows, np.int64)
+    place, identity, required, start, deadline = (
+        column(watches, name).data for name in ("place", "identity", "required", "start", "deadline")
+    )
+    staircases.first_reached(place, identity, required, start, deadline, reached.data, deadline=kind)
+    return reached
+
+
+def _clock_after(clock: Clock, arrived: Arrived, options: Options) -> Clock:
+    ended = seen_of(arrived.marks, "end") is not None
+    if options.time == "processing":
+        return clock.at_processing(arrived.wall, ended=ended)
+    return clock.after(
+        seen_of(arrived.marks, "operations"),
+        seen_of(arrived.marks, "events"),
+        wall=arrived.wall,
+        ticking=options.ticking,
+        lateness=options.lateness_us,
+        ended=ended,
+    )
+
+
+def _accepted(
+    before: Clock, after: Clock, arrived: Arrived, options: Options
+) -> tuple[pa.RecordBatch, pa.RecordBatch, list[pa.RecordBatch]]:
+    """Return the watches and events that count, and the rows that come too late, set aside."""
+    watches, events = joined(arrived.watches, WATCHES), joined(arrived.events, EVENTS)
+    if options.time == "processing" and not before.ended:
+        assert after.wall is not None
+        return _moved(watches, after.wall, "start", "deadline"), _moved(events, after.wall, "at"), []
+    watches, late_watches = parted(watches, lambda rows: before.are_final(column(rows, "start")))
+    events, late_events = parted(events, lambda rows: before.are_final(column(rows, "at")))
+    return watches, events, [late_operations_aside(late_watches, before), late_events_aside(late_events, before)]
+
+
+def _moved(rows: pa.RecordBatch, to: int, first: str, *others: str) -> pa.RecordBatch:
+    """Shift rows in time, so that the first of these columns is at `to`."""
+    by = to - column(rows, first)
+    return replaced(rows, **{name: column(rows, name) + by for name in (first, *others)})
+
+
+def _reports(watches: pa.RecordBatch, reached: Longs, before: Clock, after: Clock) -> pa.RecordBatch:
+    in_time: Flags = reached != NEVER
+    told = [watches.column(name) for name in REPORTS.names[:-3]]
+    fresh = in_time & ~before.are_final(reached)
+    last = after.are_final(column(watches, "deadline"))
+    return pa.RecordBatch.from_arrays(
+        [*told, pa.array(reached, mask=~in_time), pa.array(fresh), pa.array(last)], schema=REPORTS
+    )

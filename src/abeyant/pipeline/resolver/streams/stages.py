@@ -1,0 +1,106 @@
+"""What runs in Spark's Python workers after the map side: a shard's turn, and the answers of a batch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from abeyant.pipeline.resolver.streams.columns import column, picked
+from abeyant.pipeline.resolver.streams.combined import combined
+from abeyant.pipeline.resolver.streams.layout import (
+    EVENTS,
+    OUTCOMES,
+    REPORTS,
+    SET_ASIDE,
+    STATUS,
+    WATCHES,
+    What,
+    joined,
+    mark_from,
+    rows_from,
+    rows_to,
+)
+from abeyant.pipeline.resolver.streams.options import Options
+from abeyant.pipeline.resolver.streams.shard import Arrived, live_through
+from abeyant.pipeline.resolver.streams.state import ShardState, decode_shard, encode_shard
+from abeyant.pipeline.spark.workers import freeze_imports
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.state import GroupState
+
+__all__ = ["ANSWERED", "answered", "shards_turn"]
+
+ANSWERED: Final = pa.schema([*OUTCOMES, *SET_ASIDE, *STATUS])
+"""An outcome, a row set aside, or how a shard stands: columns of the others are null."""
+
+
+def shards_turn(
+    key: tuple[Any, ...], packed: Iterable[pd.DataFrame], state: GroupState, options: Options
+) -> Iterator[pd.DataFrame]:
+    """`layout.PACKED` of a shard in a batch, and its state -> `layout.PACKED`: what ended, and how the shard stands."""
+    freeze_imports()
+    shard = int(key[0])
+    before = decode_shard(state.get[0], state.get[1], options) if state.exists else ShardState.first()
+    payloads = _payloads((batch["what"], batch["payload"]) for batch in packed)
+    arrived = Arrived(
+        [rows_from(payload, WATCHES) for payload in payloads[What.WATCHES]],
+        [rows_from(payload, EVENTS) for payload in payloads[What.EVENTS]],
+        [mark_from(payload) for payload in payloads[What.MARK]],
+        state.getCurrentProcessingTimeMs() * 1000,
+    )
+    after, ended = live_through(before, arrived, options)
+    version, encoded = encode_shard(after, options)
+    state.update((version, encoded))
+
+    standing = {"pending": after.watches.num_rows, "watermark": after.clock.watermark, "state_bytes": len(encoded)}
+    yield _packed(shard, What.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
+    invalid = [rows_from(payload, SET_ASIDE) for payload in payloads[What.SET_ASIDE]]
+    for what, rows in (What.OUTCOMES, ended.outcomes), (What.SET_ASIDE, joined([ended.aside, *invalid], SET_ASIDE)):
+        if rows.num_rows:
+            yield _packed(shard, what, rows)
+    target = column(ended.reports, "operation") % options.shards
+    for number in np.unique(target).tolist():
+        yield _packed(number, What.REPORTS, picked(ended.reports, target == number))
+
+
+def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """`layout.PACKED` of some shards in a batch, with all the reports of each operation among them -> `ANSWERED`."""
+    freeze_imports()
+    reports = []
+    for batch in batches:
+        payloads = _payloads([(batch.column("what").to_pylist(), batch.column("payload").to_pylist())])
+        for what, schema in _ANSWERS.items():
+            for payload in payloads[what]:
+                yield _widened(rows_from(payload, schema))
+        reports += [rows_from(payload, REPORTS) for payload in payloads[What.REPORTS]]
+    for rows in combined(joined(reports, REPORTS)):
+        if rows.num_rows:
+            yield _widened(rows)
+
+
+_ANSWERS: Final = {What.OUTCOMES: OUTCOMES, What.SET_ASIDE: SET_ASIDE, What.STATUS: STATUS}
+
+
+def _payloads(batches: Iterable[tuple[Iterable[int], Iterable[bytes]]]) -> dict[What, list[bytes]]:
+    found: dict[What, list[bytes]] = defaultdict(list)
+    for whats, payloads in batches:
+        for what, payload in zip(whats, payloads, strict=True):
+            found[What(what)].append(payload)
+    return found
+
+
+def _packed(shard: int, what: What, rows: pa.RecordBatch) -> pd.DataFrame:
+    return pd.DataFrame({"shard": [shard], "what": [int(what)], "payload": [rows_to(rows).to_pybytes()]})
+
+
+def _widened(rows: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [
+        rows.column(field.name) if field.name in rows.schema.names else pa.nulls(rows.num_rows, field.type)
+        for field in ANSWERED
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=ANSWERED)

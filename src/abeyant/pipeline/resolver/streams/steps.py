@@ -1,0 +1,57 @@
+"""What has to be remembered of the progress of a shard's keys."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from abeyant.engine.resolve import Staircases
+from abeyant.pipeline.resolver.streams.clock import START, Clock
+from abeyant.pipeline.resolver.streams.columns import Flags, Longs
+
+__all__ = ["kept_steps"]
+
+_PLACE, _IDENTITY, _AT = 0, 1, 3
+
+
+def kept_steps(
+    staircases: Staircases, rows: Longs, clock: Clock, waited_for: Longs, forget_after_us: int | None
+) -> Longs:
+    """Return the steps to remember: all above the watermark, and of each key the greatest progress below it.
+
+    `rows` is what the staircases were built from. With `forget_after_us` a key is dropped on which nothing happened for
+    so long before the watermark, unless its place is among those `waited_for`. What happens above the watermark and
+    adds nothing is remembered as of the watermark, so a key may be dropped earlier by as much as it was ahead.
+    """
+    steps: Longs = np.asarray(staircases.steps).reshape(-1, 4)
+    below = clock.are_final(steps[:, _AT])
+    # A key's steps go down in progress and back in time: the first one below the watermark is the greatest down there.
+    steps = steps[~(below & _continues(steps) & np.roll(below, 1))]
+    if forget_after_us is None:
+        return steps
+    below = clock.are_final(steps[:, _AT])
+    latest = np.minimum(_latest(rows), max(clock.watermark, START + 1) - 1)
+    steps[below, _AT] = latest[_key_numbers(steps)[below]]
+    old = steps[:, _AT] < clock.watermark - forget_after_us
+    # A key with a step above the watermark is not old; one below beside it must stay as well.
+    alive = np.isin(_key_numbers(steps), np.unique(_key_numbers(steps)[~old]))
+    kept: Longs = steps[alive | np.isin(steps[:, _PLACE], waited_for)]
+    return kept
+
+
+def _continues(rows: Longs) -> Flags:
+    """Mark the rows whose key is that of the row before."""
+    same = np.zeros(len(rows), np.bool_)
+    same[1:] = (rows[1:, : _IDENTITY + 1] == rows[:-1, : _IDENTITY + 1]).all(axis=1)
+    return same
+
+
+def _key_numbers(rows: Longs) -> Longs:
+    """Number the keys of rows that are sorted by key, from 0."""
+    return np.cumsum(~_continues(rows)) - 1
+
+
+def _latest(rows: Longs) -> Longs:
+    """Return of each key, in the order of keys, when something happened last."""
+    rows = rows[np.lexsort([rows[:, _IDENTITY], rows[:, _PLACE]])]
+    firsts = np.flatnonzero(~_continues(rows))
+    return np.maximum.reduceat(rows[:, _AT], firsts) if len(firsts) else np.empty(0, np.int64)

@@ -1,0 +1,74 @@
+"""Outcomes in a table keyed by (instance, op_id): each batch one transaction, done once."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, hold_while_it_runs, query_of
+from abeyant.pipeline.results.local_claims import of_result
+
+__all__ = ["TableSink"]
+
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS outcomes (
+    instance TEXT NOT NULL, op_id TEXT NOT NULL, kind TEXT, outcome TEXT NOT NULL, at_us INTEGER NOT NULL,
+    waited_ms REAL NOT NULL, PRIMARY KEY (instance, op_id)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS aside ("table" TEXT NOT NULL, reason TEXT NOT NULL, "row" TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS batches (
+    query TEXT NOT NULL, batch INTEGER NOT NULL, PRIMARY KEY (query, batch)
+) WITHOUT ROWID;
+"""
+# The first outcome of an id stands: a second is of a conflicting row that came after it.
+_OUTCOME: Final = "INSERT INTO outcomes VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_SET_ASIDE: Final = "INSERT INTO aside VALUES (?, ?, ?)"
+_DONE: Final = "INSERT INTO batches VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+_AT_A_TIME: Final = 1000
+
+
+class TableSink:
+    """For `foreachBatch`: writes answers into the tables `outcomes` and `aside` of an SQLite database on this machine.
+
+    Times are integers, microseconds since 1970. The rows of a batch and the note that it is done are one transaction,
+    so a repeated batch changes nothing. Rows stream through the driver, some at a time. On Spark Connect the database
+    is on the server's machine, and `checkpoint` has to name the query's checkpoint. Raises `AbeyantError` when the
+    database cannot be written, and on Connect without `checkpoint`.
+    """
+
+    def __init__(self, file: str | Path, *, checkpoint: str | Path | None = None) -> None:
+        self.file: Final = Path(file).absolute()
+        self._checkpoint: Final = checkpoint_of("TableSink", checkpoint)
+
+    def __call__(self, answers: DataFrame, batch: int) -> None:
+        """Write one batch, unless it is there."""
+        query = query_of(answers, self._checkpoint)
+        hold_while_it_runs(answers, query, of_result(self.file), self.file)
+        try:
+            with closing(sqlite3.connect(self.file, isolation_level=None)) as database:
+                database.executescript(_TABLES)
+                database.execute("BEGIN IMMEDIATE")
+                fresh = database.execute(_DONE, (query, batch)).rowcount
+                if fresh:
+                    _insert(database, answers)
+                else:  # the state of the batch has to be made all the same
+                    answers.write.format("noop").mode("overwrite").save()
+                database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise AbeyantError(f"cannot write {self.file}: {error}") from error
+
+
+def _insert(database: sqlite3.Connection, answers: DataFrame) -> None:
+    rows: Iterator[Any] = answers.withColumn("at", F.unix_micros("at")).toLocalIterator()
+    while some := list(islice(rows, _AT_A_TIME)):
+        database.executemany(_OUTCOME, [tuple(row)[:6] for row in some if row["reason"] is None])
+        database.executemany(_SET_ASIDE, [tuple(row)[6:] for row in some if row["reason"] is not None])

@@ -1,0 +1,6 @@
+"""Complete or expire over whole tables: operations and events in, one outcome an operation out (laws O1-O4)."""
+
+from abeyant.pipeline.resolver.tables.batch import resolve
+from abeyant.pipeline.resolver.tables.validity import invalid_events, invalid_operations
+
+__all__ = ["invalid_events", "invalid_operations", "resolve"]

@@ -1,0 +1,148 @@
+"""`resolve` over whole tables.
+
+    operations ── valid ── one row a watch ── packed ──┐
+                                                       ├─ by shard ── reached ─────────────── outcomes
+    events ────── valid ───────────────────── packed ──┘          └── reached ── combined ── outcomes
+
+Each watch of an operation is told when it was reached. That is the outcome of an operation with one watch, if no other
+row can have its id. All others are *combined* in a second step, by id: of several rows with one id the first counts,
+and of its watches all or any have to be reached. Both steps read the same shuffle.
+
+What takes which way is told by a look at the tables beforehand (`first_look`). Rows are packed where Spark has read
+them (`from_spark`), or by workers that read files themselves (`from_files`). Tables that Spark's own statistics hold
+for small are not worth it: Spark alone resolves them (`small`), and all of their operations are combined.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final, Literal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.pipeline.resolver.tables.first_look import look_at, seen_in
+from abeyant.pipeline.resolver.tables.from_files import files_of
+from abeyant.pipeline.resolver.tables.from_spark import packed_by_spark
+from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
+from abeyant.pipeline.resolver.tables.one_shuffle import part_of
+from abeyant.pipeline.resolver.tables.packing import ALONE, COMBINED, KINDS, READ, SHARDS
+from abeyant.pipeline.resolver.tables.reaching import REACHED, first_reached
+from abeyant.pipeline.resolver.tables.small import few_partitions, reached_by_spark
+from abeyant.pipeline.resolver.tables.spreading import spread
+from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
+from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
+from abeyant.pipeline.schemas import OPERATIONS, check_table, columns_of
+from abeyant.pipeline.spark.estimates import estimated_size
+from abeyant.pipeline.spark.session import shuffle_partitions
+
+__all__ = ["resolve"]
+
+Deadline = Literal["inclusive", "exclusive"]
+
+_PART: Final = "slice(version, {}, size(version) div 2)"
+_WATCHES: Final = f"arrays_zip({_PART.format(2)}, {_PART.format('2 + size(version) div 2')})"
+_FROM_TEXTS: Final = (
+    "if(size(version) > 0, struct(version[0] AS condition, "
+    f"CAST({_WATCHES} AS array<struct<key: string, required: bigint>>) AS watches), NULL) AS version"
+)
+_REACHED: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "any_of", "reached", _FROM_TEXTS)
+_ROW: Final = ("instance", "op_id", "kind", "start_us", "deadline_us", "version")
+_ROW_REACHED: Final = (
+    "CASE WHEN first(any_of) THEN min(reached) WHEN count(reached) = count(*) THEN max(reached) END AS reached"
+)
+# In the order of `validity`: the first row of an id counts.
+_COUNTS: Final = (
+    "min_by(struct(kind, start_us, deadline_us, reached), "
+    "struct(start_us, deadline_us, version.condition, kind, version.watches)) AS row"
+)
+_OUTCOME: Final = (
+    "instance",
+    "op_id",
+    "kind",
+    "if(reached IS NULL, 'expired', 'completed') AS outcome",
+    "timestamp_micros(coalesce(reached, deadline_us)) AS at",
+    "(coalesce(reached, deadline_us) - start_us) / 1000 AS waited_ms",
+)
+
+
+def resolve(
+    operations: DataFrame,
+    events: DataFrame,
+    *,
+    deadline: Deadline = "inclusive",
+    unique_ids: bool = False,
+    sample: Sample | None = None,
+) -> DataFrame:
+    """Return the outcome of every operation (`schemas.OUTCOMES`): completed or expired, when, and after what wait.
+
+    An operation completes at the first time from its `start` to `start + timeout_ms`, both included, at which `all` or
+    `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
+    expires at the end of that time. With `deadline="exclusive"` progress at the very end comes too late (unless the
+    condition holds at the start). Keys belong to their instance. Events may come in any order, twice, and long before
+    or after; progress may go back.
+
+    Lazy: nothing runs before an action, and no row is collected to the driver. Inputs are read twice unless they are
+    small; where that is dear, persist them first. Rows that cannot be resolved have no outcome: see
+    `invalid_operations` and `invalid_events`. `unique_ids` promises that no (instance, op_id) is there twice and saves
+    the search for such. `sample` says how hot keys are found and how finely they are cut; it changes no outcome.
+    Without it, tables that Spark's statistics hold for small (96 MB together, or 16 MB of files) are not looked at
+    beforehand at all.
+
+    Raises `SchemaError` for a table without the columns needed, ValueError for another `deadline`.
+    """
+    if deadline not in ("inclusive", "exclusive"):
+        raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
+    check_table(operations, OPERATIONS, "operations")
+    check_table(events, EVENT_COLUMNS, "events")
+    ours = columns_of(operations, OPERATIONS), columns_of(events, EVENT_COLUMNS)
+    sizes = [] if sample is not None else [estimated_size(table) for table in ours]
+    few = few_partitions(operations.sparkSession, sizes) if sizes else None
+    if few is not None:
+        reached = reached_by_spark(valid_operations(operations), valid_events(events), deadline, few)
+        return _combined(reached.repartition(*few, "instance", "op_id"))
+    ids, sample = not unique_ids, sample or DEFAULT_SAMPLE
+    files = files_of(*ours)
+    if files is not None:
+        seen = _seen(seen_in(files.looked(sample.fraction, ids=ids), sample))
+        packed = files.packed(seen, ids=ids)
+    else:
+        seen = _seen(look_at(operations, events, sample=sample, ids=ids))
+        packed = packed_by_spark(operations, events, seen, ids=ids)
+    by_shard = _by_shard(packed)
+    reached = _reached(_if_several(by_shard, seen) if files is not None else by_shard, COMBINED, deadline)
+    combined = _combined(reached.selectExpr(*_REACHED).repartition("instance", "op_id"))
+    return _reached(by_shard, ALONE, deadline).selectExpr(*_OUTCOME).union(combined)
+
+
+def _seen(look: DataFrame) -> Column:
+    """Return the one row of a look as a column, of which the job has one however often it is named."""
+    return look.select(F.struct("*")).scalar()
+
+
+def _by_shard(packed: DataFrame) -> DataFrame:
+    """Shuffle packed rows."""
+    return packed.repartition(F.expr(spread(f"`order` div {KINDS}", SHARDS, shuffle_partitions(packed.sparkSession))))
+
+
+def _if_several(by_shard: DataFrame, seen: Column) -> DataFrame:
+    """Return all rows or none: where nothing has to be combined, Spark finds that beforehand, and reads none.
+
+    Not for tables that are named by `seen`, since it stands in the plan for that once more. Without it, Spark reads the
+    shuffle a second time, and hands nothing on: 2 to 3 % of the time.
+    """
+    several = by_shard.sparkSession.range(0, 1, 1, 1).where(seen.getField("several")).select()
+    return by_shard.crossJoin(F.broadcast(several))
+
+
+def _reached(by_shard: DataFrame, kind: int, deadline: Deadline) -> DataFrame:
+    """Tell of the operations of one kind when each watch was reached."""
+    rows = part_of(by_shard, f"`order` % {KINDS} IN {READ[kind]}").select("order", "cuts", "packed")
+    reach = partial(first_reached, kind=kind, deadline=deadline)
+    return rows.sortWithinPartitions("order").mapInArrow(reach, REACHED[kind])
+
+
+def _combined(by_id: DataFrame) -> DataFrame:
+    """Of each id, tell the outcome of the row that counts."""
+    rows = by_id.groupBy(*_ROW).agg(F.expr(_ROW_REACHED))
+    return rows.groupBy("instance", "op_id").agg(F.expr(_COUNTS)).selectExpr("*", "row.*").selectExpr(*_OUTCOME)

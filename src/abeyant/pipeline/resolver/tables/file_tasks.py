@@ -1,0 +1,136 @@
+"""What a task reads of Parquet files: some row groups, whatever their writer, in chunks of one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS
+from abeyant.pipeline.spark.arrow import arrow_schema
+from abeyant.pipeline.spark.chunks import CHUNK_BYTES, gathered
+from abeyant.pipeline.spark.parquet_files import DIRECT, RowGroup
+from abeyant.tables.dictionaries import in_dictionary
+
+__all__ = ["BATCH_ROWS", "CHUNK_ROWS", "Task", "chunks_of", "tasks_of"]
+
+BATCH_ROWS: Final = 1 << 16
+"""Rows that are read at once, and a chunk of events: they stay in the cache, and so do Spark's batches of them."""
+
+CHUNK_ROWS: Final = 1 << 20
+"""Of any other chunk, unless its bytes are too many: the larger, the fewer values there are to pack and to unpack."""
+
+_PROBED: Final = 1 << 10
+
+# A task reads so many bytes, a row group at least; of little data less, so that all cores have some.
+_LEAST_BYTES, _MOST_BYTES = 1 << 22, 1 << 27
+_TASKS: Final = 256
+_MOST_ROWS: Final = 1 << 22
+
+_WATCH: Final = pa.struct([("key", pa.string()), ("required", pa.int64())])  # of which anything may be null
+_TYPES: Final = {
+    **{field.name: field.type for table in (OPERATIONS, EVENTS) for field in arrow_schema(table)},
+    "watches": pa.list_(pa.field("element", _WATCH)),
+}
+# Arrow takes 96 bits for days after 4713 BC, and before that is wrong by 68,000 years or more.
+_OF_96_BITS: Final = pa.timestamp("us")
+_YEARS: Final = -62_135_596_800_000_000, 253_402_300_799_999_999
+_FEW: Final = pa.dictionary(pa.int32(), pa.string())
+_TEXTS: Final = {"operations": ("instance", "kind", "condition"), "events": ("instance", "key")}
+
+
+class Task(NamedTuple):
+    """Some row groups of one of the two tables, `operations` or `events`."""
+
+    table: str
+    groups: Sequence[RowGroup]
+
+    @property
+    def size(self) -> int:
+        """Bytes in the files."""
+        return sum(group.size for group in self.groups)
+
+
+def tasks_of(table: str, groups: Sequence[RowGroup]) -> Iterator[Task]:
+    """Share row groups out to tasks of about one size. O(row groups)."""
+    most = min(max(sum(group.size for group in groups) // _TASKS, _LEAST_BYTES), _MOST_BYTES)
+    some: list[RowGroup] = []
+    size = rows = 0
+    for group in groups:
+        if some and (size + group.size > most or rows + group.rows > _MOST_ROWS):
+            yield Task(table, some)
+            some, size, rows = [], 0, 0
+        some.append(group)
+        size += group.size
+        rows += group.rows
+    if some:
+        yield Task(table, some)
+
+
+# -- in the workers ------------------------------------------------------------------------------------------------
+
+
+def chunks_of(task: Task, columns: Sequence[str], rows: int = CHUNK_ROWS) -> Iterator[pa.Table]:
+    """Yield the rows of a task, about so many at a time, or 64 MB; no chunk is empty."""
+    return map(pa.Table.from_batches, gathered(_read(task, columns), rows))
+
+
+def _read(task: Task, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task, all with one schema. Raises `AbeyantError`, which names the file."""
+    import pyarrow.parquet as pq
+
+    files = [(path, list(groups)) for path, groups in groupby(task.groups, key=attrgetter("path"))]
+    path = ""
+    try:
+        about: list[Any] = []
+        for path, _ in files:
+            about.append(pq.read_metadata(path))
+        few = in_dictionary(about, [text for text in _TEXTS[task.table] if text in columns])
+        schema = pa.schema([(name, _FEW if name in few else _TYPES[name]) for name in columns])
+        for (path, groups), metadata in zip(files, about, strict=True):
+            how: Any = {"metadata": metadata, "read_dictionary": few, "coerce_int96_timestamp_unit": "us"}
+            with pq.ParquetFile(path, **how) as file:
+                for group in groups:
+                    _check(path, metadata, group)
+                    rows = _rows_of_a_batch(file, group, columns)
+                    for batch in file.iter_batches(rows, [group.number], columns, use_threads=False):
+                        yield _as(batch.select(columns), schema)
+    except (OSError, pa.ArrowException) as error:
+        raise AbeyantError(f"cannot read {path}: {' '.join(str(error).split())}") from None
+
+
+def _check(path: str, about: Any, group: RowGroup) -> None:
+    if group.number >= about.num_row_groups or about.row_group(group.number).num_rows != group.rows:
+        raise AbeyantError(f"{path} is another file than when the table was read: read it anew")
+
+
+def _rows_of_a_batch(file: Any, group: RowGroup, columns: Sequence[str]) -> int:
+    """Return how many rows of a row group to read at once, by its first: the file only tells what they take in it."""
+    first = next(file.iter_batches(_PROBED, [group.number], columns, use_threads=False))
+    return max(1, min(BATCH_ROWS, CHUNK_BYTES * int(first.num_rows) // max(int(first.nbytes), 1)))
+
+
+def _as(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows with these types: files differ in units of time, widths of text and what may be null."""
+    if batch.schema == schema:
+        return batch
+    columns = [_cast(column, kind) for column, kind in zip(batch.columns, schema.types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if column.type == kind:
+        return column
+    if column.type == _OF_96_BITS:
+        least, greatest = pc.min_max(column.cast(pa.int64())).values()
+        if least.is_valid and not _YEARS[0] <= least.as_py() <= greatest.as_py() <= _YEARS[1]:
+            raise pa.ArrowInvalid(
+                "a time of 96 bits is not within the years 1 to 9999, and only Spark reads such: "
+                f"set {DIRECT}=false, or write the file with spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"
+            )
+    return column.cast(pa.string()).dictionary_encode() if kind == _FEW else column.cast(kind)

@@ -1,0 +1,206 @@
+"""A result that appears whole or not at all: written aside, then renamed into place.
+
+A run that was killed leaves at most a hidden directory beside the result, which the next run removes.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.results.local_claims import check_free, held, of_result
+
+__all__ = [
+    "MARKER",
+    "Out",
+    "below",
+    "check_out",
+    "check_target",
+    "check_written",
+    "is_result",
+    "new_result",
+    "read_marker",
+    "write_marker",
+]
+
+MARKER: Final = "abeyant-analysis.json"
+Out = Path | str
+"""Where a result goes: a path of this machine, or a URI."""
+
+_TOOL: Final = "abeyant"
+_LOCK: Final = ".lock"
+
+
+def below(out: Out, name: str) -> Out:
+    """Return what is called so below a place."""
+    return out / name if isinstance(out, Path) else f"{out}/{name}"
+
+
+def check_out(out: Out, *, overwrite: bool) -> None:
+    """Raise `AbeyantError` unless a result may be put there. Of a URI that is known only when Spark runs."""
+    if isinstance(out, Path):
+        check_target(out.absolute(), overwrite=overwrite)
+
+
+def check_target(out: Path, *, overwrite: bool) -> None:
+    """Raise `AbeyantError` unless a result may be put at `out`.
+
+    Only a directory that holds a result of ours is ever replaced, only when told to, and not while another process
+    writes one there.
+    """
+    check_free(of_result(out), out)
+    if out.is_symlink() or out.exists():
+        if out.is_dir() and not any(out.iterdir()):
+            _check_not_here(out)
+            return
+        if not is_result(out):
+            raise AbeyantError(f"{out} exists and is not a result of abeyant: it is left alone")
+        if not overwrite:
+            raise AbeyantError(f"{out} already holds a result; use --overwrite to replace it")
+        _check_not_here(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AbeyantError(f"cannot write {out}: {error.strerror or error}") from error
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        raise AbeyantError(f"cannot write {out}: no permission in {out.parent}")
+
+
+def _check_not_here(out: Path) -> None:
+    """Raise `AbeyantError` where a result would take the place of the directory that this process stands in.
+
+    Whoever stands there, the user's shell among them, would then be in a directory that is gone.
+    """
+    place = Path(os.path.realpath(out))
+    here = Path(os.path.realpath(os.curdir))
+    if place == here or place in here.parents:
+        raise AbeyantError(
+            f"{out} is the working directory, or holds it, and a result takes its place: name a directory in it, "
+            "or run this elsewhere"
+        )
+
+
+def check_written(directory: Path) -> None:
+    """Raise `AbeyantError` unless what Spark was told to write here is here: its driver may be on another machine."""
+    if not directory.is_dir():
+        raise AbeyantError(
+            f"Spark wrote {directory} on a machine of its own: name a directory that this machine and Spark's share"
+        )
+
+
+def is_result(directory: Path) -> bool:
+    """Return whether a directory holds a finished result of ours."""
+    return directory.is_dir() and not directory.is_symlink() and read_marker(directory).get("tool") == _TOOL
+
+
+def read_marker(directory: Path) -> Mapping[str, Any]:
+    """Return what a result's marker says, empty when there is none."""
+    try:
+        found = json.loads((directory / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_marker(directory: Path, entries: Mapping[str, Any]) -> None:
+    """Write the marker that makes a directory a result of ours."""
+    text = json.dumps({"tool": _TOOL} | dict(entries), indent=2, ensure_ascii=False)
+    (directory / MARKER).write_text(text + "\n", encoding="utf-8")
+
+
+@contextmanager
+def new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Give a directory to write into; when the block ends well it becomes `out`, else it is removed.
+
+    Raises `AbeyantError` when `out` may not be written, or another process is about to, and for a full disk whatever
+    the block met it with.
+    """
+    out = Path(os.path.abspath(out))
+    with held(of_result(out), out), _new_result(out, overwrite=overwrite) as aside:
+        yield aside
+
+
+@contextmanager
+def _new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
+    _remove_abandoned(out)
+    check_target(out, overwrite=overwrite)
+    try:
+        aside = Path(tempfile.mkdtemp(prefix=_prefix(out), dir=out.parent))
+    except OSError as error:
+        raise AbeyantError(f"cannot write {out}: {error.strerror or error}") from error
+    import fcntl  # not on Windows, where the rest of the package runs
+
+    try:
+        # Held while this process lives: how the next run knows an abandoned directory from one in use.
+        with open(aside / _LOCK, "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                yield aside
+                _put_in_place(aside, out, overwrite=overwrite)
+            except ConnectionError:
+                raise  # Spark's JVM is gone: that is not about `out`
+            except OSError as error:
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    raise AbeyantError(f"the disk is full: {out} was not written") from error
+                raise AbeyantError(f"cannot write {out}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_in_place(aside: Path, out: Path, *, overwrite: bool) -> None:
+    # Asked again: much time has passed, and nothing that appeared meanwhile may be lost.
+    check_target(out, overwrite=overwrite)
+    (aside / _LOCK).unlink()
+    aside.chmod(0o777 & ~_umask())
+    replaced = None
+    if out.exists():
+        replaced = Path(tempfile.mkdtemp(prefix=_prefix(out), dir=out.parent))
+        out.rename(replaced / "replaced")
+    try:
+        aside.rename(out)
+    except OSError:
+        if replaced is not None:
+            (replaced / "replaced").rename(out)
+        raise
+    finally:
+        if replaced is not None:
+            shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _prefix(out: Path) -> str:
+    return f".{out.name}.abeyant-"
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _remove_abandoned(out: Path) -> None:
+    """Remove what a killed run left beside `out`."""
+    import fcntl
+
+    for left in out.parent.glob(f"{glob.escape(_prefix(out))}*"):
+        with suppress(OSError):
+            if left.is_symlink() or not left.is_dir():
+                continue
+            if (left / "replaced").is_dir() and not out.exists():
+                # Killed between the two renames: the old result is the only one.
+                (left / "replaced").rename(out)
+            lock = left / _LOCK
+            if lock.exists():
+                with open(lock, "rb") as held:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            elif not (left / "replaced").exists() and any(left.iterdir()):
+                continue
+            shutil.rmtree(left, ignore_errors=True)

@@ -1,0 +1,180 @@
+"""Who writes to a place of this machine: one process at a time, and what a dead run left gives way.
+
+A small file, the *claim*, stands beside a result or in a stream's folder, and is locked by the kernel (`flock`) for as
+long as its process lives, however that ends. It says who that is. (A store that knows no locks has `claims`.)
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.results.writer import about_us, named
+
+__all__ = ["CLAIM", "check_free", "held", "hold", "let_go", "of_result", "of_stream"]
+
+CLAIM: Final = ".abeyant-claim"
+"""The claim in a stream's folder."""
+
+_UNLOCKABLE: Final = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
+"""What a file system without locks says. There nothing is claimed."""
+
+
+class _Holding:
+    def __init__(self, lock: int, holder: str) -> None:
+        self.lock, self.holders = lock, {holder}
+
+
+_ours: Final[dict[Path, _Holding]] = {}
+"""The claims of this process: each with those in it who want it held."""
+
+_guard: Final = threading.Lock()
+
+_THREAD: Final = "thread "
+"""How a holder is called that wants no other beside it."""
+
+
+def of_result(out: Path) -> Path:
+    """Return the claim of a directory that appears whole: beside it."""
+    home = Path(os.path.realpath(out.parent))
+    return home / f".{out.name}{CLAIM}"
+
+
+def of_stream(out: Path) -> Path:
+    """Return the claim of a directory that grows: in it, so that all who share the directory see it."""
+    return Path(os.path.realpath(out)) / CLAIM
+
+
+@contextmanager
+def held(claim: Path, out: Path) -> Iterator[None]:
+    """Hold the claim to `out` while the block runs; in a block of the same thread that holds it, at no cost.
+
+    The claim's folder is made, and removed again if nothing has come into it. Raises `AbeyantError` that names the
+    process that holds it, which may be this one.
+    """
+    me = f"{_THREAD}{threading.get_ident()}"
+    with _guard:
+        mine = claim in _ours and me in _ours[claim].holders
+    if mine:
+        yield
+        return
+    _hold(claim, out, me, share=False)
+    try:
+        yield
+    finally:
+        let_go(claim, me)
+
+
+def hold(claim: Path, out: Path, holder: str) -> bool:
+    """Hold the claim to `out` until `let_go`; return whether this process did not hold it yet for that holder.
+
+    Raises `AbeyantError` that names another process that holds it. What holds it in this process shares it.
+    """
+    return _hold(claim, out, holder, share=True)
+
+
+def let_go(claim: Path, holder: str) -> None:
+    """End what `hold` began: with the last holder the claim goes."""
+    with _guard:
+        holding = _ours.get(claim)
+        if holding is None:
+            return
+        holding.holders.discard(holder)
+        if holding.holders:
+            return
+        del _ours[claim]
+        with suppress(OSError):
+            claim.unlink()
+        os.close(holding.lock)
+        if claim.name == CLAIM:
+            with suppress(OSError):
+                claim.parent.rmdir()  # only if it is empty
+
+
+def check_free(claim: Path, out: Path) -> None:
+    """Raise `AbeyantError` where another process holds the claim to `out`; leaves nothing behind."""
+    import fcntl  # not on Windows, where the rest of the package runs
+
+    with _guard:
+        if claim in _ours:
+            return
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError), open(claim, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _UNLOCKABLE:
+                raise AbeyantError(_taken(claim, out)) from error
+
+
+def _hold(claim: Path, out: Path, holder: str, *, share: bool) -> bool:
+    with _guard:
+        holding = _ours.get(claim)
+        if holding is not None:
+            # A query that has just ended in this process may still be among them: it is no other writer.
+            if not share and any(each.startswith(_THREAD) for each in holding.holders):
+                raise AbeyantError(_taken(claim, out))
+            fresh = holder not in holding.holders
+            holding.holders.add(holder)
+            return fresh
+        lock = _locked(claim, out)
+        if lock is not None:
+            _ours[claim] = _Holding(lock, holder)
+        return lock is not None
+
+
+def _locked(claim: Path, out: Path) -> int | None:
+    """Return the file, locked and with our name in it; None where files cannot be locked."""
+    import fcntl
+
+    tries = 3  # whoever only looks has it locked for an instant, too
+    for _ in range(1000):
+        try:
+            claim.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(claim, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            # A holder may remove the empty folder between two of our calls.
+            if isinstance(error, FileNotFoundError | FileExistsError) and not claim.parent.is_file():
+                continue
+            raise AbeyantError(f"cannot write {out}: {error.strerror or error}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            if error.errno in _UNLOCKABLE:
+                return None
+            if tries := tries - 1:
+                time.sleep(0.02)
+                continue
+            raise AbeyantError(_taken(claim, out)) from error
+        if _is_still(claim, lock):
+            os.ftruncate(lock, 0)
+            os.write(lock, json.dumps(about_us()).encode())
+            return lock
+        os.close(lock)  # its holder let go of it, and removed it, between our two calls
+    raise AbeyantError(_taken(claim, out))
+
+
+def _is_still(claim: Path, lock: int) -> bool:
+    with suppress(OSError):
+        there, ours = os.stat(claim), os.fstat(lock)
+        return (there.st_ino, there.st_dev) == (ours.st_ino, ours.st_dev)
+    return False
+
+
+def _taken(claim: Path, out: Path) -> str:
+    for _ in range(20):
+        with suppress(OSError, ValueError):
+            who = named(json.loads(claim.read_text(encoding="utf-8")))
+            break
+        time.sleep(0.01)  # it is being written
+    else:
+        who = "a process that has just begun"
+    return f"{out} is being written by {who}: wait for its end, or name another place"

@@ -1,0 +1,48 @@
+"""Manifests: small files, written last, that name all files of a result or of a stream's batch.
+
+On an object store a directory cannot appear at once. So files are written where nobody looks, and what counts is what
+a manifest names. One that is not whole is none: JSON cut short cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = ["BATCHES", "CLAIMS", "batch_manifest", "files_of", "manifest", "read_manifest"]
+
+BATCHES: Final = "batches"
+"""The folder of a stream's manifests, one a batch."""
+
+CLAIMS: Final = "claims"
+"""The folder of claims: who writes here (`claims`)."""
+
+_TOOL: Final = "abeyant"
+
+
+def batch_manifest(batch: int) -> str:
+    """Return the name of a batch's manifest."""
+    return f"{BATCHES}/{batch}.json"
+
+
+def manifest(entries: Mapping[str, Any], tables: Mapping[str, Mapping[str, int]]) -> str:
+    """Return the text of a manifest: for each table its files, named from the result on, and their bytes."""
+    files = {name: [{"file": file, "bytes": size} for file, size in table.items()] for name, table in tables.items()}
+    return json.dumps({"tool": _TOOL, **entries, "files": files}, indent=1, ensure_ascii=False) + "\n"
+
+
+def read_manifest(text: str | None) -> dict[str, Any] | None:
+    """Return what a manifest says; None for a text that is none of ours, or not whole."""
+    try:
+        found = json.loads(text or "")
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or found.get("tool") != _TOOL or not isinstance(found.get("files"), dict):
+        return None
+    return found
+
+
+def files_of(found: Mapping[str, Any], table: str) -> list[str]:
+    """Return the files of one table that a manifest names."""
+    return [str(entry["file"]) for entry in found["files"].get(table, [])]

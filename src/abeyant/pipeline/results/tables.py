@@ -1,0 +1,52 @@
+"""Tables and a page that appear together, or not at all."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from abeyant.pipeline.results.directory import Out, write_marker
+from abeyant.pipeline.results.making import Making, making
+from abeyant.pipeline.spark.jobs import name_jobs
+from abeyant.pipeline.spark.progress import Steps
+
+__all__ = ["REPORT", "write_result"]
+
+REPORT: Final = "report.html"
+
+
+def write_result(
+    spark: SparkSession,
+    out: Out,
+    tables: Mapping[str, DataFrame],
+    write_report: Callable[[Path, Path], None],
+    *,
+    overwrite: bool,
+    quiet: bool,
+    about: Mapping[str, Any],
+    drawn: Iterable[str],
+) -> Making:
+    """Write each table as Parquet below `out`, and the report that `write_report(folder, file)` makes of those `drawn`.
+
+    `about` says how it was made. Raises `AbeyantError` where `out` may not be written. Returns the result.
+    """
+    from abeyant import __version__
+
+    steps, group = Steps(quiet=quiet), "abeyant-result"
+    with making(spark, out, overwrite=overwrite) as result:
+        for name, table in tables.items():
+            name_jobs(spark, group, name)
+            with steps.step(f"writing {name}", spark, group):
+                result.write(name, table)
+        versions = {"abeyant": __version__, "spark": spark.version, "python": platform.python_version()}
+        made = {"made": datetime.now(UTC).isoformat(timespec="seconds"), **about, "versions": versions}
+        write_marker(result.folder, made | {"tables": list(tables)})
+        with steps.step("writing the report"):
+            result.fetch(*drawn)
+            write_report(result.folder, result.folder / REPORT)
+    return result

@@ -1,0 +1,324 @@
+"""The tables of the pipeline: their Spark schemas, and a check that says what is wrong with one.
+
+Times are Spark timestamps (microseconds); numbers carry their unit in the name. In every table that sums over
+instances, the instance `*` stands for all of them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from abeyant.errors import SchemaError
+
+__all__ = [
+    "ALL_INSTANCES",
+    "EVENTS",
+    "OPERATIONS",
+    "OUTCOMES",
+    "TABLES",
+    "SchemaError",
+    "check_table",
+    "columns_of",
+    "is_case_sensitive",
+]
+
+ALL_INSTANCES: Final = "*"
+
+_STRING, _LONG, _DOUBLE, _TIME = StringType(), LongType(), DoubleType(), TimestampType()
+
+WATCHES: Final = ArrayType(StructType([StructField("key", _STRING, False), StructField("required", _LONG)]), False)
+
+
+def _table(**columns: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in columns.items()])
+
+
+OPERATIONS: Final = _table(
+    instance=_STRING,  # one purgatory: a broker, a tenant
+    op_id=_STRING,  # unique within its instance; from a log: the file and line, `kafka-request.log:17`
+    kind=_STRING,  # PRODUCE, FETCH_CONSUMER, ...
+    start=_TIME,  # when the wait began
+    timeout_ms=_LONG,  # null where the operation has none or the log does not tell it
+    watches=WATCHES,  # `required`: the least progress of the key; null where unknown
+    condition=_STRING,  # `all` or `any` of the watches
+)
+"""What `resolve`, the replay and the analysis take."""
+
+OBSERVED: Final = StructType(
+    [
+        *OPERATIONS.fields,
+        StructField("outcome", _STRING),  # `completed`, `expired`, null where the log cannot tell
+        StructField("waited_ms", _DOUBLE),  # 0 for an operation that completed at its start
+        StructField("api", _STRING),  # the request's name in the protocol, as in requests_by_kind
+        StructField("error_code", IntegerType()),  # Kafka's, 0 for none, null where no response is logged
+        StructField("client_id", _STRING),
+    ]
+)
+"""Operations of which a log knows how they ended."""
+
+EVENTS: Final = _table(instance=_STRING, key=_STRING, at=_TIME, progress=_LONG)
+
+UNREADABLE: Final = "_unreadable"
+UNREADABLE_ROW: Final = "_unreadable_row"
+"""What a source may add to operations and events: why a row cannot be read (null where it can), and the row itself."""
+
+OUTCOMES: Final = _table(instance=_STRING, op_id=_STRING, kind=_STRING, outcome=_STRING, at=_TIME, waited_ms=_DOUBLE)
+
+REJECTED: Final = _table(
+    instance=_STRING,
+    file=_STRING,
+    line_number=_LONG,  # from 1; where a file is damaged, the line that could not be reached
+    reason=_STRING,
+    excerpt=_STRING,  # the beginning of the line, printable
+)
+
+REQUESTS_BY_KIND: Final = _table(instance=_STRING, api=_STRING, requests=_LONG, waited=_LONG)
+
+_PERCENTILES: Final = {"p50_ms": _DOUBLE, "p95_ms": _DOUBLE, "p99_ms": _DOUBLE, "max_ms": _DOUBLE}
+
+SUMMARY: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    operations=_LONG,
+    waited=_LONG,  # how many waited at all
+    completed=_LONG,
+    expired=_LONG,
+    unknown=_LONG,
+    expired_share=_DOUBLE,  # of those whose outcome is known; null when none is
+    **_PERCENTILES,  # nearest rank, over all operations, those that did not wait among them
+)
+
+BY_KEY: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    key=_STRING,
+    operations=_LONG,
+    completed=_LONG,
+    expired=_LONG,
+    expired_share=_DOUBLE,
+    **_PERCENTILES,
+    total_waited_ms=_DOUBLE,
+)
+
+PENDING: Final = _table(instance=_STRING, kind=_STRING, at=_TIME, pending=_LONG)
+"""One row for each instant at which the number changes: `pending` holds from `at` to the next row."""
+
+TIMEOUT_CURVE: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    timeout_ms=_DOUBLE,
+    at_risk=_LONG,  # operations that waited at least so long
+    completed=_LONG,  # of those, how many completed exactly here
+    share_expiring=_DOUBLE,  # what share would expire had the time-out been this
+    low=_DOUBLE,  # 95 % confidence band of share_expiring
+    high=_DOUBLE,
+)
+
+WAITS: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    outcome=_STRING,  # `completed`, `expired`, `unknown`
+    low_ms=_DOUBLE,  # waits in [low_ms, high_ms); both 0 for those that did not wait
+    high_ms=_DOUBLE,
+    operations=_LONG,
+)
+
+WAITS_BY_TIME: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    at=_TIME,  # when the slice of time begins in which they started
+    outcome=_STRING,
+    step=_LONG,  # waits from 10 ** (step / 10) ms on, to those of the next step; null for those that did not wait
+    operations=_LONG,
+)
+
+KEYS_BY_TIME: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    key=_STRING,  # only those that are among the first in `by_key`
+    at=_TIME,
+    outcome=_STRING,
+    step=_LONG,
+    operations=_LONG,
+)
+
+REQUESTS_BY_TIME: Final = _table(instance=_STRING, api=_STRING, at=_TIME, requests=_LONG, waited=_LONG)
+
+INCIDENTS: Final = _table(
+    kind=_STRING,
+    first=_TIME,  # the first of its operations' starts
+    last=_TIME,  # the last of their ends
+    operations=_LONG,  # that expired or waited far longer than their kind does
+    expired=_LONG,  # of these; long polls are not counted here
+    longest_ms=_DOUBLE,
+    instances=ArrayType(_STRING),  # on which they waited
+    keys_struck=_LONG,  # on how many keys; null where none is named
+    keys=ArrayType(_STRING),  # those that most of them waited on
+)
+"""Bursts of expiries and of long waits: see `analysis.incidents`."""
+
+REPLAYED: Final = _table(
+    instance=_STRING,
+    tick_ms=_DOUBLE,
+    wheel_size=_LONG,
+    timeout_ms=_LONG,  # null: each operation's own
+    purge_interval=_LONG,  # null: no purges were replayed
+    operations=_LONG,  # of the trace
+    left_out=_LONG,  # of the instance, but not in the trace: no start, no known end, or no time-out
+    completed=_LONG,
+    expired=_LONG,
+    unknown=_LONG,  # of the expired: nobody watched them for so long, they may have completed
+    completed_at_start=_LONG,  # of the completed: the condition held at the start, so no timer was started
+    overtaken=_LONG,  # of the expired: the condition came true before the wheel could tell; null without events
+    first=_TIME,  # the first start
+    last=_TIME,  # when the last timer had ended
+    timers=_LONG,  # started: one for each operation that had to wait
+    pending_most=_LONG,
+    pending_mean=_DOUBLE,  # over the time from first to last
+    lateness_mean_ms=_DOUBLE,  # how much after its deadline an expiry was told; null where nothing expired
+    lateness_most_ms=_DOUBLE,
+    cascades=_LONG,  # times that a timer was filed anew before its deadline
+    levels=_LONG,  # wheels needed
+    wakeups=_LONG,  # instants at which the driver woke
+    bucket_operations=_LONG,  # buckets put into the delay queue and taken out of it
+    memory_bytes=_LONG,  # of the wheel with most pending: tasks and buckets
+    watched_most=_LONG,  # with a purge interval, in Kafka's design: entries on watch lists, of ended operations too
+    purges=_LONG,
+    purged_past=_LONG,  # entries that purges looked at
+)
+"""A row for each instance and configuration of a replay."""
+
+REPLAYED_PENDING: Final = _table(instance=_STRING, timeout_ms=_LONG, at=_TIME, pending=_LONG)
+
+WHAT_IF: Final = _table(
+    instance=_STRING,
+    kind=_STRING,
+    timeout_ms=_LONG,
+    operations=_LONG,
+    completed=_LONG,
+    expired=_LONG,  # for certain
+    unknown=_LONG,  # nobody watched them for so long: completed or expired
+    expired_share=_DOUBLE,  # at least, the unknown having completed
+    expired_share_most=_DOUBLE,  # at most, the unknown having expired
+    **_PERCENTILES,  # nearest rank, over all operations; null where it depends on unknown ones
+)
+
+REPLICATION: Final = _table(
+    instance=_STRING,
+    op_id=_STRING,  # of the request that tells it
+    key=_STRING,
+    what=_STRING,  # see `kafka_replication`
+    at=_TIME,
+    offset=_LONG,
+    replica=_LONG,
+    in_sync=ArrayType(_LONG),
+    handling_ms=_DOUBLE,
+    timeout_ms=_LONG,
+    outcome=_STRING,
+    waited_ms=_DOUBLE,
+)
+"""What a request log tells about replication."""
+
+HIGH_WATERMARKS: Final = StructType(
+    [
+        *EVENTS.fields,  # the instance is the leader, the key a partition, the progress its high watermark
+        StructField("cause", _STRING),  # `fetch` of a follower, `isr` change, `append` where the leader is alone
+        StructField("replica", _LONG),  # whose fetch
+        StructField("handling_ms", _DOUBLE),  # how long the leader handled it, until `at`
+    ]
+)
+
+PRODUCES: Final = StructType([*OPERATIONS.fields, *(OBSERVED[name] for name in ("outcome", "waited_ms"))])
+"""Produces with acks=all that were appended: as operations on high watermarks, and how they ended in the log."""
+
+PREDICTIONS: Final = _table(
+    instance=_STRING,
+    op_id=_STRING,
+    start=_TIME,
+    timeout_ms=_LONG,
+    logged=_STRING,  # the outcome in the log
+    logged_ms=_DOUBLE,  # the wait in the log
+    predicted=_STRING,
+    predicted_ms=_DOUBLE,
+    error_ms=_DOUBLE,  # predicted_ms - logged_ms
+    cause=_STRING,  # of the high watermark that completes it, as in HIGH_WATERMARKS; null where that is at its start
+    replica=_LONG,
+    handling_ms=_DOUBLE,
+    explanation=_STRING,
+)
+
+TABLES: Final[Mapping[str, StructType]] = {
+    "operations": OBSERVED,
+    "rejected": REJECTED,
+    "requests_by_kind": REQUESTS_BY_KIND,
+    "summary": SUMMARY,
+    "by_key": BY_KEY,
+    "pending": PENDING,
+    "pending_plot": PENDING,
+    "timeout_curve": TIMEOUT_CURVE,
+    "waits": WAITS,
+    "incidents": INCIDENTS,
+    "waits_by_time": WAITS_BY_TIME,
+    "keys_by_time": KEYS_BY_TIME,
+    "requests_by_time": REQUESTS_BY_TIME,
+}
+"""The tables of an analysis, by the name of their Parquet directory."""
+
+
+def check_table(table: DataFrame, schema: StructType, name: str, *, given: Sequence[str] | None = None) -> None:
+    """Raise `SchemaError` unless `table` has every column of `schema` with its type; further ones are fine.
+
+    The error names the columns that were `given`, in place of all that the table has by now.
+    Upper and lower case are one unless the session says otherwise (`spark.sql.caseSensitive`). Whether a column may be
+    null is not compared: Spark widens that at every step.
+    """
+    alike = str if is_case_sensitive(table.sparkSession) else str.lower
+    for field in schema.fields:
+        places = [column for column in table.schema.fields if alike(column.name) == alike(field.name)]
+        expected = field.dataType.simpleString()
+        if not places:
+            found = ", ".join(table.columns if given is None else given) or "none"
+            raise SchemaError(f"{name}: no column {field.name!r}, expected {expected} (columns: {found})")
+        if len(places) > 1:
+            found = ", ".join(column.name for column in places)
+            raise SchemaError(
+                f"{name}: {len(places)} columns {field.name!r} ({found}): rename all but one, or tell them apart by "
+                "their case with spark.sql.caseSensitive"
+            )
+        found = places[0].dataType.simpleString()
+        if alike(found) != alike(expected):
+            raise SchemaError(f"{name}: column {field.name!r} is {found}, expected {expected}")
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Return whether names of columns that differ only in case are two in this session. Not so by default."""
+    return spark.conf.get("spark.sql.caseSensitive") == "true"
+
+
+def columns_of(table: DataFrame, schema: StructType) -> DataFrame:
+    """Return the columns of `schema` alone, under its own names down to the fields of a struct."""
+    if table.schema.simpleString() == schema.simpleString():
+        return table  # Spark would copy rows that are in the plan itself
+    kinds = {column.name.lower(): column.dataType.simpleString() for column in table.schema.fields}
+    columns = []
+    for field in schema.fields:
+        kind = field.dataType.simpleString()
+        column = F.col(field.name)
+        # A cast that changes nothing but whether there may be nulls would copy each list.
+        columns.append((column if kinds[field.name.lower()] == kind else column.cast(kind)).alias(field.name))
+    return table.select(*columns)

@@ -1,0 +1,139 @@
+"""Spark's own Kafka connector, which PySpark does not bring: from Maven Central, or from jars that are at hand.
+
+Spark's resolver (Ivy) is asked for the connector of the very version of Spark. Where it finds none (a mirror that lags,
+a company's own repository) and `mvn` is on the PATH, Maven copies the jars that connector.pom.xml names, once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from abeyant.cache import cache_folder
+from abeyant.errors import AbeyantError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ConnectorError", "coordinate", "maven_jars", "start_with_connector"]
+
+_POM: Final = Path(__file__).with_name("connector.pom.xml")
+_UNRESOLVED: Final = ("unresolved dependency", "download failed", "not found in cache")
+_NOWHERE: Final = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "none"}
+
+
+class ConnectorError(AbeyantError):
+    """Spark's Kafka connector cannot be had here; the line says what was tried, and what to do."""
+
+
+def coordinate() -> str:
+    """Return the connector's Maven coordinate for the installed version of Spark."""
+    import pyspark
+
+    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+
+
+def start_with_connector(
+    master: str, app_name: str, *, given: str | None = None, config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start Spark with the connector, or return the active session if it has it.
+
+    `given` are jars (files or folders, with commas between) or a Maven coordinate; without it, as the module's
+    docstring says. Raises `ConnectorError` when none can be had, and what `spark_session` raises.
+    """
+    from abeyant.pipeline.spark.session import spark_session
+
+    tried: list[str] = []
+    for settings in _given(given) if given else _ways(tried):
+        try:
+            spark = spark_session(master, app_name, config=settings | dict(config or {}))
+        except ConnectorError:
+            raise
+        except AbeyantError as error:
+            if not any(sign in str(error) for sign in _UNRESOLVED):
+                raise
+            tried.append(f"Spark's resolver: {str(error).rpartition('RuntimeException: ')[2]}")
+            continue
+        return _checked(spark)
+    raise ConnectorError(
+        f"no Kafka connector for Spark: {'; '.join(tried)}. Where its jars are at hand, name them: --connector JARS"
+    )
+
+
+def _given(given: str) -> Iterator[dict[str, str]]:
+    if given.count(":") >= 2 and "/" not in given:
+        yield {"spark.jars.packages": given}
+        return
+    jars: list[Path] = []
+    for name in given.split(","):
+        path = Path(name)
+        if not path.exists():
+            raise ConnectorError(f"--connector: no such file or directory: {name}")
+        jars += sorted(path.glob("*.jar")) if path.is_dir() else [path]
+    yield _of(jars)
+
+
+def _ways(tried: list[str]) -> Iterator[dict[str, str]]:
+    folder = _folder()
+    if not (folder / ".complete").exists():
+        yield {"spark.jars.packages": coordinate()}
+    try:
+        yield _of(maven_jars())
+    except ConnectorError as error:
+        tried.append(str(error))
+
+
+def _of(jars: list[Path]) -> dict[str, str]:
+    return {"spark.jars": ",".join(path.resolve().as_uri() for path in jars)}
+
+
+def maven_jars() -> list[Path]:
+    """Return the connector's jars, copied by Maven unless they are there; raise `ConnectorError` where that fails."""
+    import fcntl  # not on Windows
+
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / ".complete").exists():
+            _copy(folder)
+            (folder / ".complete").touch()
+    return sorted(folder.glob("*.jar"))
+
+
+def _copy(folder: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ConnectorError("there is no mvn on the PATH")
+    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}"]
+    # Run beside a copy: Maven looks for more around the file that it is given.
+    pom = shutil.copy(_POM, folder / "pom.xml")
+    print("fetching Spark's Kafka connector with Maven ...", file=sys.stderr, flush=True)
+    ran = subprocess.run([maven, "-q", "-B", "-f", pom, *goal], capture_output=True, text=True, check=False)
+    if ran.returncode:
+        said = [line for line in (ran.stdout + ran.stderr).splitlines() if "ERROR" in line]
+        raise ConnectorError(f"Maven failed: {said[0] if said else 'it said nothing'}")
+
+
+def _folder() -> Path:
+    """Where Maven's jars are kept: another pom.xml or another Spark has a folder of its own."""
+    told = _POM.read_bytes() + coordinate().encode()
+    return cache_folder() / "abeyant" / f"kafka-connector-{hashlib.sha256(told).hexdigest()[:12]}"
+
+
+def _checked(spark: SparkSession) -> SparkSession:
+    from pyspark.errors import AnalysisException
+
+    try:
+        # Looked for, and not yet read from.
+        _ = spark.readStream.format("kafka").options(**_NOWHERE).load().schema
+    except AnalysisException as error:
+        raise ConnectorError(
+            f"this Spark session was started without the Kafka connector: start it with --packages {coordinate()}"
+        ) from error
+    return spark

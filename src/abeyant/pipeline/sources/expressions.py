@@ -1,0 +1,91 @@
+"""SQL expressions that a user gave: which fields they name, and how to survive the row on which one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DateType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.spark.errors import in_one_line
+
+__all__ = ["fields_named", "forgiving"]
+
+
+def fields_named(spark: SparkSession, expressions: Mapping[str, str], known: StructType, table: str) -> StructType:
+    """Return the fields that the expressions name and `known` lacks, as text. Spark's own analysis finds them.
+
+    Raises `AbeyantError`, naming the expression, for one that Spark does not understand, or that fails on every row
+    because it names no field.
+    """
+    found: dict[str, StructField] = {}
+    for column, sql in expressions.items():
+        try:
+            while (name := _unknown_name(spark, sql, StructType([*known.fields, *found.values()]))) is not None:
+                found[name] = StructField(name, StringType())
+            _try_constant(spark, sql)
+        except PySparkException as error:
+            raise AbeyantError(f"{table}: {column}={sql}: {in_one_line(error)}") from error
+    return StructType(list(found.values()))
+
+
+def _unknown_name(spark: SparkSession, sql: str, fields: StructType) -> str | None:
+    """Return a name in the expression that is none of the fields; raise AnalysisException for any other fault."""
+    try:
+        _ = spark.createDataFrame([], fields).select(F.expr(sql)).schema
+    except AnalysisException as error:
+        name = (error.getMessageParameters() or {}).get("objectName", "")
+        if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN") or "`.`" in name:
+            raise
+        return name.strip("`").replace("``", "`")
+    return None
+
+
+def _try_constant(spark: SparkSession, sql: str) -> None:
+    try:
+        constant = spark.sql(f"SELECT {sql}")
+    except AnalysisException:
+        return  # it names a field
+    constant.collect()
+
+
+def forgiving(table: DataFrame, expressions: Mapping[str, Column]) -> dict[str, Column]:
+    """Return expressions that are null where the given ones would end the query: a bad row must not stop a stream.
+
+    SQL has such forms of single functions only. But what `try_to_binary` is asked to make bytes of, an error there too
+    is null. So a value passes through it, as text, and back; one of a type that no column of ours has is left as it is.
+    """
+    kinds = table.select(*(value.alias(name) for name, value in expressions.items())).schema
+    return {name: _forgiving(value, kinds[name].dataType) for name, value in expressions.items()}
+
+
+def _forgiving(value: Column, kind: DataType) -> Column:
+    if isinstance(kind, TimestampType):  # its text would be of a time zone, in which an hour may be there twice
+        return F.timestamp_micros(_try(F.unix_micros(value).cast("string")).cast("bigint"))
+    if isinstance(kind, ArrayType):
+        return F.from_json(_try(F.to_json(value)), kind)
+    return _try(value.cast("string")).cast(kind) if isinstance(kind, _AS_TEXT) else value
+
+
+def _try(text: Column) -> Column:
+    return F.try_to_binary(text, F.lit("utf-8")).cast("string")
+
+
+_AS_TEXT: Final = (StringType, ByteType, ShortType, IntegerType, LongType, DateType, TimestampNTZType)

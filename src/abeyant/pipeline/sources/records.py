@@ -1,0 +1,169 @@
+"""Records that hold a JSON object (of a Kafka topic, or lines of files) as operations and events.
+
+    value, record ── the object's fields ── columns, as the mapping says ── read as their types ── reason
+
+A record that cannot be read has a reason, and the others go on: neither text that is no JSON, nor a field that is
+missing or of another type, nor an expression that fails on it, may stop a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE, UNREADABLE_ROW, SchemaError
+from abeyant.pipeline.sources.expressions import fields_named, forgiving
+from abeyant.pipeline.sources.tables import READABLE, cast_or_null
+
+__all__ = ["read_events", "read_operations"]
+
+_TEXT: Final = StringType()
+_WATCHES: Final = "array<struct<key string, required long>>"
+_NEEDED: Final = ("op_id", "start", "timeout_ms", "at")
+_DEFAULTS: Final = {"instance": "", "required": 1, "progress": 1}
+_CALLED: Final = {"timestamp": "a timestamp", "bigint": "a whole number", "string": "a text"}
+_SHOWN: Final = 60
+"""How much of a text that cannot be read its reason shows."""
+
+_VALUE: Final = "_value"
+_BYTES: Final = "_bytes"
+_OBJECT: Final = "_object"
+_END: Final = "_end"
+_STRICT: Final = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
+
+
+def read_operations(
+    records: DataFrame, columns: Mapping[str, str] | None = None, fields: StructType | None = None
+) -> DataFrame:
+    """Return records as `operations`, with `UNREADABLE` and `UNREADABLE_ROW`: those `resolve_stream` sets aside.
+
+    `records` has `value` (text or bytes, one JSON object) and `record`, a struct that says where it came from.
+    `columns` are SQL expressions over the object's fields, and over `record`; a column without one is the field of its
+    name. `fields` are the object's fields with their types; further ones that `columns` name are read as text. Instead
+    of `watches` there may be `key` and `required`. Where a field is missing, `instance` is '' and `required` 1.
+    Raises `AbeyantError` for an expression that Spark does not understand, `SchemaError` for one of a wrong type.
+    """
+    plain = [field for field in OPERATIONS.fields if field.name != "watches"]
+    single = [StructField("key", _TEXT), StructField("required", LongType())]
+    opened = _Opened(records, "operations", [*plain, *single, StructField("watches", _TEXT)], columns, fields)
+    values = {field.name: opened.read(field) for field in [*plain, *single]}
+    watches, no_watches = _watches(opened, values["key"], values["required"])
+    reasons = [reason for field in [*plain, *single] for reason in opened.reasons(field)]
+    return opened.table({**values, "watches": watches}, OPERATIONS, [*reasons, no_watches])
+
+
+def read_events(
+    records: DataFrame, columns: Mapping[str, str] | None = None, fields: StructType | None = None
+) -> DataFrame:
+    """Return records as `events`, as `read_operations` does. Where a field is missing, `progress` is 1."""
+    opened = _Opened(records, "events", list(EVENTS.fields), columns, fields)
+    values = {field.name: opened.read(field) for field in EVENTS.fields}
+    no_key = F.when(F.col("key").isNull(), "no key")
+    return opened.table(values, EVENTS, [*(why for field in EVENTS.fields for why in opened.reasons(field)), no_key])
+
+
+class _Opened:
+    """Records whose fields have become columns, named as ours; and how each of ours is read."""
+
+    def __init__(
+        self,
+        records: DataFrame,
+        table: str,
+        ours: list[StructField],
+        columns: Mapping[str, str] | None,
+        fields: StructType | None,
+    ) -> None:
+        self._name = table
+        self._mapped = dict(columns or {})
+        names = [field.name for field in ours]
+        for column in self._mapped:
+            if column not in names:
+                raise AbeyantError(
+                    f"{table}: there is no column {column!r} to be mapped; there are {', '.join(sorted(names))}"
+                )
+        given = list(fields.fields) if fields is not None else []
+        there = {field.name.lower() for field in given}  # Spark's names are the same in capitals
+        given += [StructField(name, _TEXT) for name in names if name not in self._mapped and name not in there]
+        known = StructType([*given, records.schema["record"]])
+        found = fields_named(records.sparkSession, self._mapped, known, table)
+        fields_there = _fields(records, StructType([*given, *found.fields]))
+        read = forgiving(fields_there, {name: F.expr(sql) for name, sql in self._mapped.items()})
+        values = {name: read[name] if name in read else F.col(f"`{name}`") for name in names}
+        self._columns = fields_there.select(
+            _VALUE, _BYTES, _END, "record", *(value.alias(name) for name, value in values.items())
+        )
+
+    def read(self, field: StructField) -> Column:
+        """Return one of our columns with its type; null where it cannot be read."""
+        found, wanted = self.type_of(field.name), field.dataType
+        value = F.col(field.name)
+        if found.simpleString() != wanted.simpleString():
+            if found.simpleString() not in READABLE.get(wanted.simpleString(), ()):
+                raise SchemaError(
+                    f"{self._name}: column {field.name!r} is {found.simpleString()}, expected {wanted.simpleString()}"
+                )
+            value = cast_or_null(value, found.simpleString(), wanted)
+        if field.name in _DEFAULTS and field.name not in self._mapped:
+            return F.when(F.col(field.name).isNull(), F.lit(_DEFAULTS[field.name]).cast(wanted)).otherwise(value)
+        return value
+
+    def reasons(self, field: StructField) -> list[Column]:
+        """Return why a record cannot be read, as far as one column is concerned; null where it can."""
+        name, raw = field.name, F.col(field.name)
+        because = f": {self._mapped[name]} gives none" if name in self._mapped else ""
+        needed = name in _NEEDED or (name in _DEFAULTS and name in self._mapped)
+        reasons = [F.when(raw.isNull(), f"no {name}{because}")] if needed else []
+        found = self.type_of(name).simpleString()
+        if found != field.dataType.simpleString():
+            said = F.lit(f"{name} is not {_CALLED[field.dataType.simpleString()]}: ")
+            unread = raw.isNotNull() & cast_or_null(raw, found, field.dataType).isNull()
+            reasons.append(F.when(unread, F.concat(said, F.left(raw.cast("string"), F.lit(_SHOWN)))))
+        return reasons
+
+    def type_of(self, name: str) -> DataType:
+        """Return the type of a column before it is read."""
+        return self._columns.schema[name].dataType
+
+    def table(self, values: Mapping[str, Column], schema: StructType, reasons: list[Column]) -> DataFrame:
+        """Return the table, with what is wrong with each row and the row as JSON."""
+        text = F.col(_VALUE)
+        broken = F.when(text.isNull(), "no value, or not UTF-8").when(F.col(_END).isNull(), "not a JSON object")
+        bytes_ = F.when(text.isNull(), F.base64(_BYTES))
+        row = F.to_json(F.struct("record.*", text.alias("value"), bytes_.alias("value_base64")))
+        return self._columns.select(
+            *(values[name].alias(name) for name in schema.fieldNames()),
+            F.coalesce(broken, *reasons).alias(UNREADABLE),
+            row.alias(UNREADABLE_ROW),
+        )
+
+
+def _fields(records: DataFrame, fields: StructType) -> DataFrame:
+    """Return the object's fields as columns, and whether the text was one JSON object to its end."""
+    # Bytes that are no UTF-8 would pass through Spark, and stop Python.
+    text = F.try_validate_utf8(F.col("value").cast("string"))
+    # Spark reads a first object and ignores what follows. Within another one, what follows is an error; and so is a
+    # text with an object of ours in it, unless its author means to deceive.
+    around = StructType([StructField(_OBJECT, StructType(list(fields.fields))), StructField(_END, IntegerType())])
+    wrapped = F.concat(F.lit(f'{{"{_OBJECT}":'), text, F.lit(f',"{_END}":0}}'))
+    parsed = F.from_json(wrapped, around, _STRICT).alias("_parsed")
+    opened = records.select(text.alias(_VALUE), F.col("value").cast("binary").alias(_BYTES), "record", parsed)
+    end = F.when(F.col(f"_parsed.{_OBJECT}").isNotNull(), F.col(f"_parsed.{_END}"))
+    return opened.select(_VALUE, _BYTES, end.alias(_END), "record", f"_parsed.{_OBJECT}.*")
+
+
+def _watches(opened: _Opened, key: Column, required: Column) -> tuple[Column, Column]:
+    """Return the watches, given as such or as one key, and why there are none."""
+    raw = F.col("watches")
+    single = F.when(key.isNotNull(), F.array(F.struct(key.alias("key"), required.alias("required"))))
+    listed = F.from_json(raw, _WATCHES, _STRICT) if opened.type_of("watches").simpleString() == "string" else raw
+    each = F.transform(
+        listed,
+        lambda watch: F.struct(watch["key"].alias("key"), F.coalesce(watch["required"], F.lit(1)).alias("required")),
+    )
+    wrong = F.when(raw.isNotNull() & listed.isNull(), "watches is not a list of key and required")
+    return F.coalesce(each, single), F.coalesce(wrong, F.when(raw.isNull() & key.isNull(), "no key, and no watches"))

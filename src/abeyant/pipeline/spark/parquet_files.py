@@ -1,0 +1,217 @@
+"""Tables that are nothing but Parquet files on a path of the machine, which Spark's Python workers can read themselves.
+
+Spark reads Parquet by columns, makes rows of them, and columns of the rows again for Python. That takes longer than all
+that Python then does. So where a table is plain files, workers read the columns that they need with Arrow.
+
+Plain is what Arrow reads to the same values as Spark, without a doubt; else Spark reads:
+
+- The plan is a scan of Parquet files and no more: no filter, no expression, no table of a catalog or of another format
+  that keeps rows in Parquet. The reader had no option that changes what is read, such as to pass over broken files.
+- Every file has every column, under the same name and with the same type; no file is encrypted.
+- Times are after 1900, or written by Spark since 3.1: Spark may shift others by some days.
+- Paths are of the scheme `file`, which driver and workers see alike, as Spark itself wants it. (The Python of a Spark
+  Connect session may be on another machine.)
+
+`spark.abeyant.parquet.direct=false` leaves all reading to Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from abeyant.pipeline.spark.connect import is_connect
+
+__all__ = ["DIRECT", "RowGroup", "row_groups"]
+
+DIRECT: Final = "spark.abeyant.parquet.direct"
+
+_MOST_FILES: Final = 4096  # the driver reads the end of each: 0.3 ms or so
+_THREADS: Final = 8
+
+_CATALYST: Final = "org.apache.spark.sql.catalyst"
+_SOURCES: Final = "org.apache.spark.sql.execution.datasources"
+_PROJECT: Final = f"{_CATALYST}.plans.logical.Project"
+_ATTRIBUTE: Final = f"{_CATALYST}.expressions.AttributeReference"
+_RELATION: Final = f"{_SOURCES}.LogicalRelation"
+_FILES: Final = f"{_SOURCES}.HadoopFsRelation"
+# Another project's format has classes of its own, such as Delta Lake's, though its files are Parquet.
+_FORMAT: Final = f"{_SOURCES}.parquet.ParquetFileFormat"
+_INDEX: Final = f"{_SOURCES}.InMemoryFileIndex"
+
+_OPTIONS: Final = {
+    *("path", "paths", "__paths__", "basepath", "mergeschema", "recursivefilelookup"),
+    *("pathglobfilter", "modifiedbefore", "modifiedafter"),
+}
+"""Of a reader: which files there are, and what schema. Any other might change what is read of them."""
+
+_FALSE: Final = (
+    "spark.sql.files.ignoreCorruptFiles",
+    "spark.sql.files.ignoreMissingFiles",
+    "spark.sql.parquet.fieldId.read.enabled",
+)
+_END: Final = b"\0\0\0\0PAR1"  # of a file: the length of its metadata, and the magic
+_VERSION: Final = b"org.apache.spark.version"
+_LEGACY: Final = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_YEAR_1900: Final = -2_208_988_800  # seconds since 1970
+
+
+class RowGroup(NamedTuple):
+    """A row group of a file."""
+
+    path: str
+    number: int
+    rows: int
+    size: int
+    """Bytes in the file, of the columns wanted."""
+
+
+def row_groups(table: DataFrame, wanted: StructType) -> list[RowGroup] | None:
+    """Return the row groups of a table that is plain Parquet files, else None. Those without rows are left out.
+
+    No job is run; the driver reads the end of each file.
+    """
+    spark = table.sparkSession
+    if is_connect(spark) or not _reads_as_is(spark):
+        return None
+    files = [urlsplit(uri) for uri in _scanned(table, wanted)]
+    if not 0 < len(files) <= _MOST_FILES or any(file.scheme != "file" or file.netloc for file in files):
+        return None
+    with ThreadPoolExecutor(_THREADS, "abeyant-footers") as pool:
+        found = list(pool.map(partial(_groups_of, wanted=wanted), (unquote(file.path) for file in files)))
+    groups = [some for some in found if some is not None]
+    return [group for some in groups for group in some] if len(groups) == len(found) else None
+
+
+def _scanned(table: DataFrame, wanted: StructType) -> list[str]:
+    """Return the URIs of the files of which a table is a mere scan; none where it is something else.
+
+    What Spark prints of a plan lacks the reader's options and the partitions' columns, so this asks the plan itself.
+    """
+    classic: Any = table
+    plan = classic._jdf.queryExecution().optimizedPlan()
+    if _class_of(plan) == _PROJECT:
+        columns = plan.projectList()
+        if any(_class_of(columns.apply(number)) != _ATTRIBUTE for number in range(columns.size())):
+            return []
+        plan = plan.child()
+    if _class_of(plan) != _RELATION or plan.catalogTable().isDefined():
+        return []
+    relation = plan.relation()
+    if _class_of(relation) != _FILES or _class_of(relation.fileFormat()) != _FORMAT:
+        return []
+    if _class_of(relation.location()) != _INDEX:
+        return []
+    options = relation.options().keySet().mkString("\n").lower().split()
+    in_paths = {name.lower() for name in relation.partitionSchema().fieldNames()}
+    if not _OPTIONS.issuperset(options) or in_paths.intersection(map(str.lower, wanted.fieldNames())):
+        return []
+    return list(relation.location().inputFiles())
+
+
+def _class_of(what: Any) -> str:
+    return str(what.getClass().getName())
+
+
+def _reads_as_is(spark: SparkSession) -> bool:
+    return spark.conf.get(DIRECT, "true") == "true" and all(spark.conf.get(name, "false") == "false" for name in _FALSE)
+
+
+def _groups_of(path: str, wanted: StructType) -> list[RowGroup] | None:
+    """Return the row groups of a file, None where it is not plain."""
+    import pyarrow.parquet as pq
+
+    try:
+        file: Any = pq.read_metadata(path)
+        if file.serialized_size != _footer_size(path):
+            return None
+        leaves = list(_leaves(file, wanted.fieldNames()))
+        groups = [(n, group) for n in range(file.num_row_groups) if (group := file.row_group(n)).num_rows]
+        if any("nanoseconds" in file.schema.column(leaf).logical_type.to_json() for leaf in leaves):
+            return None
+        if not _has_all(file.schema.to_arrow_schema(), wanted) or not (
+            _of_todays_spark(file) or all(_since_1900(file, [group for _, group in groups], leaf) for leaf in leaves)
+        ):
+            return None
+        return [
+            RowGroup(path, number, group.num_rows, sum(group.column(leaf).total_compressed_size for leaf in leaves))
+            for number, group in groups
+        ]
+    except (OSError, ValueError, OverflowError, pa.ArrowException):  # Spark will say what is wrong, as users know it
+        return None
+
+
+def _footer_size(path: str) -> int:
+    """Return how long a file says that its metadata is: more than that where some columns are encrypted.
+
+    Then a signature follows. Arrow ends the process when it is asked for such a column.
+    """
+    with Path(path).open("rb") as file:
+        file.seek(-len(_END), os.SEEK_END)
+        return int.from_bytes(file.read(4), "little")
+
+
+def _leaves(file: Any, columns: list[str]) -> Iterator[int]:
+    for number in range(file.num_columns):
+        if file.schema.column(number).path.partition(".")[0] in columns:
+            yield number
+
+
+def _has_all(schema: pa.Schema, wanted: StructType) -> bool:
+    return all(
+        [name for name in schema.names if name.lower() == field.name.lower()] == [field.name]
+        and _fits(schema.field(field.name).type, field.dataType.simpleString())
+        for field in wanted.fields
+    )
+
+
+def _fits(found: pa.DataType, wanted: str) -> bool:
+    if wanted == "string":
+        return _is_text(found.value_type if pa.types.is_dictionary(found) else found)
+    if wanted == "timestamp":  # nanoseconds without a zone are how Arrow sees Spark's 96 bits
+        return bool(pa.types.is_timestamp(found)) and (found.unit != "ns") == (found.tz is not None)
+    if wanted == "bigint":
+        return bool(found == pa.int64())
+    if not (pa.types.is_list(found) and pa.types.is_struct(found.value_type)):
+        return False
+    fields = [found.value_type.field(number) for number in range(found.value_type.num_fields)]
+    return (
+        [field.name for field in fields] == ["key", "required"]
+        and _is_text(fields[0].type)
+        and fields[1].type == pa.int64()
+    )
+
+
+def _is_text(found: pa.DataType) -> bool:
+    return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+
+
+def _of_todays_spark(file: Any) -> bool:
+    """Whether it was written by a Spark that takes times as they stand in the file."""
+    about = file.metadata or {}
+    version = tuple(map(int, re.findall(rb"\d+", about.get(_VERSION, b""))[:2]))
+    return version >= (3, 1) and not any(name in about for name in _LEGACY)
+
+
+def _since_1900(file: Any, groups: list[Any], leaf: int) -> bool:
+    """Whether no time of a column is before 1900, as far as the file tells."""
+    column = file.schema.column(leaf)
+    if column.physical_type == "INT96":
+        return False
+    if column.logical_type.type != "TIMESTAMP":
+        return True
+    about = [(group.column(leaf).statistics, group.num_rows) for group in groups]
+    return all(
+        told and (told.min.timestamp() >= _YEAR_1900 if told.has_min_max else told.null_count == rows)
+        for told, rows in about
+    )

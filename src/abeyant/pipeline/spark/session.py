@@ -1,0 +1,273 @@
+"""A Spark session as the pipeline wants it: a Java that works, UTC, quiet, and bound to loopback when local."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.spark.accumulators import end_quietly
+from abeyant.pipeline.spark.archive import archive_options
+from abeyant.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA, INTERPRETED
+from abeyant.pipeline.spark.java import Java, find_java
+from abeyant.pipeline.spark.jvm import gateway_to_jvm, how_it_ended, last_words
+from abeyant.pipeline.spark.meanwhile import importing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "SHUFFLE_PARTITIONS",
+    "adapts_partitions",
+    "command_session",
+    "default_partitions",
+    "shuffle_partitions",
+    "spark_session",
+]
+
+SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
+_LOG_OPTION: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+_CONNECT: Final = "sc://"
+_TOKEN: Final = re.compile(r"(;token=)[^;]*")
+_LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
+
+# Nobody waits for a local JVM's answer while it collects, so it need not be the collector with the short pauses.
+_LOCAL_COLLECTOR: Final = "-XX:+UseParallelGC"
+# From Java 24 on Netty keeps from a class that Arrow's memory needs, unless told. Spark itself tells it, but not 4.1.
+_GUARDED_JAVA, _GUARDED_SPARK = 24, (4, 2)
+_UNGUARDED: Final = "-Dio.netty.noUnsafe=false"
+
+_NAMES_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
+_JAVA_VARIABLES: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+
+# What a timestamp without a zone means, and how columns reach Python.
+_MEANING: Final = {"spark.sql.session.timeZone": "UTC", "spark.sql.execution.arrow.pyspark.enabled": "true"}
+
+# For its page Spark keeps the plans of 1,000 executions, and 1,000 jobs and stages with all their tasks. Of a stream a
+# plan is 0.1 MB and a batch has two; the tasks of a batch are 0.05 MB. Those that run are kept in any case.
+_NO_PAGE: Final = {
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+}
+
+_CONTAINER_LIMITS: Final = (
+    Path("/sys/fs/cgroup/memory.max"),  # cgroup v2
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),  # v1
+)
+
+# Reading, parsing and the analysis of a log need no more; a cluster is sized by whoever runs it.
+_LOCAL_MEMORY_MB: Final = (1024, 4096)
+
+
+def spark_session(
+    master: str = "local[*]",
+    app_name: str = "abeyant",
+    *,
+    brief: bool = False,
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return the active Spark session, or start one on `master`.
+
+    It finds a Java (`NoJavaError` when there is none), makes the workers run this interpreter, sets the session's
+    time zone to UTC, and keeps Spark's own log off the terminal. `brief` is for work of seconds: on a local master,
+    Spark then spends little on making itself fast. `config` adds to these settings or overrides them.
+
+    Java, its memory and its options are those of the process's first session, because PySpark keeps one JVM. Under
+    `spark-submit`, that decides master, Java, Python and settings. With `sc://HOST:PORT` the session is one of that
+    Spark Connect server, which decides all these but `config`. Raises `AbeyantError` when Spark does not start,
+    with the last thing it said.
+    """
+    return _session(master, app_name, brief=brief, config=config or {}, for_command=False)
+
+
+def command_session(
+    master: str, app_name: str, *, brief: bool = False, config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """As `spark_session`, for a command: as it ends, its JVM may make the next start shorter (see `archive`)."""
+    return _session(master, app_name, brief=brief, config=config or {}, for_command=True)
+
+
+def _session(master: str, app_name: str, *, brief: bool, config: Mapping[str, str], for_command: bool) -> SparkSession:
+    try:
+        from pyspark import SparkConf, SparkContext
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise AbeyantError("a Spark session needs pyspark: pip install 'abeyant[spark]'") from error
+
+    ended = how_it_ended(0)
+    if ended is not None:
+        raise AbeyantError(f"this process can have no Spark session any more, start another: {ended}")
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return _with_our_meaning(SparkSession.builder)
+    if master.startswith(_CONNECT):
+        return _connected(master, config)
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
+    # Workers must be this very Python: by default they take whatever python3 comes first on the PATH. On a cluster it
+    # may lie elsewhere, and then the user says where.
+    if _LOCAL.match(master) or "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    options = _java_options(java, config, brief=brief, write=for_command) if _LOCAL.match(master) else []
+    settings = _settings(master, app_name, options, brief=brief, config=config)
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    try:
+        with importing() if for_command else nullcontext():
+            end_quietly(SparkContext(conf=conf, gateway=gateway_to_jvm(conf, silent=for_command)))
+    except (PySparkRuntimeError, OSError) as error:
+        raise AbeyantError(f"Spark did not start on {java}: {last_words() or error}") from error
+    except Exception as error:
+        raise AbeyantError(f"Spark did not start with master {master!r}: {_cause(error)}") from error
+    return SparkSession.builder.getOrCreate()
+
+
+def _connected(url: str, config: Mapping[str, str]) -> SparkSession:
+    """Return a session of the Spark Connect server at `url`: Java, memory and Python are the server's."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        return _with_our_meaning(SparkSession.builder.remote(url).config(map=dict(config)))
+    except ImportError as error:  # PySpark's own, which names all that is missing
+        raise AbeyantError(f"Spark Connect needs more: pip install 'pyspark[connect]' ({error})") from error
+    except PySparkException as error:
+        shown = _TOKEN.sub(r"\1(hidden)", url)
+        raise AbeyantError(f"no Spark Connect server answers at {shown}: {_cause(error)}") from error
+
+
+def _with_our_meaning(builder: SparkSession.Builder) -> SparkSession:
+    """Return a session that others prepared, with what our results depend on."""
+    spark = builder.getOrCreate()
+    for name, value in _MEANING.items():
+        spark.conf.set(name, value)
+    return spark
+
+
+def shuffle_partitions(spark: SparkSession) -> int:
+    """Return how many partitions a shuffle of this session has."""
+    return int(spark.conf.get(SHUFFLE_PARTITIONS) or 200)
+
+
+def default_partitions(spark: SparkSession) -> int | None:
+    """Return how many partitions a session of ours would have on this one's master; None on a cluster."""
+    local = _LOCAL.match(spark.conf.get("spark.master", None) or "")
+    return max(2 * _cores(local["cores"]), 4) if local else None
+
+
+def adapts_partitions(spark: SparkSession) -> bool:
+    """Return whether this session itself makes few partitions of little data, once it has been shuffled."""
+    names = ("spark.sql.adaptive.enabled", "spark.sql.adaptive.coalescePartitions.enabled")
+    return all(spark.conf.get(name) == "true" for name in names)
+
+
+def _settings(
+    master: str, app_name: str, java_options: list[str], *, brief: bool, config: Mapping[str, str]
+) -> dict[str, str]:
+    """Return all settings, those of `config` above ours."""
+    local = _LOCAL.match(master)
+    ours = {
+        "spark.master": master,
+        "spark.app.name": app_name,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": " ".join([_LOG_OPTION, *java_options]),
+        **_MEANING,
+        # Spark measures a batch for Python after each row unless its bytes are unlimited, which takes as long as
+        # writing it. So its rows are limited instead.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+        # To remember the line of Python of every column costs a call of the JVM each.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.parquet.compression.codec": "zstd",
+        # The default is a form of 96 bits that Parquet has deprecated, and that is dear to write and to read.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    }
+    if config.get("spark.ui.enabled", "false").lower() != "true":
+        ours |= _NO_PAGE
+    return ours | (_local_settings(local["cores"], brief=brief) if local else {}) | dict(config)
+
+
+def _cores(named: str | None) -> int:
+    """Return how many cores a local master names: none is one."""
+    return (os.cpu_count() or 1) if named == "*" else int(named or 1)
+
+
+def _local_settings(named: str | None, *, brief: bool) -> dict[str, str]:
+    cores = _cores(named)
+    settings = {
+        # 200 partitions, Spark's default, are 200 tasks a shuffle even for a log of one megabyte.
+        SHUFFLE_PARTITIONS: str(max(2 * cores, 4)),
+        # Loopback only: nothing of a local run is offered to the network, and no host name has to resolve.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": f"{_local_memory_mb()}m",
+        # After a pause of two minutes (a laptop's sleep, a moved machine) Spark holds its own executor for dead, which
+        # in the same JVM it can neither replace nor take back: minutes later it would end itself, with status 56.
+        "spark.storage.blockManagerHeartbeatTimeoutMs": "365d",
+    }
+    if brief:
+        # Over a few megabytes, half of Spark's time goes into compiling itself well and planning again.
+        settings |= {SHUFFLE_PARTITIONS: str(cores), "spark.sql.adaptive.enabled": "false", **INTERPRETED}
+        # Each sort and each hash table of a task begins with a page, by default of up to 64 MB. A larger row gets one.
+        settings["spark.buffer.pageSize"] = "1m"
+    return settings
+
+
+def _java_options(java: Java, config: Mapping[str, str], *, brief: bool, write: bool) -> list[str]:
+    """Return a local JVM's options: its compiler, its archive of classes, and the collector unless another is named.
+
+    With two collectors it does not start.
+    """
+    named = [os.environ.get(name, "") for name in _JAVA_VARIABLES] + [config.get("spark.driver.defaultJavaOptions", "")]
+    options = list(BRIEF_JAVA) if brief else []
+    if java.version >= _GUARDED_JAVA and _older_than(_GUARDED_SPARK):
+        options.append(_UNGUARDED)
+    if not _NAMES_COLLECTOR.search(" ".join(named)):
+        options.append(BRIEF_COLLECTOR if brief else _LOCAL_COLLECTOR)
+    return options + archive_options(java, _spark_home() / "jars", " ".join(named), write=write)
+
+
+def _older_than(minor: tuple[int, int]) -> bool:
+    """Whether PySpark is of an older minor version."""
+    import pyspark
+
+    major, minor_number, *_ = pyspark.__version__.split(".")
+    return (int(major), int(minor_number)) < minor
+
+
+def _spark_home() -> Path:
+    """Where PySpark takes Spark from."""
+    import pyspark
+
+    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+
+
+def _local_memory_mb() -> int:
+    smallest, largest = _LOCAL_MEMORY_MB
+    try:
+        there = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    except (ValueError, OSError):
+        return smallest
+    # A container may have less than the machine.
+    for limit in _CONTAINER_LIMITS:
+        with suppress(ValueError, OSError):  # "max", or no container
+            there.append(int(limit.read_text()))
+    return min(max((min(there) >> 20) // 4, smallest), largest)
+
+
+def _cause(error: BaseException) -> str:
+    """Return the first line of what the JVM says is wrong, without Py4J's own preamble."""
+    java = getattr(error, "java_exception", None)
+    text = str(java if java is not None else error)
+    return text.strip().split("\n")[0]

@@ -1,0 +1,16 @@
+"""The purgatory: operations that complete when their condition holds, or expire when their time is over."""
+
+from abeyant.purgatory.errors import OperationReusedError, PurgatoryClosedError, PurgatoryError
+from abeyant.purgatory.operation import DelayedOperation, Outcome
+from abeyant.purgatory.purgatory import Purgatory
+from abeyant.purgatory.room import PurgatoryStats
+
+__all__ = [
+    "DelayedOperation",
+    "OperationReusedError",
+    "Outcome",
+    "Purgatory",
+    "PurgatoryClosedError",
+    "PurgatoryError",
+    "PurgatoryStats",
+]

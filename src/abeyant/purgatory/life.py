@@ -1,0 +1,232 @@
+# cython: nonecheck=True, binding=False, embedsignature=True, embedsignature.format=clinic
+"""An operation's life in a purgatory: timed, tried, and then completed, expired or cancelled, once.
+
+Ground rules are at the head of operation.py. In short: the directory's lock guards the lists, the counts and the
+state of every operation in here; no code of the user's runs under it, keys' `__hash__` and `__eq__` included; it
+is the last lock that anybody takes. The methods here want it free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from abeyant.mutex import LOCKED
+from abeyant.purgatory.directory import Directory
+from abeyant.purgatory.nesting import defer, enter, leave
+from abeyant.purgatory.operation import (
+    CANCELLED,
+    COMPLETED,
+    EXPIRED,
+    PENDING,
+    DelayedOperation,
+    Home,
+    refuse_async,
+)
+from abeyant.reporting import report
+from abeyant.timer.base import at_any_rate
+from abeyant.timer.units import whole_nanoseconds
+
+if TYPE_CHECKING:
+    from abeyant.purgatory import ports
+
+_PENDING = PENDING  # C constants when compiled
+_COMPLETED = COMPLETED
+_EXPIRED = EXPIRED
+_CANCELLED = CANCELLED
+_LOCKED = LOCKED
+ROUNDS = 8  # how often a try is repeated because it checked its own key; one that always does would never end
+_ROUNDS = ROUNDS
+
+
+class Life(Home):
+    """What happens to operations from their timer's start to their end. A `Room` is this, and the way in."""
+
+    __slots__ = (
+        "_cancelled", "_completed", "_delayed", "_directory", "_errors", "_expired", "_on_error", "_quick_timer",
+        "_timer",
+    )  # fmt: skip
+
+    _directory: Directory
+    _timer: Any
+    _quick_timer: Any
+    _on_error: Callable[[Exception, Any], object] | None
+    _delayed: int
+    _completed: int
+    _expired: int
+    _cancelled: int
+    _errors: int
+
+    # -- its timer
+
+    def _start_timer(self, operation: DelayedOperation) -> None:
+        handle = 0
+        task = None
+        try:
+            if self._quick_timer is not None:
+                handle = self._quick_timer._start_item((_EXPIRE, operation), whole_nanoseconds(operation._dop_timeout))
+            else:
+                task = self._timer.call_later(operation._dop_timeout, _EXPIRE, operation)
+        except Exception:
+            if self._end(operation, _CANCELLED, False):
+                raise
+            return  # it ended meanwhile: it needs no timer any more
+        self._directory.lock()
+        surplus = operation._dop_state != _PENDING
+        if not surplus:
+            operation._dop_handle = handle
+            operation._dop_task = task
+            self._delayed += 1
+        self._directory.unlock()
+        if surplus:
+            self._stop(operation, handle, task)
+
+    def _stop(self, operation: DelayedOperation, handle: int, task: ports.Stoppable | None) -> None:
+        """Stop an ended operation's timer. Raises nothing: its hooks are still to run (P3)."""
+        if handle and not _LOCKED:
+            self._quick_timer._stop_item(handle)
+        elif handle or task is not None:
+            try:
+                if task is not None:
+                    task.cancel()
+                else:
+                    self._quick_timer._stop_item(handle)
+            except Exception as error:  # noqa: BLE001  reported
+                self._report(error, operation)
+
+    # -- the tries
+
+    def _try(self, operation: DelayedOperation) -> bool:
+        """Try an operation on behalf of a check; True if this completed it. Reports what its code raises."""
+        for _ in range(_ROUNDS):
+            if not enter(operation):
+                self._try_later(operation)
+                return False
+            try:
+                try:
+                    return self._attempt(operation)
+                finally:
+                    leave(operation)
+            except Exception as error:  # noqa: BLE001  reported
+                self._report(error, operation)
+            if not operation._dop_again or operation._dop_state != _PENDING:
+                break  # else it raised after it had checked its own key: that check is not to be missed (P2)
+        return operation._dop_state == _COMPLETED  # then it was on_complete that raised
+
+    def _try_later(self, operation: DelayedOperation) -> None:
+        """As `_try`, once this thread is out of the operation that it is in."""
+        defer(self._try, operation)
+
+    def _attempt(self, operation: DelayedOperation) -> bool:
+        """Call `try_complete`, with the operation's lock held; True if this completed it."""
+        if operation._dop_state != _PENDING:
+            return False
+        if operation._dop_trying:  # a check from inside its own try: the try is repeated, see operation.py
+            operation._dop_again = True
+            return False
+        operation._dop_trying = True
+        try:
+            rounds = _ROUNDS
+            while True:
+                operation._dop_again = False
+                answer: Any = operation.try_complete()
+                if answer is True or answer is False:
+                    done = answer
+                else:
+                    refuse_async(answer, operation, "try_complete")
+                    done = bool(answer)
+                rounds -= 1
+                if done or not operation._dop_again or operation._dop_state != _PENDING or rounds == 0:
+                    break
+        finally:
+            operation._dop_trying = False
+        if not done:
+            return False
+        if operation._dop_state == _PENDING:
+            return operation.force_complete()
+        return operation._dop_state == _COMPLETED
+
+    # -- the ways out
+
+    def _expire(self, operation: DelayedOperation) -> bool:
+        """End an operation whose time is over; the timer calls this. True if it did, False if it had ended."""
+        return self._let_expire(operation, True)
+
+    def _expire_early(self, operation: DelayedOperation) -> bool:
+        """As `_expire`, of one whose timer has still to be stopped."""
+        return self._let_expire(operation, False)
+
+    def _let_expire(self, operation: DelayedOperation, fired: bool) -> bool:
+        if not enter(operation):
+            defer(self._expire if fired else self._expire_early, operation)
+            return False
+        failures: list[Exception] = []
+        try:
+            try:
+                if not self._pass(operation, _EXPIRED, False, fired):
+                    return False
+                try:
+                    refuse_async(operation.on_complete(), operation, "on_complete")  # type: ignore[func-returns-value]
+                except Exception as error:  # noqa: BLE001  reported
+                    failures.append(error)
+                finally:
+                    refuse_async(operation.on_expiration(), operation, "on_expiration")  # type: ignore[func-returns-value]
+            except Exception as error:  # noqa: BLE001  reported
+                failures.append(error)
+            finally:
+                leave(operation)
+        finally:
+            while failures:  # popped, for a frame must not hold the exception that holds the frame
+                self._report(failures.pop(0), operation)
+        return True
+
+    def _end(self, operation: DelayedOperation, state: int, trying: bool) -> bool:
+        """Pass an operation of this purgatory to `state`: off every key, timer stopped. True if this did it.
+
+        Only a pending operation passes; and a cancelled one once more, when its new owner completes it
+        (which a try that was under way at the time, `trying`, does not).
+        """
+        return self._pass(operation, state, trying, False)
+
+    def _pass(self, operation: DelayedOperation, state: int, trying: bool, fired: bool) -> bool:
+        """As `_end`; a timer that has `fired` is not stopped, for there are some that refuse to be, after that."""
+        spent: list[Any] | None = [] if operation._dop_many else None  # made here, for none is made under the lock
+        self._directory.lock()
+        earlier = operation._dop_state
+        if earlier != _PENDING and (earlier != _CANCELLED or state != _COMPLETED or trying):
+            self._directory.unlock()
+            return False
+        operation._dop_state = state
+        key = self._directory.leave(operation, spent)
+        handle = operation._dop_handle
+        operation._dop_handle = 0
+        task = operation._dop_task
+        operation._dop_task = None
+        if handle or task is not None:
+            self._delayed -= 1
+        if state == _COMPLETED:
+            self._completed += 1
+        elif state == _EXPIRED:
+            self._expired += 1
+        else:
+            self._cancelled += 1
+        self._directory.unlock()
+        if not fired:
+            self._stop(operation, handle, task)
+        del key  # here at the earliest
+        return True
+
+    def _report(self, error: Exception, operation: DelayedOperation) -> None:
+        self._directory.lock()
+        self._errors += 1
+        self._directory.unlock()
+        report(error, self, operation, "purgatory", self._on_error)
+
+
+def expire(operation: DelayedOperation) -> None:
+    """What the timer calls. A function and not a method, so that one object serves every operation."""
+    home: Any = operation._dop_home
+    home._expire(operation)
+
+
+_EXPIRE = at_any_rate(expire)  # a C global when compiled

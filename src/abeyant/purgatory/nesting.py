@@ -1,0 +1,194 @@
+"""The locks of operations, how deep the present thread is inside them, and what it has put off until it is out.
+
+An operation's own code may complete other operations: `on_complete` appends to a log, the log moves on,
+others were waiting for just that. So a thread may hold one operation's lock and want another's. If it
+waited for it, two threads that go opposite ways would wait for each other for ever. Kafka keeps its brokers
+out of this trap by convention: completions that may touch others go into an "action queue", which request
+handlers empty once they hold nothing. Here it is built in:
+
+    A thread that is inside an operation never waits for another operation's lock.
+
+What it could not have at once it puts off, and does by itself, waiting if need be, as soon as it has left
+the outermost operation. Nothing is handed to another thread and nothing is lost; the call that wanted it
+merely returns before it is done. The same queue bounds the stack: a chain of operations that complete one
+another nests to a fixed depth, and goes on from the queue.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+try:
+    import cython
+except ImportError:
+    from abeyant.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyant.timer.callbacks import is_async
+else:
+    from cython.cimports.abeyant.timer.callbacks import is_async
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyant.purgatory.thread_state import depth, get_ident, owed, set_depth, set_owed
+else:
+    from cython.cimports.abeyant.purgatory.thread_state import depth, get_ident, owed, set_depth, set_owed
+
+from abeyant.mutex import LOCKED
+from abeyant.purgatory.ports import ReentrantLock
+
+DEEPEST = 64
+"""Locks a thread may hold before it puts off what would nest deeper: some 30 operations, 200 frames."""
+_DEEPEST = DEEPEST  # a C constant when compiled
+
+_LOCKED = LOCKED  # a C constant when compiled
+
+_PLAIN_LOCK: Any = type(threading.Lock())
+
+
+class Locked:
+    """What is locked while its code runs: by the lock it was given, or else by one of its own.
+
+    Its own is a `threading.RLock`. Compiled, on an interpreter with a global lock, it begins as two integers, the
+    thread that holds it and how often, for C code that looks and changes them is not interrupted there. Only when
+    another thread has to wait for it, or somebody asks for it, is the real lock made, held by whom it was held by.
+    """
+
+    # Long names: subclasses have their own `_lock`, and must not tread on ours.
+    __slots__ = ("_dop_held", "_dop_lock", "_dop_owner")
+
+    _dop_lock: ReentrantLock | None  # None while the two integers do
+    _dop_owner: int  # the thread that holds it, where `_dop_held` is not 0
+    _dop_held: int  # how often
+
+
+def begin(operation: Locked, lock: ReentrantLock | None) -> None:
+    """For `__init__`: be locked by `lock`, or by one of its own."""
+    if lock is None:
+        if _LOCKED:
+            lock = threading.RLock()
+    elif isinstance(lock, _PLAIN_LOCK):
+        raise TypeError("an operation's lock must be reentrant: pass a threading.RLock, not a threading.Lock")
+    elif not (callable(getattr(lock, "acquire", None)) and callable(getattr(lock, "release", None))):
+        raise TypeError(f"lock must be a threading.RLock, or have its acquire() and release(), not {lock!r}")
+    elif is_async(lock.acquire):
+        raise TypeError(f"lock must be a lock of threads, a threading.RLock say, not {lock!r}, which is for coroutines")
+    operation._dop_held = 0
+    operation._dop_owner = 0
+    operation._dop_lock = lock
+
+
+def _take(operation: Locked, blocking: bool) -> bool:
+    """Take the lock; False where that would mean waiting, unless `blocking`."""
+    if operation._dop_lock is None:
+        me = get_ident()
+        if operation._dop_held == 0:
+            operation._dop_owner = me
+            operation._dop_held = 1
+            return True
+        if operation._dop_owner == me:
+            operation._dop_held += 1
+            return True
+        if not blocking:
+            return False
+        whole_lock(operation)
+    lock: Any = operation._dop_lock
+    return bool(lock.acquire(blocking))
+
+
+def _give(operation: Locked) -> None:
+    """Give it back, once for each time it was taken."""
+    if operation._dop_lock is None:
+        operation._dop_held -= 1
+    else:
+        operation._dop_lock.release()
+
+
+def whole_lock(operation: Locked) -> ReentrantLock:
+    """The lock, as a lock."""
+    while operation._dop_lock is None:
+        held = operation._dop_held
+        owner = operation._dop_owner
+        whole: Any = threading.RLock()
+        if held:
+            whole._acquire_restore((held, owner))  # as threading.Condition does, after a wait
+        if operation._dop_held == held and operation._dop_owner == owner and operation._dop_lock is None:
+            operation._dop_lock = whole
+    return operation._dop_lock
+
+
+def enter(operation: Locked) -> bool:
+    """Take an operation's lock; False where this thread must not wait for it, or is too deep already."""
+    if depth() >= _DEEPEST:
+        return False
+    return enter_at_any_depth(operation)
+
+
+def enter_at_any_depth(operation: Locked) -> bool:
+    """Take an operation's lock; False where this thread must not wait for it."""
+    if not _take(operation, False):
+        if depth():
+            return False
+        _take(operation, True)
+    set_depth(depth() + 1)
+    return True
+
+
+def release(operation: Locked) -> None:
+    """Give the lock back, and leave what was put off where it is: `settle` is still owed."""
+    set_depth(depth() - 1)
+    _give(operation)
+
+
+def leave(operation: Locked) -> None:
+    """Give the lock back and, once the last is given back, do what was put off."""
+    set_depth(depth() - 1)
+    _give(operation)
+    if owed():
+        settle()
+
+
+class _PutOff(threading.local):
+    """What the present thread has put off; every thread sees its own."""
+
+    def __init__(self) -> None:
+        self.actions: deque[tuple[Callable[[Any], object], Any]] = deque()
+        self.settling = False
+
+
+_PUT_OFF = _PutOff()
+
+
+def defer(action: Callable[[Any], object], operation: Any) -> None:
+    """Put `action(operation)` off until this thread is out of every operation."""
+    _PUT_OFF.actions.append((action, operation))
+    set_owed(owed() + 1)
+
+
+def settle() -> None:
+    """Do what was put off, in order, if this thread is out of every operation and not at it already.
+
+    The actions report their own errors. What still comes out is a KeyboardInterrupt or its like: it must
+    neither be swallowed nor cost the others their turn, so the rest is done first.
+    """
+    if not owed() or depth() or _PUT_OFF.settling:
+        return
+    interruption: BaseException | None = None
+    _PUT_OFF.settling = True
+    try:
+        while _PUT_OFF.actions:
+            action, operation = _PUT_OFF.actions.popleft()
+            set_owed(owed() - 1)
+            try:
+                action(operation)
+            except BaseException as raised:  # noqa: BLE001  raised again below
+                interruption = raised
+    finally:
+        _PUT_OFF.settling = False
+    if interruption is not None:
+        try:
+            raise interruption
+        finally:
+            del interruption  # a frame must not hold the exception that holds the frame

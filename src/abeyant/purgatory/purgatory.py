@@ -1,0 +1,91 @@
+"""The purgatory, as its users see it. What it does is in room.py, which is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Literal, Self
+
+from abeyant.purgatory.operation import DelayedOperation
+from abeyant.purgatory.room import Room
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # for type checkers, which bring it: one with a default came with Python 3.13
+
+    from abeyant.purgatory.ports import Timer
+
+    OperationT = TypeVar("OperationT", bound=DelayedOperation, default=DelayedOperation)
+else:
+    from typing import TypeVar
+
+    OperationT = TypeVar("OperationT", bound=DelayedOperation)
+
+
+class Purgatory(Room, Generic[OperationT]):
+    """Keeps delayed operations until they complete or expire. Kafka's `DelayedOperationPurgatory`.
+
+    Submit with `try_complete_else_watch`. After a change that may complete operations on a key, call
+    `check_and_complete(key)`. Both are safe from any thread and from inside operations. A purgatory has no thread:
+    expiry runs where the timer runs its callbacks, and one timer serves any number of purgatories.
+
+    Hold no locks of your own when you call `check_and_complete`, except the operations' own shared lock. It waits for
+    the lock of each operation on the key, whose `try_complete` may be waiting for yours.
+
+    Errors: what an operation's code raises in the submitter's own call reaches the submitter. In every other case
+    `on_error(error, operation)` is called, or else the error is logged ("abeyant.purgatory"). An operation whose
+    `try_complete` raises stays watched and timed.
+
+    Close the purgatory before its timer: once the timer is closed, nothing expires.
+    """
+
+    if TYPE_CHECKING:  # what they take; what they do is the Room's
+
+        def __init__(
+            self,
+            name: str,
+            timer: Timer,
+            *,
+            on_error: Callable[[Exception, OperationT], object] | None = None,
+        ) -> None: ...
+
+        def try_complete_else_watch(self, operation: OperationT, keys: Iterable[Hashable]) -> bool:  # noqa: D102
+            ...
+
+        def pending(self) -> list[OperationT]:  # noqa: D102
+            ...
+
+    def cancel(self, operation: OperationT) -> bool:
+        """Take `operation` out, without an end; True exactly when it was pending here. O(its keys).
+
+        It leaves its keys and the timer. None of its code runs; it is not completed, and `force_complete`
+        is the caller's to call, once, or not.
+        """
+        return self._cancel(operation)
+
+    def cancel_for_key(self, key: Hashable) -> list[OperationT]:
+        """Take out the operations that wait on `key`, as `cancel` does, and hand them back in order of arrival.
+
+        For when the key goes away, a partition that moves to another broker, say: answer each with
+        `force_complete()`, or let it go. They leave their other keys and the timer too. (Kafka:
+        `cancelForKey`.)
+        """
+        return self._cancel_for_key(key)
+
+    def close(self, how: Literal["expire", "cancel"] = "expire") -> list[OperationT]:
+        """Accept nothing more, and end what is pending; returns the operations that this ended. O(pending).
+
+        "expire" ends each as its deadline would, `on_complete` and `on_expiration` included, here and now:
+        nobody is left waiting for an answer. "cancel" hands them back as `cancel` does, and none of their
+        code runs. A second call returns an empty list. The timer stays open.
+        """
+        if how not in ("expire", "cancel"):
+            raise ValueError(f'how must be "expire" or "cancel", not {how!r}')
+        return self._close(how == "expire")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,383 @@
+# cython: nonecheck=True, binding=False, embedsignature=True, embedsignature.format=clinic
+"""Where operations wait: how they come in, who looks for them, and what is told of them.
+
+What becomes of them then is in life.py. This is all of `Purgatory` but what an extension class cannot be: generic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+try:
+    import cython
+except ImportError:
+    from abeyant.engine import uncompiled as cython
+
+from abeyant.forking import begins_anew
+from abeyant.purgatory.directory import Directory
+from abeyant.purgatory.errors import OperationReusedError, PurgatoryClosedError
+from abeyant.purgatory.life import ROUNDS, Life
+from abeyant.purgatory.nesting import enter, release, settle
+from abeyant.purgatory.operation import (
+    ADOPTED,
+    CANCELLED,
+    COMPLETED,
+    ENDED_ALONE,
+    EXPIRED,
+    HAD_HOME,
+    LEFT_BEHIND,
+    PENDING,
+    DelayedOperation,
+)
+from abeyant.signature import CLASS_SIGNATURE
+from abeyant.timer.base import check_callback
+from abeyant.timer.manual import ManualTimer
+from abeyant.timer.system import SystemTimer
+
+if TYPE_CHECKING:
+    from abeyant.purgatory import ports
+
+_PENDING = PENDING  # C constants when compiled
+_COMPLETED = COMPLETED
+_EXPIRED = EXPIRED
+_CANCELLED = CANCELLED
+_LEFT_BEHIND = LEFT_BEHIND
+_ADOPTED = ADOPTED
+_HAD_HOME = HAD_HOME
+_ENDED_ALONE = ENDED_ALONE
+_ROUNDS = ROUNDS
+
+
+class PurgatoryStats(NamedTuple):
+    """One consistent reading of a purgatory's counts, those of Kafka's purgatory metrics and more.
+
+    `watched`, `watched_keys` and `delayed` are what is there now; the others are sums since it was made.
+    """
+
+    watched: int
+    """Watches: an operation counts once for each of its keys. (Kafka: `PurgatorySize`.)"""
+    watched_keys: int
+    """Keys on which at least one operation waits."""
+    delayed: int
+    """Operations whose timer runs. (Kafka: `NumDelayedOperations`.)"""
+    completed: int
+    """Operations that ended before their time was over, those that never had to wait included."""
+    expired: int
+    """Operations that ended because their time was over, or because `close("expire")` ended them."""
+    cancelled: int
+    """Operations that were taken out and handed back without an end."""
+    errors: int
+    """Errors from operations' own code that were reported to `on_error`, or logged."""
+
+
+class Room(Life):
+    """See `Purgatory`."""
+
+    __slots__ = ("__weakref__", "_name")
+    __signature__ = CLASS_SIGNATURE
+
+    def __init__(
+        self, name: str, timer: ports.Timer | None = None, *, on_error: Callable[[Exception, Any], object] | None = None
+    ) -> None:
+        """`name` is for people; `timer` is any of this package's, or whatever has a `call_later` like theirs.
+
+        `on_error(error, operation)` gets what an operation's code raises in nobody's call; else that is logged.
+        """
+        if self._is_made():
+            raise TypeError(f"{self!r}: its __init__ has been called before")
+        if not isinstance(name, str):
+            raise TypeError(f'a purgatory is made with a name and a timer, Purgatory("produce", timer); not {name!r}')
+        if isinstance(timer, type) or not callable(getattr(timer, "call_later", None)):
+            raise TypeError(f"timer must be a SystemTimer, or have its call_later(), not {timer!r}")
+        if on_error is not None:
+            check_callback(on_error, "on_error")
+        self._name = name
+        self._timer: Any = timer
+        # Our own timers, and no subclass that may have its own idea of `call_later`, are called from C.
+        self._quick_timer: Any = timer if type(timer) in (SystemTimer, ManualTimer) else None
+        self._on_error = on_error
+        self._keep_nothing()
+        begins_anew(self)
+
+    def _keep_nothing(self) -> None:
+        self._directory = Directory()
+        self._delayed = 0
+        self._completed = 0
+        self._expired = 0
+        self._cancelled = 0
+        self._errors = 0
+
+    # -- for those who wait
+
+    def try_complete_else_watch(self, operation: Any, keys: Iterable[Hashable]) -> bool:
+        """Try to complete `operation` now; else let it wait on `keys`. Returns whether it is completed.
+
+        It is tried, put on the lists of all keys, and tried again: a change before the second try is seen
+        by it, a change after it finds the operation on its list (law P2). Then its timer starts. A key that
+        is given twice counts once. O(keys), and two calls of `try_complete`, which may be costly: few keys
+        are tried sooner.
+
+        Returns False with the operation accepted. What `try_complete` raises reaches the caller with the
+        operation accepted all the same (P6): it may still complete, it will expire, `cancel` takes it back.
+        It is *not* accepted, but taken out again, when an exception that is no Exception comes out of it
+        (KeyboardInterrupt), when a key's comparison raises, or when the timer refuses it (that error
+        reaches the caller).
+
+        Raises PurgatoryClosedError after `close`; OperationReusedError for an operation submitted before;
+        ValueError without keys, even if it would complete at once (a mistake should not depend on the
+        weather); TypeError for a key as `keys`, an unhashable key, or what is no DelayedOperation.
+        """
+        if not isinstance(operation, DelayedOperation):
+            raise TypeError(f"expected a DelayedOperation, not {operation!r}")
+        if isinstance(keys, (str, bytes)):
+            raise TypeError(f"keys must be a collection of keys: pass [{keys!r}] for this one")
+        wanted = operation
+        try:
+            listed = tuple(keys)
+        except TypeError as error:
+            if hasattr(keys, "__iter__"):
+                raise
+            raise TypeError(f"keys must be a collection of keys: pass [{keys!r}] for this one") from error
+        if not listed:
+            raise ValueError(f"{operation!r} must wait on at least one key, or nothing could complete it")
+        if not wanted._dop_is_ready():
+            raise TypeError(f"{operation!r}: its __init__ must call super().__init__(timeout) before it is submitted")
+        watches = self._directory.prepare(listed)
+        closed = self._directory.closed
+        adopted = _HAD_HOME if closed else wanted._dop_adopt(self, watches, len(listed) > 1)
+        if adopted != _ADOPTED:
+            self._directory.lock()
+            try:
+                self._directory.discard(watches)
+                if adopted == _ENDED_ALONE:
+                    self._completed += 1
+            finally:
+                self._directory.unlock()
+            if adopted == _ENDED_ALONE:
+                return True
+            if closed:
+                raise self._refusal(wanted)
+            raise OperationReusedError(
+                f"{operation!r} was submitted before, to {wanted._dop_home!r}; make a new operation for every wait"
+            )
+        try:
+            errors = self._submit(wanted, listed)
+        finally:
+            settle()
+        if errors is not None:
+            raise errors.pop()  # popped: a frame must not hold the exception that holds the frame
+        return wanted._dop_state in (_COMPLETED, _EXPIRED)
+
+    def check_and_complete(self, key: Hashable) -> int:
+        """Try every operation that waits on `key`, in order of arrival; returns how many this completed.
+
+        Operations that join during the call are not its business: they look for themselves. One that raises
+        is reported and harms no other; KeyboardInterrupt and its like end the call, and what it had not
+        come to stays watched and timed. O(operations on the key); a key nobody waits on costs one look-up.
+
+        From inside an operation's code, what would have to wait for another thread's operation is tried as
+        soon as this thread is out again, and does not count here. Kafka: `checkAndComplete`.
+        """
+        found = self._directory.on(key)
+        if found is None:
+            return 0
+        if type(found) is not list:
+            return 1 if self._try(found) else 0  # an int of a compiled bool, too
+        completed = 0
+        for position in range(len(found)):
+            operation = found[position]
+            found[position] = None  # not to be kept alive while the others are tried
+            if operation._dop_state == _PENDING and self._try(operation):
+                completed += 1
+        return completed
+
+    def _cancel(self, operation: Any) -> bool:
+        """Take an operation out that is pending here; whether it was."""
+        if not isinstance(operation, DelayedOperation):
+            raise TypeError(f"expected a DelayedOperation, not {operation!r}")
+        wanted = operation
+        return wanted._dop_home is self and self._end(wanted, _CANCELLED, False)
+
+    def _cancel_for_key(self, key: Hashable) -> list[Any]:
+        found = self._directory.on(key)
+        if found is None:
+            return []
+        several = found if type(found) is list else [found]
+        return [operation for operation in several if self._end(operation, _CANCELLED, False)]
+
+    def _close(self, expiring: bool) -> list[Any]:
+        """Accept nothing more; end what is pending, and return it."""
+        self._directory.lock()
+        try:
+            if self._directory.closed:
+                return []
+            self._directory.close()
+            pending = self._directory.operations()
+        finally:
+            self._directory.unlock()
+        ended = []
+        interruption: BaseException | None = None
+        for operation in pending:
+            try:
+                if self._expire_early(operation) if expiring else self._end(operation, _CANCELLED, False):
+                    ended.append(operation)
+            except BaseException as raised:  # noqa: BLE001  the others must end all the same; raised again below
+                interruption = raised
+        if interruption is not None:
+            try:
+                raise interruption
+            finally:
+                del interruption
+        return ended
+
+    # -- for those who look
+
+    @property
+    def name(self) -> str:
+        """The name it was given."""
+        return self._name
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called."""
+        return self._directory.closed
+
+    @property
+    def watched(self) -> int:
+        """Watches, exactly: an operation counts once for each of its keys. O(1)."""
+        return self._directory.watches
+
+    @property
+    def watched_keys(self) -> int:
+        """Keys on which at least one operation waits, exactly. O(1)."""
+        return self._directory.keys
+
+    @property
+    def delayed(self) -> int:
+        """Operations whose timer runs, exactly. O(1)."""
+        return self._delayed
+
+    def pending(self) -> list[Any]:
+        """The operations that wait, in no order that means anything. O(watched), under the lock: for those who look."""
+        self._directory.lock()
+        try:
+            return self._directory.operations()
+        finally:
+            self._directory.unlock()
+
+    def stats(self) -> PurgatoryStats:
+        """All counts, read at one moment. O(1)."""
+        self._directory.lock()
+        try:
+            watched = self._directory.watches
+            watched_keys = self._directory.keys
+            delayed = self._delayed
+            completed = self._completed
+            expired = self._expired
+            cancelled = self._cancelled
+            errors = self._errors
+        finally:
+            self._directory.unlock()
+        return PurgatoryStats(watched, watched_keys, delayed, completed, expired, cancelled, errors)
+
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be copied or pickled: two could not share its operations")
+
+    def _is_made(self) -> bool:
+        """Whether `__init__` has been called."""
+        return self._directory is not None if cython.compiled else hasattr(self, "_directory")
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<Purgatory {self._name!r}, closed>"
+        waiting = f"{self.delayed} delayed, {self.watched} watched on {self.watched_keys} keys"
+        return f"<Purgatory {self._name!r}: {waiting}>"
+
+    def _check(self) -> None:
+        """Raise AssertionError where an invariant does not hold. For tests; O(watched), under the lock."""
+        self._directory.lock()
+        try:
+            self._directory.check()
+            timed = sum(
+                [
+                    operation._dop_handle != 0 or operation._dop_task is not None
+                    for operation in self._directory.operations()
+                ]
+            )
+            assert timed == self._delayed, f"{timed} operations are timed, but {self._delayed} were counted"
+        finally:
+            self._directory.unlock()
+
+    def _begin_anew(self) -> object:
+        """In the child of a fork: what waited ends in the parent, and there alone (P1)."""
+        inherited = self._directory
+        for operation in inherited.everyone():
+            if operation._dop_home is self and operation._dop_state == _PENDING:
+                operation._dop_state = _LEFT_BEHIND
+                operation._dop_handle = 0
+                operation._dop_task = None
+                operation._dop_watches = -1
+        closed = inherited.closed
+        self._keep_nothing()
+        if closed:
+            self._directory.close()
+        return inherited
+
+    # -- the way in
+
+    def _submit(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> list[Exception] | None:
+        """Try, watch, try again, start the timer. Returns what the tries raised: the last, in a list.
+
+        Whatever else goes wrong is raised with the operation taken out again: never watched without a timer.
+        """
+        accepted = False
+        errors: list[Exception] | None = None
+        directory = self._directory
+        try:
+            if enter(operation):
+                try:
+                    errors = self._attempt_catching(operation, errors)
+                    if self._directory is not directory and operation._dop_state == _PENDING:
+                        operation._dop_state = _LEFT_BEHIND  # it forked, and this is the child
+                        operation._dop_watches = -1
+                    if operation._dop_state == _PENDING:
+                        self._watch(operation, keys)
+                        errors = self._attempt_catching(operation, errors)
+                finally:
+                    release(operation)
+            else:
+                # Inside another operation, with this one's (shared) lock in another thread's hands. Watch first,
+                # so that nothing is missed, and try as soon as this thread is out.
+                self._watch(operation, keys)
+                self._try_later(operation)
+            if operation._dop_state == _PENDING:
+                self._start_timer(operation)
+            accepted = True
+        finally:
+            if not accepted:
+                self._end(operation, _CANCELLED, False)
+        return errors
+
+    def _attempt_catching(self, operation: DelayedOperation, errors: list[Exception] | None) -> list[Exception] | None:
+        try:
+            for _ in range(_ROUNDS):
+                try:
+                    self._attempt(operation)
+                    break
+                except Exception as error:  # noqa: BLE001  for the submitter, once the operation is safely in
+                    if errors is not None and errors[0] is not error and error.__context__ is None:
+                        error.__context__ = errors[0]  # the try's before; one traceback shows both
+                    errors = [error]
+                if not operation._dop_again or operation._dop_state != _PENDING:
+                    break  # else it raised after it had checked its own key: that check is not to be missed (P2)
+            return errors
+        finally:
+            del errors  # a frame must not hold the exception that holds the frame
+
+    def _watch(self, operation: DelayedOperation, keys: tuple[Hashable, ...]) -> None:
+        if not self._directory.join(operation, keys):
+            raise self._refusal(operation)
+
+    def _refusal(self, operation: DelayedOperation) -> PurgatoryClosedError:
+        return PurgatoryClosedError(f"{self!r} does not accept {operation!r}")

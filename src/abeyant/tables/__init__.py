@@ -1,0 +1,41 @@
+"""Complete or expire, over whole tables in this process: without Spark, without Java.
+
+    from abeyant import tables
+
+    outcomes = tables.resolve(operations, events)
+
+Tables are whatever speaks Arrow: pandas, Polars, DuckDB, pyarrow, or the path of a Parquet file or folder. Outcomes,
+columns and laws are those of `abeyant.pipeline.resolve`, which does the same on Spark.
+
+    operations ── valid ── watches by key ──────────────────────┐
+                                                                ├── reached ── combined ── outcomes
+    events ────── valid ── rows by key ── piles ── staircases ──┘
+
+Keys are known by hashes, see `keys`. A *pile* holds the events of one key in 256, and reduces them to staircases (see
+`engine.resolve`) as they come. So memory grows with the steps of the staircases, and not with the events. Chunks of
+rows, and then piles, are worked on by several threads; the engine and Arrow leave the interpreter's lock to the others.
+
+Needs the extra `tables` (`pip install 'abeyant[tables]'`): pyarrow and NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from abeyant.errors import SchemaError
+from abeyant.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from abeyant.tables.aside import invalid_events, invalid_operations
+    from abeyant.tables.resolving import resolve, resolve_batches
+
+__all__ = ["SchemaError", "invalid_events", "invalid_operations", "resolve", "resolve_batches"]
+
+_HOMES: Final = {
+    "invalid_events": "aside",
+    "invalid_operations": "aside",
+    "resolve": "resolving",
+    "resolve_batches": "resolving",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, "tables", ("pyarrow", "numpy"))

@@ -1,0 +1,104 @@
+"""Columns of Arrow as NumPy integers, whatever their width, unit and nulls."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.errors import AbeyantError
+from abeyant.tables.keys import Integers
+
+__all__ = ["Mask", "Watches", "flags", "integers", "microseconds", "missing", "watches_of"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+def missing(column: pa.ChunkedArray) -> Mask:
+    """Return which rows have no value, those included whose value in a dictionary is a null."""
+    if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
+        column = column.cast(column.type.value_type)
+    if not column.null_count:
+        return np.zeros(len(column), np.bool_)
+    return np.asarray(column.is_null().to_numpy())
+
+
+def flags(column: pa.ChunkedArray) -> Mask:
+    """Return truth values; a null is false."""
+    return np.asarray(pc.fill_null(column, False).to_numpy())
+
+
+def integers(column: pa.ChunkedArray, name: str) -> Integers:
+    """Return the values, 0 for a null. Raises `AbeyantError` for one beyond 64 bits with a sign."""
+    try:
+        column = column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise AbeyantError(f"{name}: {error}; the most is {2**63 - 1:,}") from None
+    return np.asarray(pc.fill_null(column, 0).to_numpy()) if column.null_count else np.asarray(column.to_numpy())
+
+
+def microseconds(column: pa.ChunkedArray, name: str) -> Integers:
+    """Return the times since 1970 in UTC, 0 for a null. Without a time zone they are UTC; nanoseconds are floored."""
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), np.int64)
+    unit = column.type.unit
+    values = integers(column.cast(pa.timestamp(unit)).cast(pa.int64()), name)
+    if unit == "ns":
+        return values // 1000
+    factor = {"us": 1, "ms": 1000, "s": 1_000_000}[unit]
+    if factor == 1:
+        return values
+    limit = (2**63 - 1) // factor
+    if len(values) and (values.max() > limit or values.min() < -limit):
+        raise AbeyantError(f"{name}: a time is beyond the range of microseconds since 1970 in 64 bits")
+    return values * factor
+
+
+class Watches(NamedTuple):
+    """The watches of some operations, one after the other."""
+
+    counts: Integers  # per operation; 0 where it has none
+    key: pa.ChunkedArray
+    required: pa.ChunkedArray
+
+    @property
+    def single(self) -> bool:
+        """Whether each operation has one."""
+        return bool((self.counts == 1).all())
+
+    def operation(self) -> Integers:
+        """Return for each watch the row of its operation."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    def select(self, kept: Mask) -> Watches:
+        """Return the watches of the operations that are kept."""
+        of_them = pa.array(np.repeat(kept, self.counts))
+        return Watches(self.counts[kept], self.key.filter(of_them), self.required.filter(of_them))
+
+
+def watches_of(column: pa.ChunkedArray) -> Watches:
+    """Take the lists apart."""
+    counts: list[Integers] = [np.empty(0, np.int64)]
+    keys, required = [], []
+    for chunk in column.chunks:
+        if pa.types.is_null(chunk.type):
+            counts.append(np.zeros(len(chunk), np.int64))
+            continue
+        counts.append(pc.fill_null(pc.list_value_length(chunk).cast(pa.int64()), 0).to_numpy(zero_copy_only=False))
+        values = pc.list_flatten(chunk)
+        if pa.types.is_null(values.type):
+            keys.append(pa.nulls(len(values), pa.string()))
+            required.append(pa.nulls(len(values), pa.int64()))
+            continue
+        names = [values.type.field(n).name for n in range(values.type.num_fields)]
+        fields = dict(zip(names, values.flatten(), strict=True))
+        keys.append(fields["key"])
+        required.append(fields["required"])
+    return Watches(
+        np.concatenate(counts),
+        pa.chunked_array(keys, None if keys else pa.string()),
+        pa.chunked_array(required, None if required else pa.int64()),
+    )

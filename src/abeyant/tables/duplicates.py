@@ -1,0 +1,92 @@
+"""Operations with one (instance, op_id): which of them counts, and which are set aside.
+
+The first by start counts, then by time-out, condition, kind and watches; a null comes first, texts by their bytes. So
+Spark sorts them too. Mostly no id is there twice, and that is seen from the ids alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.tables.columns import Mask, Watches
+from abeyant.tables.keys import Integers, PairHash
+
+__all__ = ["id_hashes", "repeated"]
+
+
+def id_hashes(table: pa.Table, valid: Mask, pairs: PairHash) -> Integers:
+    """Return a hash of the id of each valid row. O(bytes)."""
+    ids = table.select(["instance", "op_id"])
+    ids = ids if valid.all() else ids.filter(pa.array(valid))
+    hashes, _ = pairs(ids["instance"], ids["op_id"])
+    return hashes.copy()
+
+
+def repeated(
+    table: pa.Table, start: Integers, timeout_ms: Integers, watches: Watches, valid: Mask, hashes: Integers
+) -> Mask:
+    """Return which of the valid rows are duplicates of another that counts. O(n log n).
+
+    `hashes` are the valid rows' `id_hashes`.
+    """
+    found = np.zeros(table.num_rows, np.bool_)
+    in_order = np.sort(hashes)
+    twice = in_order[1:][in_order[1:] == in_order[:-1]]
+    if not len(twice):
+        return found
+    suspect = np.isin(hashes, twice)
+    rows = np.flatnonzero(valid)[suspect]
+    ids = table.select(["instance", "op_id"]).take(pa.array(rows))
+    group = _codes(ids["instance"]) << 32 | _codes(ids["op_id"])  # exact, where the hashes might be mistaken
+    some = table.select(["condition", "kind"]).take(pa.array(rows))
+    first = np.concatenate(([0], np.cumsum(watches.counts)))[rows]
+    key, required = watches.key.take(pa.array(first)), watches.required.take(pa.array(first))
+    columns = [
+        group,
+        start[rows],
+        timeout_ms[rows],
+        _codes(some["condition"]),
+        _codes(some["kind"]),
+        _codes(key),
+        required.cast(pa.int64()).to_numpy(),
+    ]
+    order = np.lexsort(columns[::-1])
+    if (watches.counts[rows] > 1).any():
+        order = _by_all_watches(order, columns, rows, watches)
+    found[rows[order][1:][group[order][1:] == group[order][:-1]]] = True
+    return found
+
+
+def _codes(texts: pa.ChunkedArray) -> Integers:
+    """Return numbers in the order of the texts' bytes; 0 for a null, which comes first."""
+    encoded = texts.cast(pa.large_string()).combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.large_string())
+    distinct = encoded.drop_null().unique()
+    distinct = distinct.take(pc.sort_indices(distinct))
+    return np.asarray(pc.fill_null(pc.index_in(encoded, value_set=distinct), -1).to_numpy()).astype(np.int64) + 1
+
+
+def _by_all_watches(order: Integers, columns: list[Integers], rows: Integers, watches: Watches) -> Integers:
+    """Sort anew the rows that differ in no column and no first watch, by all of their watches."""
+    same = np.logical_and.reduce([column[order][1:] == column[order][:-1] for column in columns])
+    tie = np.concatenate(([0], np.cumsum(~same)))
+    _, firsts, counts = np.unique(tie, return_index=True, return_counts=True)
+    ends = np.cumsum(watches.counts)
+    order = order.copy()
+
+    def in_bytes(place: int) -> list[tuple[bytes, int]]:
+        row = rows[place]
+        begin, end = int(ends[row] - watches.counts[row]), int(ends[row])
+        pairs: list[tuple[Any, Any]] = list(
+            zip(watches.key[begin:end].to_pylist(), watches.required[begin:end].to_pylist(), strict=True)
+        )
+        return [(key.encode(), required) for key, required in pairs]
+
+    for begin, count in zip(firsts[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
+        order[begin : begin + count] = sorted(order[begin : begin + count].tolist(), key=in_bytes)
+    return order

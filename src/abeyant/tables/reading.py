@@ -1,0 +1,125 @@
+"""Whatever speaks Arrow, as chunks of rows that are worth a thread's while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from abeyant.errors import AbeyantError
+from abeyant.tables.dictionaries import in_dictionary
+from abeyant.tables.schemas import check
+
+__all__ = ["batches_of", "chunks", "table_of"]
+
+_ROWS: Final = 1 << 18  # to a chunk, at least half as many where there are so many; columns of one stay in the cache
+T = TypeVar("T", pa.RecordBatch, pa.Table)
+
+
+def batches_of(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
+    """Return the batches of the table `name`, of the wanted columns alone. Nothing is read before one is asked for.
+
+    For a connection of DuckDB answers one query at a time. Columns are checked at once where that is to be had
+    without reading, else before the first batch.
+
+    Raises TypeError for what does not speak Arrow, `SchemaError` for a table without the columns wanted,
+    `AbeyantError` for a path that cannot be read.
+    """
+    source = _speaks_arrow(source, wanted, name)
+    if isinstance(source, ds.Dataset | pa.Table | pa.RecordBatchReader):
+        check(source.schema, wanted, name)
+    return _batches(source, wanted, name)
+
+
+def _batches(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.RecordBatch]:
+    if isinstance(source, ds.Dataset):
+        # Arrow's own pool gives large buffers back at once, and each new one has to be cleared by the system.
+        pool = pa.system_memory_pool()
+        scanner = source.scanner(columns=list(wanted), batch_size=_ROWS, memory_pool=pool)
+        yield from map(_plain, scanner.to_batches())
+        return
+    reader = pa.RecordBatchReader.from_stream(source)
+    check(reader.schema, wanted, name)
+    for batch in reader:
+        yield _plain(batch.select(list(wanted)))
+
+
+def table_of(source: Any, wanted: Mapping[str, str], name: str) -> pa.Table:
+    """Return the table `name` whole, with all its columns. Raises as `batches_of`."""
+    source = _speaks_arrow(source, {}, name)
+    if isinstance(source, ds.Dataset):
+        source = source.to_table()
+    reader = pa.RecordBatchReader.from_stream(source)
+    check(reader.schema, wanted, name)
+    return _plain(reader.read_all())
+
+
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join batches to tables of a quarter of a million rows or so, and cut those that are larger; none is empty."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        for begin in range(0, batch.num_rows, _ROWS):
+            waiting.append(batch.slice(begin, _ROWS))
+            rows += waiting[-1].num_rows
+            if rows >= _ROWS // 2:
+                yield pa.Table.from_batches(waiting)
+                waiting, rows = [], 0
+    if rows:
+        yield pa.Table.from_batches(waiting)
+
+
+def _speaks_arrow(source: Any, wanted: Mapping[str, str], name: str) -> Any:
+    if isinstance(source, str | Path):
+        return _parquet(source, wanted, name)
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    if not isinstance(source, ds.Dataset) and not hasattr(source, "__arrow_c_stream__"):
+        raise TypeError(
+            f"{name} must be a table that speaks Arrow (pandas, Polars, DuckDB, pyarrow, ...) or the path of a "
+            f"Parquet file or folder, not {type(source).__name__}"
+        )
+    return source
+
+
+def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Dataset:
+    text = [column for column, kind in wanted.items() if kind == "text"]
+    try:
+        files = (fragment.metadata for fragment in ds.dataset(path, format="parquet").get_fragments())
+        form = ds.ParquetFileFormat(dictionary_columns=in_dictionary(files, text))
+        return ds.dataset(path, format=form)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise AbeyantError(f"{name}: cannot read {path} as Parquet: {' '.join(str(error).split())}") from None
+
+
+def _plain(table: T) -> T:
+    """Copy what is handed over as views or as runs, as Polars and DuckDB can: Arrow computes little with those."""
+    for place, name in enumerate(table.schema.names):
+        if pa.types.is_run_end_encoded(table.schema.types[place]):
+            table = table.set_column(place, name, pc.run_end_decode(table.column(place)))
+    kinds = [_without_views(kind) for kind in table.schema.types]
+    if kinds == table.schema.types:
+        return table
+    return table.cast(pa.schema(list(zip(table.schema.names, kinds, strict=True))))
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(_without_views(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_without_views(kind.value_type), kind.list_size)
+    if pa.types.is_map(kind):
+        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type), kind.keys_sorted)
+    if pa.types.is_struct(kind):
+        return pa.struct([(kind.field(n).name, _without_views(kind.field(n).type)) for n in range(kind.num_fields)])
+    return kind

@@ -1,0 +1,222 @@
+"""`resolve` over tables in this process."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, Literal, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.engine.resolve import NEVER
+from abeyant.tables.columns import Watches, flags, integers, microseconds
+from abeyant.tables.duplicates import id_hashes, repeated
+from abeyant.tables.keys import Integers, PairHash
+from abeyant.tables.piles import Asked, Piles
+from abeyant.tables.reading import batches_of, chunks
+from abeyant.tables.schemas import EVENTS, OPERATIONS, OUTCOMES
+from abeyant.tables.validity import Operations, read_operations, valid_events, valid_operations
+
+__all__ = ["resolve", "resolve_batches"]
+
+Deadline = Literal["inclusive", "exclusive"]
+T = TypeVar("T")
+R = TypeVar("R")
+
+_ENDS: Final = pa.array(["completed", "expired"])
+
+
+def resolve(
+    operations: Any,
+    events: Any,
+    *,
+    deadline: Deadline = "inclusive",
+    unique_ids: bool = False,
+    threads: int | None = None,
+) -> pa.Table:
+    """Return the outcome of every operation: completed or expired, when, and after what wait; in their order.
+
+    An operation completes at the first time from its `start` to `start + timeout_ms`, both included, at which `all` or
+    `any` of its watches are reached: the greatest progress of the key up to then is at least `required`. Otherwise it
+    expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late
+    (unless the condition holds at the start). Keys belong to their instance. Events may come in any order, twice, and
+    long before or after; progress may go back.
+
+    `operations` has the columns `instance`, `op_id`, `kind`, `start`, `timeout_ms`, `watches` (a list of structs of
+    `key` and `required`) and `condition`; `events` has `instance`, `key`, `at` and `progress`. Either is a table that
+    speaks Arrow, or the path of a Parquet file or folder. Times without a zone are UTC; nanoseconds are floored to
+    microseconds. Rows that cannot be resolved have no outcome: see `invalid_operations` and `invalid_events`.
+    `unique_ids` promises that no (instance, op_id) is there twice and saves the search for such. `threads` is how many
+    work at the same time, as many as there are cores unless told.
+
+    O(n) for n rows where keys are many; O(k log k) for the k events of one key. Memory: the operations, 40 bytes
+    per watch of theirs, and 32 to 160 bytes per step of the events' staircases; see `resolve_batches` for operations
+    larger than memory.
+
+    Raises `SchemaError` for a table without the columns needed, TypeError for what is no table, ValueError for another
+    `deadline` or number of `threads`, `AbeyantError` for a path that cannot be read.
+    """
+    with _Work(deadline, threads) as work:
+        read = batches_of(operations, OPERATIONS, "operations")
+        work.learn(batches_of(events, EVENTS, "events"))
+        if unique_ids:
+            kept = list(work.each(valid_operations, chunks(read)))
+        else:
+            kept = _without_duplicates(list(work.each(work.read_with_ids, chunks(read))))
+        return pa.Table.from_batches(_batches(work.outcomes_together(kept)), OUTCOMES)
+
+
+def resolve_batches(
+    operations: Any, events: Any, *, deadline: Deadline = "inclusive", threads: int | None = None
+) -> pa.RecordBatchReader:
+    """Return the outcomes as they are found, for operations larger than memory.
+
+    No (instance, op_id) may be there twice: that is not looked at. The events are read before this returns, the
+    operations as the outcomes are taken. Otherwise as `resolve`. What takes the outcomes is whatever takes Arrow:
+    `pyarrow.dataset.write_dataset`, `duckdb.sql("... FROM outcomes")`.
+    """
+    read = batches_of(operations, OPERATIONS, "operations")
+    work = _Work(deadline, threads)
+    try:
+        work.learn(batches_of(events, EVENTS, "events"))
+    except BaseException:
+        work.__exit__()
+        raise
+
+    def found() -> Iterator[pa.RecordBatch]:
+        with work:
+            yield from _batches(work.outcomes(chunks(read)))
+
+    return pa.RecordBatchReader.from_batches(OUTCOMES, found())
+
+
+class _Work:
+    """The events of a call, once learnt, and the threads that work on it."""
+
+    def __init__(self, deadline: Deadline, threads: int | None) -> None:
+        if deadline not in ("inclusive", "exclusive"):
+            raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
+        if threads is None:
+            threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+            raise ValueError(f"threads must be a positive number, not {threads!r}")
+        self._deadline: Deadline = deadline
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, "abeyant-tables")
+        self._hash = PairHash()
+        self._piles = Piles()
+
+    def __enter__(self) -> _Work:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def each(self, function: Callable[[T], R], values: Iterable[T]) -> Iterator[R]:
+        """Apply the function in the threads, and yield in order; read no further ahead than the threads can work."""
+        waiting: deque[Future[R]] = deque()
+        for value in values:
+            waiting.append(self._pool.submit(function, value))
+            if len(waiting) > self._threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def learn(self, events: Iterable[pa.RecordBatch]) -> None:
+        """Read all events."""
+        for _ in self.each(self._learn, chunks(events)):
+            pass
+        self._piles.finish(lambda function, piles: deque(self.each(function, piles), 0))
+
+    def read_with_ids(self, table: pa.Table) -> tuple[Operations, Integers]:
+        """Return the operations, and hashes of the ids of those that are valid."""
+        operations = read_operations(table)
+        return operations, id_hashes(table, operations.valid, self._hash)
+
+    def outcomes(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Return those of the valid operations of tables that need not be there together."""
+
+        def found(table: pa.Table) -> pa.Table:
+            operations = valid_operations(table)
+            asked = self._ask(operations)
+            self._piles.reach([asked], lambda function, piles: deque(map(function, piles), 0))
+            return self._outcomes_of(operations, asked)
+
+        return self.each(found, tables)
+
+    def outcomes_together(self, parts: list[Operations]) -> Iterator[pa.Table]:
+        """Return the outcomes of operations that are valid and all there, part by part."""
+        asked = list(self.each(self._ask, parts))
+        self._piles.reach(asked, lambda function, piles: deque(self.each(function, piles), 0))
+        return self.each(lambda number: self._outcomes_of(parts[number], asked[number]), range(len(parts)))
+
+    def _outcomes_of(self, operations: Operations, asked: Asked) -> pa.Table:
+        start, end = operations.start, operations.deadline
+        reached = self._reached(operations, asked, start, end)
+        expired = reached == NEVER
+        at = np.where(expired, end, reached)
+        columns = {
+            **{name: operations.table[name].cast(pa.string()) for name in ("instance", "op_id", "kind")},
+            "outcome": pa.DictionaryArray.from_arrays(pa.array(expired.view(np.int8)), _ENDS).cast(pa.string()),
+            "at": pa.array(at).cast(pa.timestamp("us", "UTC")),
+            "waited_ms": pa.array((at - start) / 1000),
+        }
+        return pa.table(columns, OUTCOMES)
+
+    def _learn(self, table: pa.Table) -> None:
+        table = valid_events(table)
+        self._piles.add(
+            *self._hash(table["instance"], table["key"]),
+            integers(table["progress"], "events: progress"),
+            microseconds(table["at"], "events: at"),
+        )
+
+    def _ask(self, operations: Operations) -> Asked:
+        watches = operations.watches
+        instance = operations.table["instance"]
+        if not watches.single:
+            instance = instance.take(pa.array(watches.operation()))
+        return self._piles.asked(*self._hash(instance, watches.key), integers(watches.required, "operations: required"))
+
+    def _reached(self, operations: Operations, asked: Asked, start: Integers, end: Integers) -> Integers:
+        """Return when each operation's condition first held in its time, or NEVER."""
+        watches = operations.watches
+        if watches.single:
+            return asked.reached(start, end, self._deadline)
+        of = watches.operation()
+        reached = asked.reached(start[of], end[of], self._deadline)
+        first = np.cumsum(watches.counts) - watches.counts
+        any_of = flags(pc.equal(operations.table["condition"].cast(pa.string()), "any"))
+        # NEVER is the greatest number: all are reached with the last, any with the first.
+        return np.where(any_of, np.minimum.reduceat(reached, first), np.maximum.reduceat(reached, first))
+
+
+def _without_duplicates(found: list[tuple[Operations, Integers]]) -> list[Operations]:
+    """Return the operations that are valid and count, given the hashes of ids of those valid."""
+    if not found:
+        return []
+    parts = [part for part, _ in found]
+    table = pa.concat_tables([part.table for part in parts])
+    start, timeout_ms, valid = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "timeout_ms", "valid")
+    )
+    watches = Watches(
+        np.concatenate([part.watches.counts for part in parts]),
+        pa.chunked_array([chunk for part in parts for chunk in part.watches.key.chunks], parts[0].watches.key.type),
+        pa.chunked_array(
+            [chunk for part in parts for chunk in part.watches.required.chunks], parts[0].watches.required.type
+        ),
+    )
+    hashes = np.concatenate([some for _, some in found])
+    kept = valid & ~repeated(table, start, timeout_ms, watches, valid, hashes)
+    ends = np.cumsum([part.table.num_rows for part in parts])[:-1]
+    return [part if mine.all() else part.select(mine) for part, mine in zip(parts, np.split(kept, ends), strict=True)]
+
+
+def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    for table in tables:
+        yield from table.to_batches()

@@ -1,0 +1,92 @@
+"""The columns that tables must have, in Arrow, and what is read of them whatever their exact types.
+
+As the tables of `abeyant.pipeline`; but any width of integers, any kind of text and any unit of timestamps will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from abeyant.errors import SchemaError
+
+__all__ = ["EVENTS", "OPERATIONS", "OUTCOMES", "check"]
+
+OPERATIONS: Final[Mapping[str, str]] = {
+    "instance": "text",
+    "op_id": "text",
+    "kind": "text",
+    "start": "a timestamp",
+    "timeout_ms": "an integer",
+    "watches": "a list of structs of key (text) and required (an integer)",
+    "condition": "text",
+}
+EVENTS: Final[Mapping[str, str]] = {
+    "instance": "text",
+    "key": "text",
+    "at": "a timestamp",
+    "progress": "an integer",
+}
+OUTCOMES: Final = pa.schema(
+    {
+        "instance": pa.string(),
+        "op_id": pa.string(),
+        "kind": pa.string(),
+        "outcome": pa.string(),
+        "at": pa.timestamp("us", "UTC"),
+        "waited_ms": pa.float64(),
+    }
+)
+
+
+def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
+    """Raise `SchemaError` unless the table `name` has every column that is wanted; further ones are fine."""
+    for column, kind in wanted.items():
+        places = schema.get_all_field_indices(column)
+        if len(places) != 1:
+            found = ", ".join(schema.names) or "none"
+            there = "no column" if not places else f"{len(places)} columns"
+            raise SchemaError(f"{name}: {there} {column!r}, expected {kind} (columns: {found})")
+        if not _fits(schema.field(places[0]).type, kind):
+            raise SchemaError(f"{name}: column {column!r} is {schema.field(places[0]).type}, expected {kind}")
+
+
+def _fits(found: pa.DataType, kind: str) -> bool:
+    if kinds.is_run_end_encoded(found):
+        found = found.value_type
+    if kinds.is_null(found):
+        return True  # no value in it: every row is told what it lacks
+    if kind == "text":
+        return _is_text(found)
+    if kind == "an integer":
+        return bool(kinds.is_integer(found))
+    if kind == "a number":
+        return bool(kinds.is_floating(found) or kinds.is_integer(found))
+    if kind == "a timestamp":
+        return bool(kinds.is_timestamp(found))
+    return _is_list_of_watches(found)
+
+
+def _is_text(found: pa.DataType) -> bool:
+    if kinds.is_dictionary(found):
+        found = found.value_type
+    return bool(kinds.is_string(found) or kinds.is_large_string(found) or kinds.is_string_view(found))
+
+
+def _is_list_of_watches(found: pa.DataType) -> bool:
+    if not (kinds.is_list(found) or kinds.is_large_list(found) or kinds.is_fixed_size_list(found)):
+        return False
+    value = found.value_type
+    if kinds.is_null(value):
+        return True  # none of the lists has an element
+    if not kinds.is_struct(value):
+        return False
+    fields = {value.field(n).name: value.field(n).type for n in range(value.num_fields)}
+    return (
+        {"key", "required"} <= fields.keys()
+        and (_is_text(fields["key"]) or kinds.is_null(fields["key"]))
+        and (kinds.is_integer(fields["required"]) or kinds.is_null(fields["required"]))
+    )

@@ -1,0 +1,425 @@
+# cython: nonecheck=True
+"""What every timer has in common: the surface, the lock over the wheel, the report of errors.
+
+Ground rules
+------------
+* The lock guards the wheel, `_closed`, `_failed` and the handles' fields. It is held for one wheel operation at a
+  time, never while a callback, an error handler, an executor or a dropped item's `__del__` runs: an item that
+  leaves the wheel is let go of after the lock.
+* Compiled, on an interpreter with a global lock (GIL), that one is the lock: between `enter` and `leave` stands
+  C code that neither gives it up nor makes anything that the garbage collector tracks, so no other thread and no
+  finaliser gets in between, and `enter` has nothing to do. Keep it so: no Python call between the two. (Where the
+  wheel grows, and where it makes an overdue task's entry, a tuple, it pauses the collector.)
+* Interpreted, or on a free-threaded interpreter, `enter` takes `_lock`, a `Mutex`, which says what becomes of
+  finalisers and signal handlers that call in the middle of a change. No method that takes it calls another.
+* A driver decides when time passes: it polls the wheel between `enter` and `leave`, and calls `_run` outside.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVarTuple, Unpack
+
+try:
+    import cython
+except ImportError:
+    from abeyant.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyant.timer.callbacks import is_async, is_coroutine
+else:
+    from cython.cimports.abeyant.timer.callbacks import is_async, is_coroutine
+
+from abeyant.engine.wheel import TimingWheel
+from abeyant.forking import begins_anew
+from abeyant.mutex import LOCKED, mutex
+from abeyant.reporting import report
+from abeyant.signature import CLASS_SIGNATURE
+from abeyant.timer.task import CANCELLED, TaskOwner, TimerTask
+from abeyant.timer.units import NEVER, to_nanoseconds, to_seconds
+
+_LOCKED = LOCKED  # whether `enter` takes a lock: see the ground rules
+_NEVER = NEVER  # C constants when compiled
+_CANCELLED = CANCELLED
+_AWAKE = -1  # for `_sleeps_until`: the driver will look at the wheel before it sleeps, so no deadline need wake it
+
+Ts = TypeVarTuple("Ts")  # of a callback's arguments
+Callback = Callable[..., object]
+ErrorHandler = Callable[[BaseException, Callback], object]
+
+
+class TimerClosedError(RuntimeError):
+    """A task was given to a timer that has been closed: it could never run."""
+
+
+class PendingTask(NamedTuple):
+    """What `close` hands back of a task that had not run."""
+
+    deadline: float  # seconds on the timer's clock, rounded up to a tick
+    callback: Callback
+    args: tuple[Any, ...]
+
+
+class TimerStats(NamedTuple):
+    """Counts since the timer was made."""
+
+    pending: int
+    started: int
+    expired: int  # handed to their callbacks
+    cancelled: int  # by `cancel`, or handed back by `close`
+    failed: int  # callbacks that raised
+    cascaded: int  # tasks filed anew, nearer, by the wheel
+    levels: int  # wheels in use
+    wakeups: int  # times that the driver looked at the wheel because time had passed
+    failure: str | None = None  # what ended the timer's thread, if anything did: nothing runs any more
+
+
+class Timer(TaskOwner):
+    """Runs callbacks at their deadlines, on a hierarchical timing wheel. Safe to use from any thread."""
+
+    __slots__ = (
+        "__weakref__", "_caught", "_closed", "_failed", "_failure", "_lock", "_on_error", "_ready", "_reference",
+        "_sleeps_until", "_wakeups", "_wheel",
+    )  # fmt: skip
+    __signature__ = CLASS_SIGNATURE
+
+    def __init__(
+        self,
+        tick: float | timedelta,
+        wheel_size: int,
+        start: int,
+        on_error: ErrorHandler | None,
+        caught: type[BaseException] | None = None,
+    ) -> None:
+        """For drivers: `start` in nanoseconds on their clock; `caught` is what they report and survive (T8).
+
+        That is Exception by default.
+        """
+        if self._is_made():
+            raise TypeError(f"{self!r}: its __init__ has been called before")
+        tick_ns = to_nanoseconds(tick, "tick")
+        if not 1 <= tick_ns < NEVER:
+            raise ValueError(f"tick must be at least a nanosecond, and finite, not {tick!r} seconds")
+        if on_error is not None:
+            check_callback(on_error, "on_error")
+        self._wheel = TimingWheel(tick_ns, wheel_size, start)
+        self._lock = mutex("a timer")
+        self._reference = weakref.ref(self)  # the one that all handles share
+        self._on_error = on_error
+        self._caught: type[BaseException] = Exception if caught is None else caught
+        self._closed = False
+        self._ready = True
+        self._sleeps_until = _AWAKE
+        self._failed = 0
+        self._failure: str | None = None  # what ended the driver's thread
+        self._wakeups = 0
+        begins_anew(self)
+
+    # -- for users -----------------------------------------------------------------------------------------
+
+    def call_later(
+        self, delay: float | timedelta, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts]
+    ) -> TimerTask:
+        """Run `callback(*args)` once, `delay` seconds from now: never earlier, at most a tick later. O(1).
+
+        A delay of zero or less runs as soon as the timer gets to it, never in here (T5); an infinite one, or one
+        beyond 126 years, never runs but can be cancelled or refreshed. Raises TimerClosedError after `close`, and
+        TypeError for an `async def`, which nobody would await; a callback that returns a coroutine all the same is
+        reported as one that raised.
+        """
+        return self._start_later(callback, args, to_nanoseconds(delay, "delay"))
+
+    def call_at(self, deadline: float, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts]) -> TimerTask:
+        """Run `callback(*args)` once, at `deadline` in seconds on this timer's clock (`time`). O(1)."""
+        deadline_ns = to_nanoseconds(deadline, "deadline")
+        return self._start(callback, args, deadline_ns - self._now(), deadline_ns)
+
+    def time(self) -> float:
+        """The timer's clock, in seconds."""
+        return to_seconds(self._now())
+
+    def next_expiration(self) -> float | None:
+        """When the timer next has work, in seconds on its clock; None when nothing is pending.
+
+        At or before the earliest deadline: a task far away is met first when its bucket cascades.
+        """
+        enter(self)
+        try:
+            upcoming = self._wheel.next_expiration()
+        finally:
+            leave(self)
+        return None if upcoming is None else to_seconds(upcoming)
+
+    def stats(self) -> TimerStats:
+        """Counts since the timer was made. O(1)."""
+        enter(self)
+        try:
+            wheel = self._wheel.stats()
+            failed = self._failed
+            wakeups = self._wakeups
+            failure = self._failure
+        finally:
+            leave(self)
+        return TimerStats(
+            pending=wheel.pending,
+            started=wheel.started,
+            expired=wheel.expired,
+            cancelled=wheel.cancelled,
+            failed=failed,
+            cascaded=wheel.cascaded,
+            levels=wheel.levels,
+            wakeups=wakeups,
+            failure=failure,
+        )
+
+    def close(self) -> list[PendingTask]:
+        """Stop; return what was still pending, in the order in which it would have run. Refuses tasks after it.
+
+        A callback that is running is not interrupted. A second call returns an empty list.
+        """
+        enter(self)
+        try:
+            self._closed = True
+            drained = self._wheel.drain()
+        finally:
+            leave(self)
+        return [PendingTask(to_seconds(deadline), *_unpack(item)) for deadline, item in drained]
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has been called."""
+        return self._closed
+
+    def __len__(self) -> int:
+        """How many tasks are pending, exactly (T9)."""
+        enter(self)
+        try:
+            return len(self._wheel)
+        finally:
+            leave(self)
+
+    def __bool__(self) -> bool:
+        # A timer with nothing pending is still a timer: `timer or default` must not replace it.
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be copied or pickled: two could not share its tasks")
+
+    # -- for drivers ---------------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        """The clock, in nanoseconds."""
+        raise NotImplementedError
+
+    def _get_ready(self) -> bool:
+        """Called outside the lock before a task is started, where `_ready` is not set."""
+        raise TypeError(f"{type(self).__name__}: its __init__ must call super().__init__() before it is used")
+
+    def _begin_anew(self) -> object:
+        """In the child of a fork: empty, and handles from before mean nothing."""
+        inherited = self._wheel
+        self._lock = mutex("a timer")
+        self._wheel = inherited._successor(inherited._now())
+        self._failed = 0
+        self._wakeups = 0
+        return inherited
+
+    def _accepts(self) -> bool:
+        """Whether what is started now can run."""
+        return not self._closed
+
+    def _is_made(self) -> bool:
+        """Whether `__init__` has been called."""
+        return self._wheel is not None if cython.compiled else hasattr(self, "_wheel")
+
+    def _alarm(self) -> bool:
+        """Called under the lock when a deadline before `_sleeps_until` has appeared: the driver has to look earlier."""
+        return True
+
+    def _run(self, item: Any) -> None:
+        """Run a task that has left the wheel; report what it raises, harming no other (T8)."""
+        try:
+            if type(item) is not tuple:
+                result = item()
+            elif len(item) == 2:  # a case of its own only because C makes such a call faster
+                result = item[0](item[1])
+            else:
+                result = item[0](*item[1:])
+            if is_coroutine(result):
+                refuse_coroutine(result)
+        except self._caught as error:
+            self._report(error, _unpack(item)[0])
+
+    def _report(self, error: BaseException, callback: Callback) -> None:
+        enter(self)
+        self._failed += 1
+        leave(self)
+        report(error, self, callback, "timer", self._on_error, self._caught)
+
+    # -- for TimerTask -------------------------------------------------------------------------------------
+
+    def _start_later(self, callback: Callback, args: tuple[Any, ...], delay: int) -> TimerTask:
+        deadline = self._now() + delay
+        return self._start(callback, args, delay, _NEVER if deadline > _NEVER else deadline)
+
+    def _start(self, callback: Callback, args: tuple[Any, ...], delay: int, deadline: int) -> TimerTask:
+        if not callable(callback) or is_async(callback):
+            refuse_callback(callback, "callback")
+        # The second case only because C makes a pair faster than it unpacks.
+        item: object = callback if not args else (callback, args[0]) if len(args) == 1 else (callback, *args)
+        if not self._ready:
+            self._get_ready()
+        task = TimerTask.__new__(TimerTask)
+        task._owner = self._reference
+        task._delay = delay
+        task._deadline = deadline
+        enter(self)
+        try:
+            closed = self._closed
+            if not closed:
+                task._handle = self._wheel._add(deadline, item)
+                if deadline < self._sleeps_until:
+                    self._alarm()
+        finally:
+            leave(self)
+        if closed:
+            raise TimerClosedError(f"{self!r} is closed and cannot run {callback!r}; make a new timer")
+        return task
+
+    def _cancel(self, task: TimerTask) -> bool:
+        enter(self)
+        try:
+            item = self._wheel._remove(task._handle)
+            if item is not None:
+                task._handle = _CANCELLED
+        finally:
+            leave(self)
+        return item is not None  # and `item` is let go of here, outside the lock
+
+    def _refresh(self, task: TimerTask) -> bool:
+        enter(self)
+        try:
+            self._wheel._foresee(task._handle)
+            deadline = self._now() + task._delay  # read in here: of two refreshes at once the later one counts
+            if deadline > _NEVER:
+                deadline = _NEVER
+            pending = self._wheel._refresh(task._handle, deadline)
+            if pending:
+                task._deadline = deadline
+                if deadline < self._sleeps_until:
+                    self._alarm()
+        finally:
+            leave(self)
+        return pending
+
+    # -- for purgatories: a task without its TimerTask
+
+    def _start_item(self, item: tuple[Callback, Any], delay: int) -> int:
+        """As `_start_later`, of a callback and its argument, paired; returns the handle for `_stop_item`."""
+        deadline = self._now() + delay
+        if deadline > _NEVER:
+            deadline = _NEVER
+        handle = 0
+        if not self._ready:
+            self._get_ready()
+        enter(self)
+        try:
+            if not self._closed:
+                handle = self._wheel._add(deadline, item)
+                if deadline < self._sleeps_until:
+                    self._alarm()
+        finally:
+            leave(self)
+        if handle == 0:  # which no handle is
+            raise TimerClosedError(f"{self!r} is closed and cannot run {item[0]!r}; make a new timer")
+        return handle
+
+    def _stop_item(self, handle: int) -> bool:
+        """As `_cancel`."""
+        enter(self)
+        try:
+            item = self._wheel._remove(handle)
+        finally:
+            leave(self)
+        return item is not None
+
+    def _is_pending(self, task: TimerTask) -> bool:
+        enter(self)
+        try:
+            return self._wheel._is_pending(task._handle)
+        finally:
+            leave(self)
+
+
+_AT_ANY_RATE: list[Callback] = []
+
+
+def at_any_rate(callback: Callback) -> Callback:
+    """Have `callback`, of this package, run by the timer itself where an executor refuses it: others wait for it."""
+    _AT_ANY_RATE.append(callback)
+    return callback
+
+
+def runs_at_any_rate(callback: Callback) -> bool:
+    """Whether `at_any_rate` was told so."""
+    return any(callback is one for one in _AT_ANY_RATE)
+
+
+def check_callback(callback: Any, name: str) -> None:
+    """Raise TypeError, by the argument's name, for what cannot be called or is an `async def`, wrapped or not."""
+    from inspect import iscoroutinefunction  # here, for it would take a tenth of the time to import the package
+
+    if not callable(callback) or is_async(callback) or iscoroutinefunction(callback):
+        refuse_callback(callback, name)
+
+
+def refuse_callback(callback: Any, name: str) -> None:
+    """Raise TypeError for what is no callback."""
+    if not callable(callback):
+        raise TypeError(f"{name} must be callable, not {callback!r}")
+    raise TypeError(f"{name} must be a plain function, not {callback!r}, which nobody would await: let it start a task")
+
+
+def refuse_coroutine(result: Any) -> None:
+    """Raise TypeError for what an `async def` in some wrapper has returned."""
+    result.close()  # nobody awaits it, and Python need not say so besides
+    raise TypeError("the callback returned a coroutine: schedule a plain function that makes a task of it")
+
+
+def enter(timer: Timer) -> bool:
+    """Begin what must not be interrupted, where the interpreter does not see to that."""
+    if _LOCKED:
+        timer._lock.acquire()
+    return True
+
+
+def leave(timer: Timer) -> bool:
+    """End what `enter` began."""
+    if _LOCKED:
+        timer._lock.release()
+    return True
+
+
+def abandon(timer: Timer) -> bool:
+    """For a thread that is at its end, and by whatever exception may have missed a `leave`."""
+    if _LOCKED and not cython.compiled:
+        timer._lock.abandon()
+    return True
+
+
+def _unpack(item: Any) -> tuple[Callback, tuple[Any, ...]]:
+    # A callable without arguments stands for itself, which saves a tuple a task; a tuple is not callable.
+    if type(item) is tuple:
+        return item[0], item[1:]
+    return item, ()

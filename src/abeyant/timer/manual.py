@@ -1,0 +1,129 @@
+# cython: nonecheck=True
+"""A timer on a virtual clock: time passes when it is told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Unpack
+
+try:
+    import cython
+except ImportError:
+    from abeyant.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyant.timer.clock import monotonic_ns
+else:
+    from cython.cimports.abeyant.timer.clock import monotonic_ns
+
+from abeyant.engine.wheel import whole_number
+from abeyant.timer.base import ErrorHandler, Timer, Ts, enter, leave
+from abeyant.timer.task import TimerTask
+from abeyant.timer.units import NEVER, to_nanoseconds, to_seconds
+
+_CASCADES = 1024  # at most so many tasks are filed anew before the lock is let go of
+_FOREVER = NEVER
+
+
+class ManualTimer(Timer):
+    """A timer on a virtual clock. `advance` runs what is due on the calling thread, in order, each at its own time.
+
+    For tests and simulations. By default the tick is 1 ns, so that nothing is rounded, and the wheels are large, so
+    that few of them reach far. To see another timer's rounding, give its tick. Callbacks may start, cancel and refresh
+    tasks, and advance the clock themselves.
+    """
+
+    __slots__ = ("_time",)
+
+    def __init__(
+        self,
+        *,
+        tick: float | timedelta = 1e-9,
+        wheel_size: int = 1024,
+        start: float = 0.0,
+        on_error: ErrorHandler | None = None,
+    ) -> None:
+        """`tick` and `start` in seconds; `on_error(error, callback)` gets what callbacks raise, else the log."""
+        start_ns = to_nanoseconds(start, "start")
+        if not 0 <= start_ns < NEVER:
+            raise ValueError(f"start must be from 0 to 126 years, not {start!r} seconds")
+        super().__init__(tick, wheel_size, start_ns, on_error)
+        self._time = start_ns
+
+    def call_later(
+        self, delay: float | timedelta, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts]
+    ) -> TimerTask:
+        """Run `callback(*args)` once, `delay` seconds from now; see `Timer.call_later`. O(1)."""
+        # Here again because the interpreter calls a method of the object's own class faster.
+        return self._start_later(callback, args, to_nanoseconds(delay, "delay"))
+
+    def _now(self) -> int:
+        return self._time
+
+    def advance(
+        self,
+        seconds: float | timedelta,
+        *,
+        max_tasks: int | None = None,
+        max_seconds: float | timedelta | None = None,
+    ) -> int:
+        """Let `seconds` pass, running what comes due on the way; return how many tasks ran.
+
+        During a callback the clock shows the time at which that task came due, so what a callback starts runs in
+        the same call if its deadline is reached. Raises ValueError when negative: time does not go back (T7).
+
+        A budget keeps a storm of tasks from holding up its caller: the call ends after `max_tasks` tasks, or with
+        the task during which `max_seconds` of the machine's own clock have passed. The virtual clock then shows the
+        time of the last task that ran, and `advance_to` the same end goes on; the order is kept.
+        """
+        target = self._time + self._forwards(to_nanoseconds(seconds, "seconds"), seconds)
+        return self._advance(target, max_tasks, max_seconds)
+
+    def advance_to(
+        self, time: float, *, max_tasks: int | None = None, max_seconds: float | timedelta | None = None
+    ) -> int:
+        """Like `advance`, up to `time` in seconds on this timer's clock."""
+        target = to_nanoseconds(time, "time")
+        self._forwards(target - self._time, time)
+        return self._advance(target, max_tasks, max_seconds)
+
+    def _forwards(self, step: int, given: object) -> int:
+        if step < 0:
+            raise ValueError(f"time does not go back: {given!r} is before {to_seconds(self._time)} s")
+        return step
+
+    def _advance(self, target: int, max_tasks: int | None, max_seconds: float | timedelta | None) -> int:
+        if target >= NEVER:
+            raise OverflowError("a virtual clock ends at 146 years (2**62 ns)")
+        tasks = NEVER if max_tasks is None else whole_number(max_tasks, "max_tasks")
+        if max_seconds is None:
+            return self._run_until(target, tasks, NEVER)
+        return self._run_until(target, tasks, monotonic_ns() + to_nanoseconds(max_seconds, "max_seconds"))
+
+    def _run_until(self, target: int, tasks: int, until: int) -> int:
+        ran = 0
+        while ran < tasks and (until >= _FOREVER or monotonic_ns() < until):
+            enter(self)
+            try:
+                upcoming = self._wheel._upcoming()
+                if upcoming < 0 or upcoming > target:
+                    self._reach(target)
+                    break
+                item = self._wheel._poll(target, _CASCADES)
+                self._reach(self._wheel._now())  # which is as far as the wheel's clock goes while something is due
+                self._wakeups += 1
+            finally:
+                leave(self)
+            if item is not None:
+                ran += 1
+                self._run(item)
+                item = None  # let go of here, not under the lock when the next one takes its place
+        return ran
+
+    def _reach(self, time: int) -> None:
+        if time > self._time:
+            self._time = time
+
+    def __repr__(self) -> str:
+        return f"<ManualTimer at {to_seconds(self._time):.9g}s, {len(self)} pending>"

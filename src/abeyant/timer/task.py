@@ -1,0 +1,104 @@
+"""The handle of a task that waits in a timer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from abeyant.engine import uncompiled as cython
+else:
+    try:
+        import cython
+    except ImportError:
+        from abeyant.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyant.timer.weak import owner_of
+else:
+    from cython.cimports.abeyant.timer.weak import owner_of
+
+from abeyant.signature import CLASS_SIGNATURE
+from abeyant.timer.units import to_seconds
+
+CANCELLED = -1  # in place of the handle of a task that was cancelled: what the wheel gives out is never negative
+_CANCELLED = CANCELLED  # a C constant when compiled
+
+
+class TaskOwner:
+    """What a handle asks of its timer. For timers to implement."""
+
+    __slots__ = ()
+
+    def _cancel(self, task: TimerTask) -> bool:
+        raise NotImplementedError
+
+    def _refresh(self, task: TimerTask) -> bool:
+        raise NotImplementedError
+
+    def _is_pending(self, task: TimerTask) -> bool:
+        raise NotImplementedError
+
+
+@cython.no_gc
+@cython.freelist(1024)
+@cython.cclass
+class TimerTask:
+    """What `call_later` and `call_at` return: cancel it, refresh it, or drop it (the task runs all the same).
+
+    Safe to use from any thread. All of it is O(1).
+
+    The timer does not refer to its handles, and a handle refers to its timer weakly, so no cycle runs through a handle.
+    Compiled, a handle takes 48 bytes, and the garbage collector does not see it.
+    """
+
+    __slots__ = ("_deadline", "_delay", "_handle", "_owner")
+    __signature__ = CLASS_SIGNATURE
+
+    # Written by the timer under its lock, or before anyone else has seen the handle.
+    _owner: Any  # a weak reference to a TaskOwner
+    _handle: int  # the wheel's; stale once the task has ended
+    _delay: int  # nanoseconds
+    _deadline: int  # nanoseconds on the timer's clock, as asked for
+
+    def __init__(self) -> None:
+        """Raise TypeError: a timer's `call_later` and `call_at` make tasks."""
+        raise TypeError("a TimerTask is made by a timer's call_later or call_at")
+
+    def cancel(self) -> bool:
+        """Stop the task; True exactly when this prevented its run (T3). False when it ran, runs, or had ended.
+
+        The callback and its arguments are let go of at once (T4).
+        """
+        owner = owner_of(self._owner)
+        return owner is not None and owner._cancel(self)
+
+    def refresh(self) -> bool:
+        """Start the same delay again, from now; False when the task has ended. One store in the common case.
+
+        For a task made by `call_at` the delay is what was left when it was made.
+        """
+        owner = owner_of(self._owner)
+        return owner is not None and owner._refresh(self)
+
+    @property
+    def pending(self) -> bool:
+        """Whether it has neither begun to run nor been cancelled."""
+        owner = owner_of(self._owner)
+        return owner is not None and owner._is_pending(self)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` prevented its run."""
+        return self._handle == _CANCELLED
+
+    @property
+    def deadline(self) -> float:
+        """When it runs, in seconds on the timer's clock (`timer.time()`); at most one tick later."""
+        return to_seconds(self._deadline)
+
+    def __reduce__(self) -> str:
+        raise TypeError(f"{self!r} cannot be copied or pickled: it is the one handle of its task")
+
+    def __repr__(self) -> str:
+        state = "cancelled" if self.cancelled else "pending" if self.pending else "ended"
+        return f"<TimerTask {state} deadline={self.deadline:.9g}s on {owner_of(self._owner)!r}>"

@@ -1,0 +1,83 @@
+"""Seconds outside, nanoseconds inside: the conversion and its limits."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+try:
+    import cython
+except ImportError:
+    from abeyant.engine import uncompiled as cython
+
+if TYPE_CHECKING or not cython.compiled:
+    from abeyant.timer.clock import whole
+else:
+    from cython.cimports.abeyant.timer.clock import whole
+
+from abeyant.engine import MAX_TIME
+
+# What a time of 4e9 seconds (126 years) or more, and a deadline past MAX_TIME (146 years of the timer's clock), is
+# filed as. No driver's clock gets there, so such a task stays pending until it is cancelled; it never runs early.
+NEVER = MAX_TIME
+_NEVER = NEVER  # a C constant when compiled
+_NANOSECONDS = 1e9  # in a second
+_MANY_SECONDS = 4e9  # whatever is less fits
+_NO_NUMBERS = ("b", "m", "M")  # numpy's bool, timedelta64 and datetime64, which turn into floats all the same
+
+
+def whole_nanoseconds(seconds: float) -> int:
+    """To the nearest; for what is known to be a number, and less than 4e9."""
+    return whole(seconds * _NANOSECONDS + 0.5)
+
+
+def to_nanoseconds(seconds: float | timedelta, name: str) -> int:
+    """Whole nanoseconds, to the nearest. Infinite and huge values become +-NEVER.
+
+    Raises TypeError for what is no time and ValueError for NaN, each naming the argument `name`.
+    """
+    if type(seconds) is float:
+        value = seconds
+    else:
+        value = as_float(seconds, name)
+        if isinstance(seconds, timedelta) and -_MANY_SECONDS < value < _MANY_SECONDS:
+            return _exact(seconds)
+    if -_MANY_SECONDS < value < _MANY_SECONDS:
+        return whole_nanoseconds(value)
+    if value != value:
+        raise ValueError(f"{name} must be a number of seconds, not NaN")
+    return _NEVER if value > 0 else -_NEVER
+
+
+def as_float(seconds: Any, name: str) -> float:
+    """Seconds as float, of whatever is a time: a number of any kind but bool, or a timedelta. Infinite for the huge.
+
+    Raises TypeError for what is no time, naming the argument `name`; numpy's times, whose unit may be any, are none.
+    """
+    try:
+        if isinstance(seconds, timedelta):
+            return seconds.total_seconds() if type(seconds) is timedelta else _exact(seconds) / _NANOSECONDS
+        if type(seconds) is int or (type(seconds) is not bool and _kind(seconds) not in _NO_NUMBERS):
+            return math.copysign(seconds, seconds)  # a float of whatever is a number; float() takes strings
+    except OverflowError:
+        return math.inf if seconds > 0 else -math.inf
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{name} must be seconds (a number or a timedelta), not {seconds!r}")
+
+
+def _kind(value: Any) -> str:
+    """Of something of numpy's: the letter of what it is. Empty for others."""
+    return str(getattr(getattr(value, "dtype", None), "kind", ""))
+
+
+def _exact(seconds: timedelta) -> int:
+    """Nanoseconds, exactly where the float is not; those of a subclass that has them too, such as pandas'."""
+    rest: int = getattr(seconds, "nanoseconds", 0)
+    return seconds // timedelta(microseconds=1) * 1000 + rest
+
+
+def to_seconds(nanoseconds: int) -> float:
+    """Seconds as float; infinity for NEVER."""
+    return math.inf if nanoseconds >= _NEVER else nanoseconds / _NANOSECONDS
