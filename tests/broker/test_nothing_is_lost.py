@@ -19,13 +19,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kio.schema.errors import ErrorCode
 
 from abeyant.broker import Cluster
-from abeyant.broker.broker import Broker
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import split
 from abeyant.broker.log.validation import records_of
 from abeyant.broker.partition_state import PartitionState
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.ports import Broker
 from broker.log.batches import batch
 from broker.wire import WireClient
 

@@ -12,20 +12,16 @@ import asyncio
 import struct
 import uuid
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from abeyant import IdleDetector, Purgatory
 from abeyant.broker.coordinator.coordinator import Coordinator
 from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
 from abeyant.broker.delayed.delete_records import DelayedDeleteRecords
-from abeyant.broker.delayed.duty import DelayedDuty
 from abeyant.broker.delayed.elect_leader import DelayedElectLeader
-from abeyant.broker.delayed.heartbeat import DelayedHeartbeat
-from abeyant.broker.delayed.join import DelayedJoin
 from abeyant.broker.delayed.peer import DelayedPeerAnswer
 from abeyant.broker.delayed.produce import DelayedProduce
-from abeyant.broker.delayed.sync import DelayedSync
 from abeyant.broker.housekeeping import Housekeeping
 from abeyant.broker.log import Log, LogError
 from abeyant.broker.replica.fetcher import Fetchers
@@ -33,26 +29,44 @@ from abeyant.broker.replica.messages import Key, ReplicaAnswer, ReplicaFetch
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.replica.passage import ReplicaPassage
 from abeyant.broker.replica.session import Session
+from abeyant.broker.requests import peer_call, ports
 from abeyant.broker.requests.call import Call
 from abeyant.broker.requests.fetch_sessions import FetchSessions
 from abeyant.broker.security.login import AuthenticationError, Login
 from abeyant.broker.transactions.shard import TransactionShard
 from abeyant.broker.wire.apis import BY_KEY
-from abeyant.broker.wire.connection import Connection
+from abeyant.broker.wire.connection import Connection, Staging
 from abeyant.broker.wire.listener import Listener
-from abeyant.broker.wire.schema import ErrorCode
+from abeyant.broker.wire.schema import ErrorCode, Message
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
-    from abeyant.broker.cluster import Cluster
+    from abeyant.broker.coordinator.ports import Broker as CoordinatorBroker
+    from abeyant.broker.groups.session import DelayedHeartbeat
     from abeyant.broker.groups.shard import GroupShard
+    from abeyant.broker.groups.waits import DelayedDuty, DelayedJoin, DelayedSync
     from abeyant.broker.partition_state import PartitionState, Topic
+    from abeyant.broker.replica.ports import Timer
     from abeyant.broker.settings import Settings
     from abeyant.purgatory.ports import Stoppable
 
 _HEADER = struct.Struct(">hhi")  # API key, version, correlation id: the same in every version
 _API_VERSIONS = 18
 _CENTURY_MS = 100 * 365 * 86_400_000
+
+
+class Cluster(ports.Cluster, Protocol):
+    """The cluster that a broker is part of."""
+
+    host: str
+    staging: Staging
+
+    @property
+    def awaited(self) -> Sequence[object]:
+        """Who waits for requests to wait: `look` has to be called after each request."""
+
+    def look(self) -> None:
+        """Check whether what somebody awaits is there."""
 
 
 class BrokerTimer:
@@ -82,7 +96,7 @@ class Broker:
         self.stopped = False
         self.now = cluster.clock.now
         self.now_ms = cluster.clock.now_ms
-        self.timer = BrokerTimer(self)
+        self.timer: Timer = BrokerTimer(self)
         self.partitions: dict[Key, Partition] = {}
         self.by_id: dict[tuple[uuid.UUID, int], Partition] = {}
         self.fetchers = Fetchers(self)
@@ -172,7 +186,7 @@ class Broker:
         for purgatory in self.purgatories:
             purgatory.close("cancel")
         for other in self.cluster.brokers.values():
-            self.cluster.network.send(other, other.inter_broker_purgatory.check_and_complete, self)
+            self.cluster.network.send(other, other.inter_broker_purgatory.check_and_complete, self.id)
         self._idle.close()
         self.housekeeping.close()
         for partition in self.partitions.values():
@@ -297,7 +311,23 @@ class Broker:
         """A follower's fetch has come."""
         gate = self.cluster.gate
         if gate is None or not gate(ReplicaPassage(self, fetch)):
-            self.session(fetch.follower).fetch(fetch)
+            self.handle_fetch(fetch)
+
+    def handle_fetch(self, fetch: ReplicaFetch) -> None:
+        """Handle a follower's fetch."""
+        self.session(fetch.follower).fetch(fetch)
+
+    def ask(
+        self,
+        number: int,
+        api: str,
+        request: Message,
+        partitions: Sequence[tuple[str, int]],
+        client_id: str,
+        then: Callable[[Any], object],
+    ) -> None:
+        """Call an API of broker `number`; `then` gets the response, or None where none came."""
+        peer_call.ask(self, number, api, request, partitions, client_id, then)
 
     def session(self, follower: int) -> Session:
         """The session of a broker that follows this one."""
@@ -382,7 +412,7 @@ class Broker:
         if api is None:
             raise ValueError(f"it asked for API key {key}, which is not supported")
         if connection.login is not None:
-            connection.login.admit(api)
+            connection.login.admit(api.name)
         asked = version
         if not api.lowest <= version <= api.highest:
             if key != _API_VERSIONS:
@@ -418,7 +448,7 @@ def _named(frame: memoryview) -> str:
     return f" ({BY_KEY[key].name} version {version})" if key in BY_KEY else ""
 
 
-def _group_shard(broker: Broker, partition: Partition) -> GroupShard:
+def _group_shard(broker: CoordinatorBroker, partition: Partition) -> GroupShard:
     """Imported with the first of them, for nobody has a group before a cluster has started."""
     from abeyant.broker.groups.shard import GroupShard
 

@@ -19,12 +19,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from abeyant.aio.loop import EventLoop
+from abeyant.broker.api.cluster_api import ClusterApi
+from abeyant.broker.api.faults import Faults
 from abeyant.broker.broker import Broker
 from abeyant.broker.clock import Clock, HeldClock, MachineClock
 from abeyant.broker.controller import Controller
 from abeyant.broker.definitions import definition
-from abeyant.broker.face import Face
-from abeyant.broker.faults import Faults
 from abeyant.broker.log import LogError
 from abeyant.broker.network import Network
 from abeyant.broker.security.protocol import Security
@@ -49,7 +49,7 @@ Gate = Callable[[Any], bool]
 over: then it is its to `proceed`, `refuse` or `drop`, in the loop's thread, now or later."""
 
 
-class Cluster(Face):
+class Cluster(ClusterApi):
     """Brokers in this process, numbered from 1, that Kafka's clients take for a cluster.
 
     `bootstrap` is where clients find it. Use it as a context manager, or `open` and `close` it.

@@ -13,8 +13,8 @@ from abeyant.broker.log import LogError
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
     from abeyant.broker.replica.partition import Partition
+    from abeyant.broker.requests.ports import Broker
     from abeyant.purgatory.ports import Stoppable
 
 _FIRST = 30.0  # seconds: Kafka's log.initial.task.delay.ms, before anything but compaction is done

@@ -22,10 +22,10 @@ from abeyant.errors import AbeyantError
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
     from abeyant.broker.partition_state import PartitionState, Topic
     from abeyant.broker.replica.messages import ReplicaAnswer, ReplicaFetch
     from abeyant.broker.requests.call import Call
+    from abeyant.broker.requests.ports import Broker
     from abeyant.broker.wire.connection import Connection
 
 _FETCH: Final = 1

@@ -11,7 +11,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
+    from abeyant.broker.coordinator.ports import Broker
     from abeyant.broker.replica.partition import Partition
 
 ShardT = TypeVar("ShardT", bound=Shard)

@@ -25,7 +25,7 @@ from abeyant.broker.wire.schema import ErrorCode
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
+    from abeyant.broker.coordinator.ports import Broker
     from abeyant.broker.replica.partition import Partition
 
 Entry = tuple[bytes, bytes | None]

@@ -8,29 +8,31 @@ from typing import TYPE_CHECKING
 from abeyant.broker.delayed.waiting import BrokerOperation
 
 if TYPE_CHECKING:
-    from abeyant.broker.cluster import Cluster
     from abeyant.broker.partition_state import PartitionState
 
 
 class DelayedElectLeader(BrokerOperation):
     """In the ElectLeader purgatory of the broker that was asked, on its partitions' topic and index."""
 
-    __slots__ = ("_answer", "_cluster", "waiting")
+    __slots__ = ("_answer", "_leads", "waiting")
 
     kind = "ElectLeader"
 
     def __init__(
         self,
         timeout: float,
-        cluster: Cluster,
         elected: Sequence[PartitionState],
+        leads: Callable[[PartitionState], bool],
         client_id: str,
         since: float,
         answer: Callable[[], object],
     ) -> None:
-        """`timeout` in seconds; `answer` is called once; `waiting` then has those that have not begun to lead."""
+        """`timeout` in seconds. `leads` returns whether the elected broker leads a partition by now.
+
+        `answer` is called once; `waiting` then has those that have not begun to lead.
+        """
         super().__init__(timeout, client_id, since)
-        self._cluster = cluster
+        self._leads = leads
         self._answer = answer
         self.waiting = list(elected)
 
@@ -46,8 +48,3 @@ class DelayedElectLeader(BrokerOperation):
     def on_complete(self) -> None:
         """Answer: those that are waiting still have timed out."""
         self._answer()
-
-    def _leads(self, state: PartitionState) -> bool:
-        broker = self._cluster.brokers.get(state.leader)
-        partition = None if broker is None else broker.partitions.get((state.topic, state.partition))
-        return partition is not None and partition.state.leader_epoch >= state.leader_epoch

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from abeyant.broker.delayed.waiting import BrokerOperation
 
-if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
+
+class Peer(Protocol):
+    """The broker that is asked."""
+
+    stopped: bool
 
 
 class DelayedPeerAnswer(BrokerOperation):
-    """In the InterBroker purgatory of the broker that asks, on the one that it asks."""
+    """In the InterBroker purgatory of the broker that asks, keyed by the id of the one that it asks."""
 
     __slots__ = ("_asked", "_partitions", "_response", "_then")
 
@@ -21,7 +24,7 @@ class DelayedPeerAnswer(BrokerOperation):
     def __init__(
         self,
         timeout: float,
-        asked: Broker | None,
+        asked: Peer | None,
         partitions: Sequence[tuple[str, int]],
         client_id: str,
         since: float,

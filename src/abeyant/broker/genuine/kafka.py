@@ -7,12 +7,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NoReturn, Self
 
-from abeyant.broker.face import Written, setting_text
-from abeyant.broker.faults import nearest
+from abeyant.broker.api.cluster_api import Written, setting_text
+from abeyant.broker.api.faults import nearest
+from abeyant.broker.api.outages import Outages
 from abeyant.broker.genuine.admin import Admin, Described
 from abeyant.broker.genuine.cluster import HOST, Cluster, free_ports
 from abeyant.broker.genuine.distribution import fetch
-from abeyant.broker.outages import Outages
 from abeyant.errors import AbeyantError
 
 _SETTINGS = {
@@ -64,7 +64,7 @@ class GenuineKafka(Outages):
         if created:
             self._admin.delete_topics(created)
 
-    # -- topics, as in `Face`
+    # -- topics, as in `ClusterApi`
 
     def create_topic(
         self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
@@ -116,7 +116,7 @@ class GenuineKafka(Outages):
             raise AbeyantError(f"there is no topic {topic!r}{nearest(topic, topics)}")
         return topics[topic]
 
-    # -- brokers, as in `Face`
+    # -- brokers, as in `ClusterApi`
 
     def pause(self, broker: int) -> None:
         """SIGSTOP."""

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from enum import Enum
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.member import Joined, Member, Session, Synced
+from abeyant.broker.groups.member import Joined, Member, Synced
+from abeyant.broker.groups.session import Session
 from abeyant.broker.groups.subscription import CONSUMER, subscribed_topics
 from abeyant.broker.wire.schema import ErrorCode
 

@@ -15,7 +15,7 @@ from abeyant.broker.groups import patterns
 from abeyant.broker.groups.assignors import NOTHING, Assignment
 from abeyant.broker.groups.consumer import LEAVES_FOR_A_WHILE, ConsumerGroup, ConsumerMember, MemberState, reconciled
 from abeyant.broker.groups.duties import Duties, Duty
-from abeyant.broker.groups.member import Session
+from abeyant.broker.groups.session import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:

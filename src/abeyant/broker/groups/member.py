@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from abeyant.broker.groups.session import Session
 from abeyant.broker.wire.schema import ErrorCode
-
-if TYPE_CHECKING:
-    from abeyant.broker.delayed.heartbeat import DelayedHeartbeat
 
 
 class Joining(NamedTuple):
@@ -50,21 +48,6 @@ class Synced(NamedTuple):
     protocol_type: str | None = None
     protocol: str | None = None
     assignment: bytes = b""
-
-
-class Session:
-    """How long a member may be silent. A heartbeat is one store: `deadline`; see delayed/heartbeat.py."""
-
-    __slots__ = ("client_id", "deadline", "group_id", "member_id", "operation", "seconds")
-
-    def __init__(self, group_id: str, member_id: str, client_id: str) -> None:
-        """Of a member, or of one that has been given an id and has not joined with it yet."""
-        self.group_id = group_id
-        self.member_id = member_id
-        self.client_id = client_id
-        self.seconds = 0.0
-        self.deadline = 0.0  # seconds on the cluster's clock
-        self.operation: DelayedHeartbeat | None = None  # while time runs
 
 
 class Member:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic import ClassicGroup, State
-from abeyant.broker.groups.member import Joined, Joining, Member, Session, Synced
+from abeyant.broker.groups.member import Joined, Joining, Member, Synced
+from abeyant.broker.groups.session import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:

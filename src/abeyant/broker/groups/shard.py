@@ -23,7 +23,7 @@ from abeyant.broker.groups.waits import Waits
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
+    from abeyant.broker.coordinator.ports import Broker
     from abeyant.broker.log import Batch
     from abeyant.broker.log.records import Record
     from abeyant.broker.replica.partition import Partition

@@ -2,19 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from abeyant import Purgatory
-from abeyant.broker.delayed.duty import DelayedDuty
-from abeyant.broker.delayed.heartbeat import DelayedHeartbeat
-from abeyant.broker.delayed.join import DelayedJoin
-from abeyant.broker.delayed.sync import DelayedSync
+from abeyant.broker.delayed.waiting import BrokerOperation
 from abeyant.broker.groups.classic import ClassicGroup
-from abeyant.broker.groups.member import Session
+from abeyant.broker.groups.session import DelayedHeartbeat, Session
 
 _ROUNDING = 1e-6  # seconds: times are floats, and their sums differ in the last digits
 
 Then = Callable[[ClassicGroup], object]
+
+
+class DelayedJoin(BrokerOperation):
+    """The first half of a rebalance, until every member of the group has joined again (K5).
+
+    In the Rebalance purgatory, keyed by the group: one operation for the JoinGroups of all members.
+    """
+
+    __slots__ = ("_complete", "_early", "_group")
+
+    kind = "Rebalance"
+
+    def __init__(
+        self,
+        group: ClassicGroup,
+        timeout: float,
+        client_id: str,
+        since: float,
+        complete: Callable[[ClassicGroup], object],
+        *,
+        early: bool = True,
+    ) -> None:
+        """`timeout` in seconds; not `early` is a group's initial delay, which is waited for whoever has joined."""
+        super().__init__(timeout, client_id, since)
+        self._group = group
+        self._complete = complete
+        self._early = early
+
+    def keys(self) -> Iterable[tuple[str, str]]:
+        """The members that have not joined."""
+        group = self._group
+        missing = [member.id for member in group.members.values() if member.joining is None]
+        return ((group.id, member) for member in missing + list(group.pending))
+
+    def try_complete(self) -> bool:
+        """Complete when all have joined. Kafka: `DelayedJoin.tryComplete`."""
+        return self._early and self._group.all_joined and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Answer those that have joined; the others are out."""
+        self._complete(self._group)
+
+
+class DelayedSync(BrokerOperation):
+    """The second half of a rebalance, until every member has sent its SyncGroup.
+
+    In the Rebalance purgatory, keyed by the group. The leader's assignment answers the members; this removes the late.
+    """
+
+    __slots__ = ("_generation", "_group", "_late")
+
+    kind = "Rebalance"
+
+    def __init__(
+        self,
+        group: ClassicGroup,
+        timeout: float,
+        client_id: str,
+        since: float,
+        late: Callable[[ClassicGroup], object],
+    ) -> None:
+        """`timeout` in seconds; `late` is called if it is over."""
+        super().__init__(timeout, client_id, since)
+        self._group = group
+        self._generation = group.generation
+        self._late = late
+
+    def keys(self) -> Iterable[tuple[str, str]]:
+        """The members that have not asked."""
+        return ((self._group.id, member) for member in sorted(self._group.unsynced))
+
+    def try_complete(self) -> bool:
+        """Complete when all have asked, or another rebalance has begun. Kafka: `DelayedSync.tryComplete`."""
+        group = self._group
+        return (not group.unsynced or group.generation != self._generation) and self.force_complete()
+
+    def on_expiration(self) -> None:
+        """Put those out that have not."""
+        self._late(self._group)
+
+
+class DelayedDuty(BrokerOperation):
+    """What a member has to do in a rebalance without a leader, until it has done it.
+
+    A member of the new protocol gives back partitions; one of the classic protocol joins again, then asks for its
+    assignment. In the Rebalance purgatory, keyed by group id and member id.
+    """
+
+    __slots__ = ("_is_due", "_late", "_member")
+
+    kind = "Rebalance"
+
+    def __init__(
+        self,
+        member: tuple[str, str],
+        timeout: float,
+        client_id: str,
+        since: float,
+        is_due: Callable[[], bool],
+        late: Callable[[], object],
+    ) -> None:
+        """`member`: the group's and its own id; after `timeout` seconds `late` is called."""
+        super().__init__(timeout, client_id, since)
+        self._member = member
+        self._is_due = is_due
+        self._late = late
+
+    def keys(self) -> Iterable[tuple[str, str]]:
+        """The member."""
+        return (self._member,)
+
+    def try_complete(self) -> bool:
+        """Complete when it has done what it had to, or has left."""
+        return not self._is_due() and self.force_complete()
+
+    def on_expiration(self) -> None:
+        """Put it out."""
+        self._late()
 
 
 class Waits:

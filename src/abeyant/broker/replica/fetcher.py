@@ -16,8 +16,8 @@ from abeyant.broker.wire.schema import ErrorCode
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
     from abeyant.broker.replica.partition import Partition
+    from abeyant.broker.replica.ports import Broker
 
 _numbers = count(1)  # of sessions: none is used twice, by any broker, so that an answer that is late is known
 

@@ -19,8 +19,8 @@ from abeyant.broker.replica.verification import Verifications
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
     from abeyant.broker.log import Appended, Batch, Log
+    from abeyant.broker.replica.ports import Broker
     from abeyant.purgatory.ports import Stoppable
 
 _SOON = 0.01  # seconds: when to propose again what the controller has refused, for it has news for us on their way

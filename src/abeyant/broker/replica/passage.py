@@ -10,7 +10,7 @@ from abeyant.broker.wire.apis import BY_NAME, Api
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
+    from abeyant.broker.replica.ports import Broker
 
 
 class ReplicaPassage:
@@ -34,7 +34,7 @@ class ReplicaPassage:
 
     def proceed(self) -> None:
         """Fetch."""
-        self.broker.session(self.fetch.follower).fetch(self.fetch)
+        self.broker.handle_fetch(self.fetch)
 
     def refuse(self, error: ErrorCode) -> None:
         """Answer with an error for each partition: the follower tries again in a while."""

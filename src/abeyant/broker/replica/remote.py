@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from abeyant.broker.replica.session import Session
+from typing import Any, Protocol
 
 UNKNOWN = -1  # an offset, until the follower has first fetched
+
+
+class FollowerSession(Protocol):
+    """The session in which a follower fetches. `Partition` stands as Any, since it is above this module."""
+
+    fetched_at: float
+    """When its last fetch came, in seconds on the broker's clock."""
+    ready: set[Any]
+    """The partitions that have something new for the follower."""
+
+    def leave(self, partition: Any, /) -> None:
+        """Forget a partition."""
 
 
 class Remote:
@@ -34,7 +43,7 @@ class Remote:
         self.broker = broker
         self.end = UNKNOWN
         self.start = UNKNOWN
-        self.session: Session | None = None
+        self.session: FollowerSession | None = None
         self.caught_up_at = caught_up_at
         self.told_high_watermark = UNKNOWN
         self.told_start = UNKNOWN

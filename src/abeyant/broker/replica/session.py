@@ -7,18 +7,18 @@ that a fetch that waits looks at no log (K3), and is complete when it is not emp
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from abeyant.broker.delayed.replica_fetch import DelayedReplicaFetch
-from abeyant.broker.delayed.waiting import follower_name
+from abeyant.broker.delayed.waiting import BrokerOperation, follower_name
 from abeyant.broker.log import LogError
 from abeyant.broker.replica.messages import Answered, Key, Position, ReplicaAnswer, ReplicaFetch
 from abeyant.broker.replica.remote import UNKNOWN, Remote
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
     from abeyant.broker.replica.partition import Partition
+    from abeyant.broker.replica.ports import Broker
 
 
 class Session:
@@ -199,3 +199,28 @@ class Session:
         if observer is not None and self._fetch is not None:
             observer.replicated(self._broker, self._fetch, answer, self.fetched_at)
         self._broker.answer_follower(self.follower, answer)
+
+
+class DelayedReplicaFetch(BrokerOperation):
+    """In the Fetch purgatory of the leader, on all partitions of the session."""
+
+    __slots__ = ("_session",)
+
+    kind = "Fetch"
+
+    def __init__(self, session: Session, timeout: float, since: float) -> None:
+        """`timeout` in seconds: `replica.fetch.wait.max.ms`."""
+        super().__init__(timeout, session.client_id, since)
+        self._session = session
+
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """All that it follows here."""
+        return self._session.followed()
+
+    def try_complete(self) -> bool:
+        """No look at a log: whoever appends says that there is something to be told."""
+        return self._session.has_news and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Answer, with nothing too."""
+        self._session.completed()

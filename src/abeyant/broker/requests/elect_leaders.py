@@ -40,8 +40,8 @@ def handle(call: Call) -> None:
     names = list(controller.topics) if every else []
     operation = DelayedElectLeader(
         seconds(request.timeout),
-        call.broker.cluster,
         elected,
+        lambda state: _leads(call, state),
         call.client_id,
         call.since,
         lambda: _answer(call, results, operation, names),
@@ -78,6 +78,12 @@ def _elect(controller: Controller, key: _Key, *, unclean: bool) -> PartitionStat
         raise ApiError(ErrorCode.unknown_topic_or_partition, f"No such partition as {name}-{index}")
     state = topic.partitions[index]
     return controller.elect_unclean(state) if unclean else controller.elect_preferred(state)
+
+
+def _leads(call: Call, state: PartitionState) -> bool:
+    broker = call.broker.cluster.brokers.get(state.leader)
+    partition = None if broker is None else broker.partitions.get((state.topic, state.partition))
+    return partition is not None and partition.state.leader_epoch >= state.leader_epoch
 
 
 def _answer(call: Call, results: dict[_Key, _Error], operation: DelayedElectLeader, names: list[str]) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from abeyant.broker.wire.schema import OMIT, Message
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
     from abeyant.broker.partition_state import PartitionState
     from abeyant.broker.requests.call import Call
+    from abeyant.broker.requests.ports import Broker
 
 
 _EVERYWHERE = ("", "0.0.0.0")  # told to a client, it would look on its own machine

@@ -9,8 +9,8 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
     from abeyant.broker.replica.partition import Partition
+    from abeyant.broker.requests.ports import Broker
 
 
 def partition_of(broker: Broker, name: str | None, topic_id: uuid.UUID | None, index: int) -> Partition:

@@ -12,7 +12,7 @@ from abeyant.broker.delayed.peer import DelayedPeerAnswer
 from abeyant.broker.wire.apis import BY_NAME, Api
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
+    from abeyant.broker.requests.ports import Broker
     from abeyant.broker.wire.schema import ErrorCode, Message
 
 
@@ -76,7 +76,7 @@ def ask(
     """
     asked = asking.cluster.brokers.get(number)
     waiting = DelayedPeerAnswer(asking.request_timeout, asked, partitions, client_id, asking.now(), then)
-    if asking.inter_broker_purgatory.try_complete_else_watch(waiting, [asked]):
+    if asking.inter_broker_purgatory.try_complete_else_watch(waiting, [number]):
         return
     assert asked is not None
     asking.cluster.network.send(asked, _take, asking, asked, BY_NAME[name], request, waiting)

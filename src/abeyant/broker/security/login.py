@@ -11,12 +11,9 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from abeyant.errors import AbeyantError
-
-if TYPE_CHECKING:
-    from abeyant.broker.wire.apis import Api
 
 __all__ = ["MECHANISMS", "AuthenticationError", "Login", "Users"]
 
@@ -98,10 +95,10 @@ class Login:
         assert self._conversation is not None
         return self._conversation.user
 
-    def admit(self, api: Api) -> None:
+    def admit(self, api: str) -> None:
         """Raise ValueError for a request that has to wait until the client is in."""
-        if api.name not in _BEFORE:
-            raise ValueError(f"it asked for {api.name} before it had authenticated")
+        if api not in _BEFORE:
+            raise ValueError(f"it asked for {api} before it had authenticated")
 
     def begin(self, mechanism: str, *, bare: bool) -> bool:
         """Agree on a mechanism; False where it is not there."""

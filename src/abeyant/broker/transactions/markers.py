@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from abeyant.broker.requests.peer_call import ask
 from abeyant.broker.transactions.transaction import Key, Transaction
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 if TYPE_CHECKING:
+    from abeyant.broker.coordinator.ports import Broker
     from abeyant.broker.replica.partition import Partition
 
 _BACKOFF = 0.1  # seconds, after which a leader is asked that could not be asked, or could not do it
@@ -26,9 +26,9 @@ _DONE = (ErrorCode.none, ErrorCode.invalid_producer_epoch)
 class Markers:
     """The markers that one shard's transactions wait for. Use from the loop's thread only."""
 
-    def __init__(self, partition: Partition, done: Callable[[Transaction], object]) -> None:
+    def __init__(self, broker: Broker, partition: Partition, done: Callable[[Transaction], object]) -> None:
         """`partition` is the coordinator's own; `done` is called when all partitions of a transaction have theirs."""
-        self._broker = partition.broker
+        self._broker = broker
         self._partition = partition
         self._done = done
         self._left: dict[Transaction, set[Key]] = {}
@@ -59,8 +59,8 @@ class Markers:
             else:
                 by_leader[topic.partitions[key[1]].leader].append(key)
         for leader, found in by_leader.items():
-            ask(
-                self._broker, leader, "WriteTxnMarkers", self._request(transaction, found), found,
+            self._broker.ask(
+                leader, "WriteTxnMarkers", self._request(transaction, found), found,
                 f"broker-{self._broker.id}-txn-marker-sender",
                 lambda response, found=found: self._answered(transaction, found, response),  # type: ignore[misc]
             )  # fmt: skip

@@ -29,7 +29,7 @@ from abeyant.broker.transactions.transaction import (
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
+    from abeyant.broker.coordinator.ports import Broker
     from abeyant.broker.log import Batch
     from abeyant.broker.log.records import Record
     from abeyant.broker.replica.partition import Partition
@@ -48,7 +48,7 @@ class TransactionShard(Shard):
         super().__init__(broker, partition)
         settings = broker.cluster.settings
         self.transactions: dict[str, Transaction] = {}
-        self._markers = Markers(partition, self._complete)
+        self._markers = Markers(broker, partition, self._complete)
         self._timers: dict[str, Stoppable] = {}
         self._ended = False
         self._expiration_ms: int = settings["transactional.id.expiration.ms"]

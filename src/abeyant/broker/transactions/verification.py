@@ -7,11 +7,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abeyant.broker.coordinator.topics import TRANSACTIONS, partition_for
-from abeyant.broker.requests.peer_call import ask
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
+    from abeyant.broker.coordinator.ports import Broker
 
 Key = tuple[str, int]  # topic and partition
 Then = Callable[[dict[Key, ErrorCode]], object]
@@ -68,8 +67,8 @@ def _ask(broker: Broker, question: Question, then: Then) -> None:
         ],
     )
     client_id = f"broker-{broker.id}-add-partitions-to-txn"
-    ask(
-        broker, leader, "AddPartitionsToTxn", Message(transactions=[transaction]), question.keys, client_id,
+    broker.ask(
+        leader, "AddPartitionsToTxn", Message(transactions=[transaction]), question.keys, client_id,
         lambda response: then(_errors(question, response)),
     )  # fmt: skip
 

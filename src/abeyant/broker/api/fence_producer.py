@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from abeyant.broker.api.faults import nearest
 from abeyant.broker.coordinator.topics import TRANSACTIONS, partition_for
 from abeyant.broker.errors import ApiError
-from abeyant.broker.faults import nearest
 from abeyant.broker.transactions.transaction import Producer
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
-    from abeyant.broker.face import Face
+    from abeyant.broker.api.ports import Cluster
     from abeyant.broker.transactions.shard import TransactionShard
 
 _FENCED = (ErrorCode.none, ErrorCode.concurrent_transactions)  # the second: its open transaction is being aborted
 
 
-def fence(cluster: Face, transactional_id: str) -> None:
+def fence_producer(cluster: Cluster, transactional_id: str) -> None:
     """Do what another producer does that begins with the same id. Raises AbeyantError where that cannot be.
 
     In the loop's thread.
@@ -42,7 +42,7 @@ def fence(cluster: Face, transactional_id: str) -> None:
         raise AbeyantError(f"cannot fence {transactional_id!r}, which is in {state}: {refused[0].name.upper()}")
 
 
-def _shard(cluster: Face, transactional_id: str) -> TransactionShard:
+def _shard(cluster: Cluster, transactional_id: str) -> TransactionShard:
     topic = cluster.controller.topics.get(TRANSACTIONS.name)
     states = [] if topic is None else topic.partitions
     leader = states[partition_for(transactional_id, len(states))].leader if states else -1

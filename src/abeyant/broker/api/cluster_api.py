@@ -8,10 +8,10 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Unpack
 
+from abeyant.broker.api.faults import Fault, Faults, Target, Where, nearest
+from abeyant.broker.api.outages import Outages
 from abeyant.broker.delayed.waiting import Waiting
 from abeyant.broker.errors import ApiError
-from abeyant.broker.faults import Fault, Faults, Target, Where, nearest
-from abeyant.broker.outages import Outages
 from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Written(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-class Face(Outages):
+class ClusterApi(Outages):
     """The methods of a `Cluster` that is open. Call them from any thread, or in its loop."""
 
     brokers: dict[int, Broker]
@@ -141,26 +141,26 @@ class Face(Outages):
 
     def pause(self, broker: int) -> None:
         """Have a broker stand still, as under SIGSTOP: its connections stay, and nothing is done, until `resume`."""
-        self.on_loop(lambda: self._broker(broker).pause())
+        self.on_loop(lambda: self.broker_named(broker).pause())
 
     def resume(self, broker: int) -> None:
         """Have a paused broker go on, with what has come meanwhile first."""
 
         def resume() -> None:
-            self._broker(broker).resume()
+            self.broker_named(broker).resume()
             self.network.settle()
 
         self.on_loop(resume)
 
     def stop(self, broker: int) -> None:
         """Stop a broker: its connections end, others lead what it led. What it had in memory is gone."""
-        self.on_loop(lambda: self._broker(broker).stop())
+        self.on_loop(lambda: self.broker_named(broker).stop())
 
     def start(self, broker: int) -> None:
         """Start a broker that was stopped, where it was before. Raises AbeyantError where its port is taken."""
 
         def start() -> None:
-            if not self._broker(broker).stopped:
+            if not self.broker_named(broker).stopped:
                 raise AbeyantError(f"broker {broker} has not been stopped")
             self._start(broker)
             self.network.settle()
@@ -215,7 +215,7 @@ class Face(Outages):
 
         def drop() -> int:
             ended = 0
-            for found in self.brokers.values() if broker is None else [self._broker(broker)]:
+            for found in self.brokers.values() if broker is None else [self.broker_named(broker)]:
                 for connection in list(found.connections):
                     if client_id in (None, connection.client_id):
                         connection.abort()
@@ -232,9 +232,9 @@ class Face(Outages):
         `member` is its member id, its `group.instance.id`, or the client id that no other member has. Raises
         AbeyantError where there is no such group or member, or where its coordinator is stopped, paused or not ready.
         """
-        from abeyant.broker.groups.expiring import expire
+        from abeyant.broker.api.expire_member import expire_member
 
-        self.on_loop(expire, self, group, member)
+        self.on_loop(expire_member, self, group, member)
 
     # -- transactions
 
@@ -244,9 +244,9 @@ class Face(Outages):
         Its open transaction is aborted, and whatever it asks for is refused from now on. Raises AbeyantError where
         there is no such id, where its coordinator is paused, or while its transaction is being ended.
         """
-        from abeyant.broker.transactions.fencing import fence
+        from abeyant.broker.api.fence_producer import fence_producer
 
-        self.on_loop(fence, self, transactional_id)
+        self.on_loop(fence_producer, self, transactional_id)
 
     # -- what waits
 
@@ -304,7 +304,8 @@ class Face(Outages):
     def _settle(self) -> None:
         self.network.settle()
 
-    def _broker(self, number: int) -> Broker:
+    def broker_named(self, number: int) -> Broker:
+        """Return the broker of this id. Raises AbeyantError where there is none. Not for users."""
         broker = self.brokers.get(number)
         if broker is None:
             least, most = min(self.brokers), max(self.brokers)

@@ -1,19 +1,30 @@
-"""A member's session: waits until the member has been silent for too long.
+"""A member's session: how long it may be silent.
 
-A heartbeat does not touch the operation: it moves the session's `deadline`, which is one store. When the operation's
-own time is over it is looked whether there was a heartbeat, and then a new one waits for what is left. So 100,000
+A heartbeat does not touch the operation that waits: it moves the session's `deadline`, which is one store. When the
+operation expires, it is checked whether there was a heartbeat, and then a new one waits for what is left. So 100,000
 members cost a store a heartbeat, and an operation each per session time-out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from abeyant.broker.delayed.waiting import BrokerOperation, Waiting
 
-if TYPE_CHECKING:
-    from abeyant.broker.groups.member import Session
+
+class Session:
+    """The deadline of one member, and the operation that waits for it."""
+
+    __slots__ = ("client_id", "deadline", "group_id", "member_id", "operation", "seconds")
+
+    def __init__(self, group_id: str, member_id: str, client_id: str) -> None:
+        """Of a member, or of one that has been given an id and has not joined with it yet."""
+        self.group_id = group_id
+        self.member_id = member_id
+        self.client_id = client_id
+        self.seconds = 0.0
+        self.deadline = 0.0  # seconds on the cluster's clock
+        self.operation: DelayedHeartbeat | None = None  # while time runs
 
 
 class DelayedHeartbeat(BrokerOperation):

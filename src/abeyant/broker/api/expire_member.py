@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from abeyant.broker.api.faults import nearest
 from abeyant.broker.coordinator.topics import OFFSETS, partition_for
 from abeyant.broker.errors import ApiError
-from abeyant.broker.faults import nearest
 from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
-    from abeyant.broker.face import Face
+    from abeyant.broker.api.ports import Cluster
     from abeyant.broker.groups.shard import GroupShard
 
 
-def expire(cluster: Face, group: str, member: str) -> None:
+def expire_member(cluster: Cluster, group: str, member: str) -> None:
     """Do what happens when a member's session is over. Raises AbeyantError where that cannot be.
 
     In the loop's thread.
@@ -25,7 +25,7 @@ def expire(cluster: Face, group: str, member: str) -> None:
     cluster.network.settle()
 
 
-def _shard(cluster: Face, group: str) -> GroupShard:
+def _shard(cluster: Cluster, group: str) -> GroupShard:
     topic = cluster.controller.topics.get(OFFSETS.name)
     if topic is not None:
         leader = topic.partitions[partition_for(group, len(topic.partitions))].leader

@@ -18,7 +18,7 @@ from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
-    from abeyant.broker.cluster import Cluster
+    from abeyant.broker.api.ports import Cluster
 
 REPLICA_FETCH = "ReplicaFetch"
 """The name by which faults know a follower's fetch; "Fetch" is a client's."""
@@ -173,7 +173,7 @@ class Faults:
     def _order(self, fault: Fault) -> Fault:
         def order() -> None:
             if fault.target.broker is not None:
-                self.cluster._broker(fault.target.broker)
+                self.cluster.broker_named(fault.target.broker)
             self.ordered.append(fault)
             self.cluster.gate = self
 

@@ -1,0 +1,29 @@
+"""What coordinators need from above them: the broker on which they run, and a way to call other brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from abeyant import Purgatory
+from abeyant.broker.replica import ports
+from abeyant.broker.wire.schema import Message
+
+
+class Broker(ports.Broker, Protocol):
+    """The broker of a coordinator."""
+
+    rebalance_purgatory: Purgatory[Any]
+    heartbeat_purgatory: Purgatory[Any]
+    request_timeout: float  # seconds
+
+    def ask(
+        self,
+        number: int,
+        api: str,
+        request: Message,
+        partitions: Sequence[tuple[str, int]],
+        client_id: str,
+        then: Callable[[Any], object],
+    ) -> None:
+        """Call an API of broker `number`; `then` gets the response, or None where none came. See requests/peer_call."""

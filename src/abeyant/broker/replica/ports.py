@@ -1,0 +1,123 @@
+"""What a replica needs from above it: the broker that holds it, and the cluster around that.
+
+`Partition` stands as Any here, since it is above this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from abeyant import Purgatory
+from abeyant.broker.controller import Controller
+from abeyant.broker.network import Network, Receiver
+from abeyant.broker.partition_state import PartitionState
+from abeyant.broker.replica.messages import Key, ReplicaAnswer, ReplicaFetch
+from abeyant.broker.settings import Settings
+from abeyant.purgatory.ports import Stoppable
+
+
+class Timer(Protocol):
+    """A broker's timer."""
+
+    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable:
+        """Call `callback(*args)` in `delay` seconds, or once the broker is resumed."""
+
+
+class Fetchers(Protocol):
+    """The follower side of a broker: one fetcher a leader."""
+
+    def follow(self, partition: Any, /) -> None:
+        """Fetch a partition from its leader from now on."""
+
+    def leave(self, partition: Any, /) -> None:
+        """Stop fetching it."""
+
+    def answered(self, answer: ReplicaAnswer) -> None:
+        """Append what a leader has sent, and fetch again."""
+
+    def failed(self, leader: int, number: int) -> None:
+        """Retry later: the fetch of session `number` was lost."""
+
+
+class Observer(Protocol):
+    """The request log, where one is written. A broker stands as Any, since the log reads more of it than this."""
+
+    def replicated(self, broker: Any, fetch: ReplicaFetch, answer: ReplicaAnswer, since: float) -> None:
+        """Log a follower's fetch."""
+
+    def in_sync_changed(self, broker: Any, before: PartitionState, after: PartitionState) -> None:
+        """Log a change of the in-sync set."""
+
+    def answered(self, call: Any, response: Any) -> None:
+        """Log a client's request; `response` is None where none is sent."""
+
+
+class Cluster(Protocol):
+    """The cluster of a broker."""
+
+    @property
+    def controller(self) -> Controller:
+        """Topics, leaders and in-sync sets."""
+
+    @property
+    def network(self) -> Network:
+        """Messages between brokers."""
+
+    @property
+    def observer(self) -> Observer | None:
+        """The request log."""
+
+    @property
+    def settings(self) -> Settings:
+        """The brokers' settings."""
+
+    @property
+    def brokers(self) -> Mapping[int, Broker]:
+        """All brokers by id, stopped ones included."""
+
+
+class Broker(Receiver, Protocol):
+    """The broker of a replica."""
+
+    id: int
+    paused: bool
+    stopped: bool
+    timer: Timer
+    partitions: dict[Key, Any]
+    fetch_purgatory: Purgatory[Any]
+    produce_purgatory: Purgatory[Any]
+    delete_records_purgatory: Purgatory[Any]
+    lag_max: float  # seconds
+    replica_fetch_wait: float  # seconds
+    replica_fetch_backoff: float  # seconds
+    replica_fetch_bytes: int
+    replica_partition_bytes: int
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster that it is part of."""
+
+    @property
+    def fetchers(self) -> Fetchers:
+        """Its follower side."""
+
+    @property
+    def now(self) -> Callable[[], float]:
+        """The clock, in seconds."""
+
+    @property
+    def now_ms(self) -> Callable[[], int]:
+        """The clock, in milliseconds since 1970."""
+
+    def ask_leader(self, leader: int, fetch: ReplicaFetch) -> None:
+        """Send a fetch to the broker that leads."""
+
+    def take_fetch(self, fetch: ReplicaFetch) -> None:
+        """Receive a follower's fetch; faults may strike it."""
+
+    def handle_fetch(self, fetch: ReplicaFetch) -> None:
+        """Handle a follower's fetch."""
+
+    def answer_follower(self, follower: int, answer: ReplicaAnswer) -> None:
+        """Send the response to a follower's fetch."""

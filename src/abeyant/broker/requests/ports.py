@@ -1,0 +1,74 @@
+"""What requests need from above them: the broker that handles them, its coordinators, and the cluster."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from abeyant import Purgatory
+from abeyant.broker.clock import Clock
+from abeyant.broker.coordinator import ports
+from abeyant.broker.coordinator.coordinator import Coordinator
+from abeyant.broker.groups.shard import GroupShard
+from abeyant.broker.log.directory import DataDirectory
+from abeyant.broker.replica import ports as replica_ports
+from abeyant.broker.replica.messages import Key
+from abeyant.broker.replica.partition import Partition
+from abeyant.broker.requests.fetch_sessions import FetchSessions
+from abeyant.broker.security.protocol import Security
+from abeyant.broker.transactions.shard import TransactionShard
+
+
+class Gate(Protocol):
+    """Sees each request before it is handled."""
+
+    def __call__(self, call: Any, /) -> bool:
+        """Return whether it has taken over the request, a `Call`, `PeerCall` or `ReplicaPassage`."""
+
+
+class Cluster(replica_ports.Cluster, Protocol):
+    """The cluster."""
+
+    gate: Gate | None
+
+    @property
+    def brokers(self) -> Mapping[int, Broker]:
+        """All brokers by id, stopped ones included."""
+
+    @property
+    def clock(self) -> Clock:
+        """The one clock."""
+
+    @property
+    def directory(self) -> DataDirectory | None:
+        """Where logs are on disk; None for logs in memory."""
+
+    @property
+    def security(self) -> Security:
+        """TLS, SASL and users."""
+
+
+class Broker(ports.Broker, Protocol):
+    """The broker that handles a request."""
+
+    host: str
+    port: int
+    partitions: dict[Key, Partition]
+    by_id: dict[tuple[uuid.UUID, int], Partition]
+    fetch_sessions: FetchSessions
+    elect_leader_purgatory: Purgatory[Any]
+    inter_broker_purgatory: Purgatory[Any]
+    group_coordinator: Coordinator[GroupShard]
+    transaction_coordinator: Coordinator[TransactionShard]
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster that it is part of."""
+
+    @property
+    def log_dir(self) -> str:
+        """Where its logs are, as clients are told."""
+
+    def handle(self, call: Any) -> None:
+        """Handle a call; an exception is logged and answered with UNKNOWN_SERVER_ERROR."""
