@@ -16,9 +16,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from typing import Any, Final
 
+from abeyant.pipeline.request_log.line_time import LineClock
 from abeyant.pipeline.request_log.text import is_text, text_request
 
 __all__ = ["ApiRequest", "BadLineError", "LineParser", "excerpt", "topic_names"]
@@ -31,8 +32,6 @@ _EXCERPT_CHARS: Final = 200
 # A thousand years: all sums of microseconds stay far inside 64 bits.
 _LONGEST_MS: Final = 1000 * 365 * 86_400_000
 
-# Log4j's default and ISO8601 dates, with or without a zone; the rest of the layout (level, ...) may be anything.
-_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,6}))?(Z|[+-]\d\d:?\d\d(?![\d:]))?")
 _TRAILER: Final = re.compile(r"\s*(?:\(\S+\)|- \S+)?\s*$")
 
 # Kafka prints a topic id as 22 characters of URL-safe base 64; the metadata log's is the same everywhere.
@@ -79,12 +78,10 @@ class ApiRequest:
 
 
 class LineParser:
-    """Parses lines of one log; `timezone` is what the log's times mean where they name no zone."""
+    """Parse lines of one log; `timezone` is what the log's times mean where they name no zone."""
 
     def __init__(self, timezone: tzinfo = UTC) -> None:
-        self._timezone = timezone
-        self._second = ("", "", "")
-        self._second_us = 0
+        self._clock = LineClock(timezone)
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
     def parse(self, line: bytes) -> ApiRequest:
@@ -98,7 +95,10 @@ class LineParser:
             raise BadLineError(f"not valid UTF-8 at byte {error.start}") from error
         marker = MARKER.decode()
         begin = text.index(marker)
-        sent_us = self._time(text[:begin])
+        try:
+            sent_us = self._clock.read(text[:begin])
+        except ValueError as error:
+            raise BadLineError(str(error)) from error
         begin += len(marker)
         if is_text(text, begin):
             try:
@@ -117,23 +117,6 @@ class LineParser:
         if not _TRAILER.match(text, end):
             raise BadLineError("text after the JSON")
         return _request(body, sent_us)
-
-    def _time(self, head: str) -> int:
-        found = _TIME.search(head)
-        if found is None:
-            raise BadLineError("no time before the request")
-        day, second, fraction, zone = found.groups()
-        key = (day, second, zone or "")
-        if key != self._second:
-            try:
-                moment = datetime.fromisoformat(f"{day}T{second}{zone or ''}")
-                if moment.tzinfo is None:
-                    moment = moment.replace(tzinfo=self._timezone)
-                seconds = moment.timestamp()
-            except (ValueError, OverflowError) as error:
-                raise BadLineError(f"not a time: {found.group(0)}") from error
-            self._second, self._second_us = key, round(seconds) * 1_000_000
-        return self._second_us + int((fraction or "0").ljust(6, "0"))
 
 
 def _refuse_constant(name: str) -> None:

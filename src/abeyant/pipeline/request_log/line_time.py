@@ -1,0 +1,110 @@
+"""The time of a log line: the last time before the request, since container runtimes and journald put theirs first.
+
+    2024-05-01T10:00:00.223456789Z stdout F [2024-05-01 12:00:00,123] DEBUG Completed request:...
+    `- when the runtime read the line       `- when Kafka wrote it: this one counts
+
+Dates are those of ISO 8601 with a comma, a point or a colon before the fraction. A time in another form is never
+passed over for an earlier one: the line is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, tzinfo
+from typing import Final
+from zoneinfo import ZoneInfo, available_timezones
+
+__all__ = ["LineClock"]
+
+_TIME: Final = re.compile(
+    r"(?<!\d)(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,:](\d+))?"
+    r"(Z|[+-]\d\d(?::?\d\d)?(?![\d:])|\x20?[+-]\d\d:?\d\d(?![\d:])|\x20?[A-Z][A-Za-z]+(?:/[A-Za-z_]+)*)?",
+    re.ASCII,
+)
+# What is a time, though of no form that we read: a time of day, ISO 8601 without separators, milliseconds since 1970.
+_OTHER_TIME: Final = re.compile(
+    r"(?<![\d:.])(?:\d{1,2}:\d\d:\d\d(?:[.,:]\d+)?|\d{8}[T ]?\d{6}(?:[.,]?\d+)?|1\d{12})(?![\d:])",
+    re.ASCII,
+)
+_DIGIT: Final = re.compile("[0-9]")
+_UTC: Final = frozenset({"Z", "UTC", "GMT"})
+# Short names of zones that a log may have; each is one of several zones, so --timezone has to agree with it.
+_ABBREVIATION: Final = re.compile(
+    "(?:WE|CE|EE)S?T|MSK|BST|IST|SAST|PKT|WIB|SGT|HKT|JST|KST|AWST|A[CE][SD]T|NZ[SD]T|(?:AK|[NAECMP])[SD]T|HST|BRT|ART|[CEW]AT"
+)
+_SECOND_US: Final = 1_000_000
+
+
+class LineClock:
+    """Read the times of one log's lines; `timezone` is what they mean where they name no zone."""
+
+    def __init__(self, timezone: tzinfo = UTC) -> None:
+        self._timezone = timezone
+        self._second = ("", "", "")
+        self._second_us = 0
+
+    def read(self, head: str) -> int:
+        """Return the last time in `head` in microseconds since 1970; raise ValueError with what is wrong with it.
+
+        A fraction is cut to microseconds. Of an hour that comes twice the first is taken, or the one that an earlier
+        time with a zone is nearer to. O(len(head)).
+        """
+        last = _TIME.search(head)
+        times = [last] if last is not None else []
+        after = last.end() if last is not None else 0
+        if _DIGIT.search(head, after) is not None:  # as mostly there is none
+            times += _TIME.finditer(head, after)
+            if (other := _OTHER_TIME.search(head, times[-1].end() if times else 0)) is not None:
+                raise ValueError(f"the time next to the request is in no form that is read: {other.group(0)}")
+        if not times:
+            raise ValueError("no time before the request")
+        day, second, fraction, zone = times[-1].groups()
+        key = (day, second, zone or "")
+        if key != self._second:
+            self._second_us, certain = self._moment(times)
+            self._second = key if certain else ("", "", "")
+        return self._second_us + int((fraction or "0")[:6].ljust(6, "0"))
+
+    def _moment(self, times: list[re.Match[str]]) -> tuple[int, bool]:
+        """Return the last time's whole second, and whether it is the same in every line."""
+        text = times[-1].group(0)
+        name = (times[-1][4] or "").strip()
+        zone = _zone(name) or self._timezone
+        known = _ABBREVIATION.fullmatch(name)
+        try:
+            local = _local(times[-1])
+            both = [local.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
+            named = [moment for moment in both if not known or moment.tzname() == name]
+            seconds = sorted({round(moment.timestamp()) for moment in named})
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"not a time: {text}") from error
+        if not seconds:
+            raise ValueError(f"{text} is not in the time zone {zone}: choose a --timezone whose time is {name}")
+        if datetime.fromtimestamp(seconds[0], zone).replace(tzinfo=None, fold=0) != local:
+            raise ValueError(f"{text} is skipped by the clocks of the time zone {zone}: check --timezone")
+        if len(seconds) == 1:
+            return seconds[0] * _SECOND_US, True
+        near = next((found for time in reversed(times[:-1]) if (found := _absolute(time)) is not None), seconds[0])
+        return min(seconds, key=lambda second: abs(second - near)) * _SECOND_US, False
+
+
+def _local(time: re.Match[str]) -> datetime:
+    return datetime.fromisoformat(f"{time[1]}T{time[2]}")
+
+
+def _zone(name: str) -> tzinfo | None:
+    """Return the zone of an offset or a name that means one zone only; None for any other word."""
+    if name in _UTC:
+        return UTC
+    if name.startswith(("+", "-")):
+        return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo
+    return ZoneInfo(name) if "/" in name and name in available_timezones() else None
+
+
+def _absolute(time: re.Match[str]) -> int | None:
+    """Return a time that names its zone, in seconds since 1970; None for another."""
+    try:
+        zone = _zone((time[4] or "").strip())
+        return None if zone is None else round(_local(time).replace(tzinfo=zone).timestamp())
+    except (ValueError, OverflowError):
+        return None
