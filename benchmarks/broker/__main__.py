@@ -2,7 +2,7 @@
 
 python -m benchmarks.broker                     all rows, all peers; medians of 3 rounds
 python -m benchmarks.broker --quick             a tenth of the records, one round
-python -m benchmarks.broker --peers abeyant    ours alone, no JVM
+python -m benchmarks.broker --peers abeyant     ours alone, no JVM
 python -m benchmarks.broker --write             and put the table into docs/benchmarks-broker.md
 """
 

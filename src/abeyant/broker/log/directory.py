@@ -1,6 +1,6 @@
 """A data directory: one cluster's, one process at a time.
 
-    abeyant-data.json       whose it is, and the format
+    abeyant-data.json        whose it is, and the format
     lock                     held by the process that uses it
     controller.journal       what the controller knows
     broker-1/orders-0/       a replica's log
