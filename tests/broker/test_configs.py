@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from kio.schema.errors import ErrorCode
 
 from abeyant.broker import Cluster
-from abeyant.broker.requests.config_resources import BROKER, TOPIC
+from abeyant.broker.requests.common.config_resources import BROKER, TOPIC
 from broker.clients import producing, send, settle
 from broker.wire import WireClient
 

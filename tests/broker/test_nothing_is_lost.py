@@ -24,8 +24,8 @@ from abeyant.broker.log import split
 from abeyant.broker.log.validation import records_of
 from abeyant.broker.partition_state import PartitionState
 from abeyant.broker.replica.partition import Partition
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.ports import Broker
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.ports import Broker
 from broker.log.batches import batch
 from broker.wire import WireClient
 

@@ -24,14 +24,14 @@ from abeyant.broker.delayed.peer import DelayedPeerAnswer
 from abeyant.broker.delayed.produce import DelayedProduce
 from abeyant.broker.housekeeping import Housekeeping
 from abeyant.broker.log import Log, LogError
+from abeyant.broker.replica.fetch_call import ReplicaFetchCall
 from abeyant.broker.replica.fetcher import Fetchers
 from abeyant.broker.replica.messages import Key, ReplicaAnswer, ReplicaFetch
 from abeyant.broker.replica.partition import Partition
-from abeyant.broker.replica.passage import ReplicaPassage
 from abeyant.broker.replica.session import Session
-from abeyant.broker.requests import peer_call, ports
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.fetch_sessions import FetchSessions
+from abeyant.broker.requests.common import peer_call, ports
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.fetch_sessions import FetchSessions
 from abeyant.broker.security.login import AuthenticationError, Login
 from abeyant.broker.transactions.shard import TransactionShard
 from abeyant.broker.wire.apis import BY_KEY
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from abeyant.broker.coordinator.ports import Broker as CoordinatorBroker
     from abeyant.broker.groups.session import DelayedHeartbeat
     from abeyant.broker.groups.shard import GroupShard
-    from abeyant.broker.groups.waits import DelayedDuty, DelayedJoin, DelayedSync
+    from abeyant.broker.groups.waits import DelayedDeadline, DelayedJoin, DelayedSync
     from abeyant.broker.partition_state import PartitionState, Topic
     from abeyant.broker.replica.ports import Timer
     from abeyant.broker.settings import Settings
@@ -112,7 +112,7 @@ class Broker:
         self.fetch_purgatory: Purgatory[Any] = self._purgatory("Fetch")  # consumers' and followers'
         self.delete_records_purgatory: Purgatory[DelayedDeleteRecords] = self._purgatory("DeleteRecords")
         self.elect_leader_purgatory: Purgatory[DelayedElectLeader] = self._purgatory("ElectLeader")
-        self.rebalance_purgatory: Purgatory[DelayedJoin | DelayedSync | DelayedDuty] = self._purgatory("Rebalance")
+        self.rebalance_purgatory: Purgatory[DelayedJoin | DelayedSync | DelayedDeadline] = self._purgatory("Rebalance")
         self.heartbeat_purgatory: Purgatory[DelayedHeartbeat] = self._purgatory("Heartbeat")
         self.group_coordinator = Coordinator(self, OFFSETS, _group_shard)
         self.transaction_coordinator = Coordinator(self, TRANSACTIONS, TransactionShard)
@@ -310,7 +310,7 @@ class Broker:
     def take_fetch(self, fetch: ReplicaFetch) -> None:
         """A follower's fetch has come."""
         gate = self.cluster.gate
-        if gate is None or not gate(ReplicaPassage(self, fetch)):
+        if gate is None or not gate(ReplicaFetchCall(self, fetch)):
             self.handle_fetch(fetch)
 
     def handle_fetch(self, fetch: ReplicaFetch) -> None:

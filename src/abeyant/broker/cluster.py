@@ -27,6 +27,7 @@ from abeyant.broker.controller import Controller
 from abeyant.broker.definitions import definition
 from abeyant.broker.log import LogError
 from abeyant.broker.network import Network
+from abeyant.broker.requests.common.ports import Gate
 from abeyant.broker.security.protocol import Security
 from abeyant.broker.settings import Settings
 from abeyant.broker.wire.connection import Staging
@@ -43,10 +44,6 @@ T = TypeVar("T")
 _OURS = ("advertised.listeners", "broker.id", "listeners", "log.dirs")  # what is given for them is not looked at
 _LAST_PORT = 65_535
 _LAST_ID = (1 << 31) - 1
-
-Gate = Callable[[Any], bool]
-"""Sees every request before it is handled, a client's `Call` or a follower's `ReplicaPassage`; True if it has taken it
-over: then it is its to `proceed`, `refuse` or `drop`, in the loop's thread, now or later."""
 
 
 class Cluster(ClusterApi):

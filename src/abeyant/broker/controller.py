@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from abeyant.broker import elections, reassignment
 from abeyant.broker.errors import ApiError
 from abeyant.broker.group_settings import GroupSettings
-from abeyant.broker.memory import Memory
+from abeyant.broker.metadata_store import MetadataStore
 from abeyant.broker.partition_state import NO_LEADER, PartitionState, Topic
 from abeyant.broker.placement import assigned, check_name, check_replicas, placed
 from abeyant.broker.wire.schema import ErrorCode
@@ -74,7 +74,7 @@ class Controller:
         # As Kafka writes ids that are shown to people.
         self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.changed: Callable[[PartitionState], object] | None = None  # for faults and tests: called at every change
-        self._memory = Memory(journal)
+        self._memory = MetadataStore(journal)
         self.groups = GroupSettings(settings, self._memory)
         self._recall()
         self._schedule_rebalance()

@@ -14,7 +14,7 @@ from abeyant.broker.settings import DEFAULT, ConfigEntry, Synonym, entry_of, tex
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyant.broker.memory import Memory
+    from abeyant.broker.metadata_store import MetadataStore
     from abeyant.broker.settings import Settings
 
 GROUP = 8  # DescribeConfigs' number for what was set for a group
@@ -24,7 +24,7 @@ _KINDS = ("consumer", "share", "streams")
 class GroupSettings:
     """Of all groups that have any. Use from the loop's thread only."""
 
-    def __init__(self, brokers: Settings, memory: Memory) -> None:
+    def __init__(self, brokers: Settings, memory: MetadataStore) -> None:
         """Those that `memory` has, over the brokers'."""
         self._brokers = brokers
         self._memory = memory

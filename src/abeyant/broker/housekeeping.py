@@ -14,7 +14,7 @@ from abeyant.reporting import logger
 
 if TYPE_CHECKING:
     from abeyant.broker.replica.partition import Partition
-    from abeyant.broker.requests.ports import Broker
+    from abeyant.broker.requests.common.ports import Broker
     from abeyant.purgatory.ports import Stoppable
 
 _FIRST = 30.0  # seconds: Kafka's log.initial.task.delay.ms, before anything but compaction is done

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from abeyant.broker.definitions import Scope, definitions
-from abeyant.broker.delayed.waiting import follower_name
+from abeyant.broker.delayed.operation import follower_name
 from abeyant.broker.wire.json_form import id_form, json_form
 from abeyant.errors import AbeyantError
 from abeyant.reporting import logger
@@ -24,8 +24,8 @@ from abeyant.reporting import logger
 if TYPE_CHECKING:
     from abeyant.broker.partition_state import PartitionState, Topic
     from abeyant.broker.replica.messages import ReplicaAnswer, ReplicaFetch
-    from abeyant.broker.requests.call import Call
-    from abeyant.broker.requests.ports import Broker
+    from abeyant.broker.requests.common.call import Call
+    from abeyant.broker.requests.common.ports import Broker
     from abeyant.broker.wire.connection import Connection
 
 _FETCH: Final = 1

@@ -7,10 +7,10 @@ from typing import Any
 
 from abeyant import ManualTimer, Purgatory
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.classic import ClassicGroup
-from abeyant.broker.groups.member import Joined, Joining, Synced
-from abeyant.broker.groups.membership import Membership
-from abeyant.broker.groups.rebalancing import Rebalancing
+from abeyant.broker.groups.classic.group import ClassicGroup
+from abeyant.broker.groups.classic.member import Joined, Joining, Synced
+from abeyant.broker.groups.classic.protocol import ClassicProtocol
+from abeyant.broker.groups.classic.rebalancing import Rebalancing
 from abeyant.broker.groups.waits import Waits
 from abeyant.broker.wire.schema import ErrorCode
 
@@ -27,7 +27,7 @@ class Desk:
         self.sessions: Purgatory[Any] = Purgatory("Heartbeat", self.timer)
         self.waits = Waits(self.rebalances, self.sessions, self.timer.time, self._expired)
         rebalances = Rebalancing(self.waits, self._store, self.now_ms, initial_delay=initial_delay)
-        self.protocol = Membership(self.waits, self._store, rebalances, self.now_ms, max_size=max_size)
+        self.protocol = ClassicProtocol(self.waits, self._store, rebalances, self.now_ms, max_size=max_size)
         self.group = ClassicGroup("group", 0)
         self.stored: list[dict[str, bytes] | None] = []
         self.held: list[Callable[[ErrorCode], object]] | None = None  # writes that the log has not, while it is slow

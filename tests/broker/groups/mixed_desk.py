@@ -11,14 +11,14 @@ from abeyant import ManualTimer, Purgatory
 from abeyant.broker.coordinator.shard import Entry
 from abeyant.broker.errors import ApiError
 from abeyant.broker.group_settings import GroupSettings
-from abeyant.broker.groups.assignors import Partition
-from abeyant.broker.groups.consumer import LEAVES
-from abeyant.broker.groups.consuming import Beat, Beaten
-from abeyant.broker.groups.member import Joined, Joining, Synced
+from abeyant.broker.groups.classic.member import Joined, Joining, Synced
+from abeyant.broker.groups.consumer.assignors import Partition
+from abeyant.broker.groups.consumer.group import LEAVES
+from abeyant.broker.groups.consumer.protocol import HeartbeatRequest, HeartbeatResponse
 from abeyant.broker.groups.shard import GroupShard
 from abeyant.broker.groups.subscription import assignment_value, read_assignment, read_subscription
 from abeyant.broker.log.records import Record
-from abeyant.broker.memory import Memory
+from abeyant.broker.metadata_store import MetadataStore
 from abeyant.broker.settings import Settings
 from abeyant.broker.wire.schema import ErrorCode
 from broker.conformance.scenarios.migration import subscription
@@ -55,7 +55,7 @@ class MixedDesk:
         topic = SimpleNamespace(name=TOPIC, id=_ID, partitions=[None] * partitions, internal=False)
         known = {"group.consumer.session.timeout.ms": round(SESSION * 1000), "group.initial.rebalance.delay.ms": 0}
         of_brokers = Settings({**known, **(settings or {})})
-        of_groups = GroupSettings(of_brokers, Memory(None))
+        of_groups = GroupSettings(of_brokers, MetadataStore(None))
         controller = SimpleNamespace(topics={TOPIC: topic}, by_id={_ID: topic}, groups=of_groups)
         self.broker: Any = SimpleNamespace(
             cluster=SimpleNamespace(settings=of_brokers, controller=controller),
@@ -236,8 +236,8 @@ class New:
 
     def beat(self) -> None:
         whole = {"rebalance_timeout": round(REBALANCE * 1000), "topics": (TOPIC,)} if self.epoch == 0 else {}
-        beat = Beat(self.id, self.epoch, owned=self.has, **cast("Any", whole))
-        told: list[Beaten] = []
+        beat = HeartbeatRequest(self.id, self.epoch, owned=self.has, **cast("Any", whole))
+        told: list[HeartbeatResponse] = []
         shard = self.desk.shard
         try:
             if self.epoch == 0:
@@ -257,7 +257,7 @@ class New:
     def leave(self) -> None:
         shard = self.desk.shard
         if GROUP in shard.consumers and self.id in shard.consumers[GROUP].members:
-            shard.consuming.leave(shard.consumers[GROUP], Beat(self.id, LEAVES), lambda _: None)
+            shard.consuming.leave(shard.consumers[GROUP], HeartbeatRequest(self.id, LEAVES), lambda _: None)
 
     def hear(self) -> bool:
         return False

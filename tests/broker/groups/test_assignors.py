@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyant.broker.groups.assignors import ASSIGNORS, NOTHING, Assignment, by_range, uniform
+from abeyant.broker.groups.consumer.assignors import ASSIGNORS, NOTHING, Assignment, by_range, uniform
 
 TOPICS = [uuid.UUID(int=number + 1) for number in range(4)]
 COUNTS = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 12))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.consuming import Beat
+from abeyant.broker.groups.consumer.protocol import HeartbeatRequest
 from abeyant.broker.wire.apis import BY_NAME
 from broker.clients import wait_for
 from broker.groups.mixed_desk import GROUP, TOPIC, MixedDesk, New, Old, settle
@@ -63,7 +63,9 @@ def test_wrong_generations_and_strangers(kind: str) -> None:
                         shard.consumers[GROUP], (member_id, "pod"), wrong, (None, None), lambda _: None
                     )
                 with pytest.raises(ApiError):
-                    shard.consuming.heartbeat(shard.consumers[GROUP], Beat(member_id, wrong), lambda _: None)
+                    shard.consuming.heartbeat(
+                        shard.consumers[GROUP], HeartbeatRequest(member_id, wrong), lambda _: None
+                    )
     go_on(desk, members)
     assert [member.has for member in members] == before, "nobody noticed"
 

@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 
 from abeyant.broker import Cluster
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups import consumer_records
-from abeyant.broker.groups.consumer import Classic, ConsumerMember
+from abeyant.broker.groups.consumer import records as consumer_records
+from abeyant.broker.groups.consumer.group import Classic, ConsumerMember
 from broker.clients import wait_for
 from broker.groups.members import Aiokafka, Confluent, Journal
 from broker.groups.mixed_desk import MixedDesk, New, Old, settle

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyant.broker.groups.patterns import PatternError, check, matches
+from abeyant.broker.groups.consumer.patterns import PatternError, check, matches
 
 _ATOMS = st.sampled_from(
     ["a", "b", "A", ".", "[ab]", "[^a]", "[a-c_]", r"\d", r"\w", r"\W", r"\.", "^", "$", r"\b", r"\B", r"\A", "", "-"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.member import Joined
+from abeyant.broker.groups.classic.member import Joined
 from abeyant.broker.wire.schema import ErrorCode
 from broker.groups.desk import NONE, Desk
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from abeyant.broker.groups.member import Joined, Synced
+from abeyant.broker.groups.classic.member import Joined, Synced
 from abeyant.broker.wire.schema import ErrorCode
 from broker.groups.desk import NONE, Desk
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Unpack
 
 from abeyant.broker.api.faults import Fault, Faults, Target, Where, nearest
 from abeyant.broker.api.outages import Outages
-from abeyant.broker.delayed.waiting import Waiting
+from abeyant.broker.delayed.operation import Waiting
 from abeyant.broker.errors import ApiError
 from abeyant.errors import AbeyantError
 

@@ -57,7 +57,7 @@ class Target:
             raise AbeyantError("a follower's fetch is for all that it follows: choose by broker= or client_id=")
 
     def matches(self, call: Any) -> bool:
-        """Whether a `Call`, or a `ReplicaPassage`, is meant."""
+        """Whether a `Call`, or a `ReplicaFetchCall`, is meant."""
         if self.api not in (None, _name(call)) or self.broker not in (None, call.broker.id):
             return False
         if self.client_id not in (None, call.client_id):

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 from abeyant.broker.broker import Broker
 from abeyant.broker.controller import Controller
 from abeyant.broker.network import Network
-from abeyant.broker.requests.ports import Gate
+from abeyant.broker.requests.common.ports import Gate
 
 T = TypeVar("T")
 

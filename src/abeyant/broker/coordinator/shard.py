@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from abeyant.broker.delayed.produce import Acked, DelayedProduce
+from abeyant.broker.delayed.produce import DelayedProduce, PendingAck
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import Batch, LogError
 from abeyant.broker.log.batch import NO_PRODUCER, make_batch
@@ -142,7 +142,7 @@ class Shard:
             placed = batch.placed(appended.base_offset, self.partition.state.leader_epoch)
             for record in records:
                 self.replay(record._replace(offset=appended.base_offset + record.offset), placed)
-        acked = Acked(self.partition, appended.last_offset + 1)
+        acked = PendingAck(self.partition, appended.last_offset + 1)
         operation = DelayedProduce(
             timeout, [acked], client_id, self.broker.now(), lambda: then(told(acked.error))
         )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from abeyant.broker.delayed.waiting import BrokerOperation
+from abeyant.broker.delayed.operation import BrokerOperation
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:

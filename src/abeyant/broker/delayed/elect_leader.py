@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from abeyant.broker.delayed.waiting import BrokerOperation
+from abeyant.broker.delayed.operation import BrokerOperation
 
 if TYPE_CHECKING:
     from abeyant.broker.partition_state import PartitionState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from abeyant.broker.delayed.waiting import BrokerOperation
+from abeyant.broker.delayed.operation import BrokerOperation
 
 
 class Peer(Protocol):

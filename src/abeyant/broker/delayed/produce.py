@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from abeyant.broker.delayed.waiting import BrokerOperation
+from abeyant.broker.delayed.operation import BrokerOperation
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.replica.partition import Partition
 
 
-class Acked:
+class PendingAck:
     """One partition of a produce: what was appended, and what has come of it."""
 
     __slots__ = ("error", "leader_epoch", "partition", "pending", "required")
@@ -25,7 +25,7 @@ class Acked:
         self.pending = True
         self.error = ErrorCode.request_timed_out  # what it is, should the time run out
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Whether it still waits."""
         if self.pending:
             partition = self.partition
@@ -50,7 +50,7 @@ class DelayedProduce(BrokerOperation):
     kind = "Produce"
 
     def __init__(
-        self, timeout: float, waiting: list[Acked], client_id: str, since: float, answer: Callable[[], object]
+        self, timeout: float, waiting: list[PendingAck], client_id: str, since: float, answer: Callable[[], object]
     ) -> None:
         """`timeout` in seconds; `answer` is called once, when every one of `waiting` has its error."""
         super().__init__(timeout, client_id, since)
@@ -65,7 +65,7 @@ class DelayedProduce(BrokerOperation):
         """Complete when none of its partitions is pending. Kafka: `DelayedProduce.tryComplete`."""
         pending = False
         for acked in self._waiting:
-            if acked.look():
+            if acked.poll():
                 pending = True
         return not pending and self.force_complete()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from abeyant.broker.delayed.waiting import BrokerOperation, Waiting
+from abeyant.broker.delayed.operation import BrokerOperation, Waiting
 
 
 class Session:

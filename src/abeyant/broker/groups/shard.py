@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 from abeyant.broker.coordinator.shard import Entry, Shard
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups import consumer_records, records
-from abeyant.broker.groups.classic import ClassicGroup, State
-from abeyant.broker.groups.classic_members import ClassicMembers
-from abeyant.broker.groups.consumer import ConsumerGroup, ConsumerMember, ConsumerState
-from abeyant.broker.groups.consuming import Beat, Beaten, Consuming
-from abeyant.broker.groups.membership import Membership
-from abeyant.broker.groups.migration import Migration, forgotten
-from abeyant.broker.groups.offsets import Offsets
-from abeyant.broker.groups.rebalancing import Rebalancing
-from abeyant.broker.groups.records import Offset, OffsetKey
+from abeyant.broker.groups.classic import records as classic_records
+from abeyant.broker.groups.classic.group import ClassicGroup, State
+from abeyant.broker.groups.classic.protocol import ClassicProtocol
+from abeyant.broker.groups.classic.rebalancing import Rebalancing
+from abeyant.broker.groups.consumer import records as consumer_records
+from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, ConsumerState
+from abeyant.broker.groups.consumer.protocol import ConsumerProtocol, HeartbeatRequest, HeartbeatResponse
+from abeyant.broker.groups.consumer.targets import Targets
+from abeyant.broker.groups.migration.classic_in_consumer_group import ClassicInConsumerGroup
+from abeyant.broker.groups.migration.conversion import Migration, forgotten
+from abeyant.broker.groups.offsets import records as offset_records
+from abeyant.broker.groups.offsets.committed import Offsets
+from abeyant.broker.groups.offsets.records import Offset, OffsetKey
+from abeyant.broker.groups.primitives import kind_of
 from abeyant.broker.groups.subscription import CONSUMER
-from abeyant.broker.groups.targets import Targets
 from abeyant.broker.groups.waits import Waits
 from abeyant.broker.wire.schema import ErrorCode
 
@@ -48,7 +51,7 @@ class GroupShard(Shard):
         max_classic = settings["group.max.size"]
         initial_delay = settings["group.initial.rebalance.delay.ms"] / 1000
         rebalances = Rebalancing(waits, self._store, broker.now_ms, initial_delay=initial_delay)
-        self.protocol = Membership(waits, self._store, rebalances, broker.now_ms, max_size=max_classic)
+        self.protocol = ClassicProtocol(waits, self._store, rebalances, broker.now_ms, max_size=max_classic)
         controller = broker.cluster.controller
         max_consumers = settings["group.consumer.max.size"]
         targets = Targets(lambda: controller.topics, lambda: controller.by_id)
@@ -60,8 +63,10 @@ class GroupShard(Shard):
             max_classic=max_classic,
         )
         self._group_settings = controller.groups
-        self.consuming = Consuming(waits, self, targets, max_size=max_consumers)
-        self.classic_members = ClassicMembers(self, self.consuming, self.migration, targets, max_size=max_consumers)
+        self.consuming = ConsumerProtocol(waits, self, targets, max_size=max_consumers)
+        self.classic_members = ClassicInConsumerGroup(
+            self, self.consuming, self.migration, targets, max_size=max_consumers
+        )
         self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
         self._retention: int = settings["offsets.retention.minutes"] * _MINUTE
         self._longest_metadata: int = settings["offset.metadata.max.bytes"]
@@ -71,18 +76,18 @@ class GroupShard(Shard):
     def replay(self, record: Record, batch: Batch) -> None:
         """Learn what a record says."""
         assert record.key is not None
-        kind = records.kind_of(record.key)
-        if kind <= records.OFFSET:
-            self._replay_offset(records.read_offset_key(record.key), record, batch)
-        elif kind == records.GROUP:
-            group_id = records.read_group_key(record.key)
+        kind = kind_of(record.key)
+        if kind <= offset_records.OFFSET:
+            self._replay_offset(offset_records.read_offset_key(record.key), record, batch)
+        elif kind == classic_records.GROUP:
+            group_id = classic_records.read_group_key(record.key)
             if record.value is None:
                 gone = self.groups.pop(group_id, None)
                 if gone is not None:  # whoever waits joins again, if the group goes on with the new protocol
                     self.protocol.end(gone, ErrorCode.rebalance_in_progress)
             else:
                 self.consumers.pop(group_id, None)
-                self.groups[group_id] = records.read_group_value(group_id, record.value)
+                self.groups[group_id] = classic_records.read_group_value(group_id, record.value)
         elif kind in consumer_records.KINDS:
             self._replay_consumers(kind, *consumer_records.read_key(record.key), record.value)
 
@@ -116,7 +121,7 @@ class GroupShard(Shard):
         if record.value is None:
             self.offsets.forget(key)
             return
-        offset = records.read_offset_value(record.value)
+        offset = offset_records.read_offset_value(record.value)
         if key.group not in self.groups and key.group not in self.consumers:
             self.groups[key.group] = ClassicGroup(key.group, None)
         if batch.is_transactional:
@@ -193,7 +198,7 @@ class GroupShard(Shard):
             group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
         return group
 
-    def join(self, beat: Beat, group_id: str, then: Callable[[Beaten], object]) -> None:
+    def join(self, beat: HeartbeatRequest, group_id: str, then: Callable[[HeartbeatResponse], object]) -> None:
         """A member of the new protocol joins; its group is made if there is none, also of a classic one.
 
         Raises ApiError: GROUP_ID_NOT_FOUND, where that can or may not change its protocol.
@@ -205,7 +210,7 @@ class GroupShard(Shard):
             group, first = self.migration.upgraded(classic)
         elif group is None:
             group = ConsumerGroup(group_id)
-            first = [] if classic is None else [(records.group_key(group_id), None)]
+            first = [] if classic is None else [(classic_records.group_key(group_id), None)]
         self.consuming.heartbeat(group, beat, then, first)
         if first and group_id in self.consumers:
             self.consuming.resume(self.consumers[group_id])
@@ -294,16 +299,18 @@ class GroupShard(Shard):
         self.write(entries, written, timeout=self._timeout)
 
     def _tombstones(self, group_id: str, *, offsets: bool = True) -> list[Entry]:
-        entries: list[Entry] = [(records.offset_key(key), None) for key in self.offsets.every_key(group_id) if offsets]
+        entries: list[Entry] = [
+            (offset_records.offset_key(key), None) for key in self.offsets.every_key(group_id) if offsets
+        ]
         consumers = self.consumers.get(group_id)
-        return entries + ([(records.group_key(group_id), None)] if consumers is None else forgotten(consumers))
+        return entries + ([(classic_records.group_key(group_id), None)] if consumers is None else forgotten(consumers))
 
     def _store(
         self, group: ClassicGroup, assignments: dict[str, bytes] | None, then: Callable[[ErrorCode], object]
     ) -> None:
         if assignments is None:
             assignments = {member.id: member.assignment for member in group.members.values()}
-        entry = (records.group_key(group.id), records.group_value(group, assignments))
+        entry = (classic_records.group_key(group.id), classic_records.group_value(group, assignments))
         self.write([entry], then, timeout=self._timeout, replayed=False)
 
     def _expired(self, group_id: str, member_id: str) -> None:
@@ -329,14 +336,14 @@ class GroupShard(Shard):
     ) -> None:
         """Write offsets down, in a producer's transaction if there is one; `then` is told once they are replicated."""
         entries: list[Entry] = [
-            (records.offset_key(key), records.offset_value(offset)) for key, offset in offsets.items()
+            (offset_records.offset_key(key), offset_records.offset_value(offset)) for key, offset in offsets.items()
         ]
         self.write(entries, then, timeout=self._timeout, client_id=client_id, producer=producer)
 
     def forget_offsets(self, keys: Collection[OffsetKey], then: Callable[[ErrorCode], object]) -> None:
         """Delete offsets; those that are not there are deleted already."""
         present = {group: set(self.offsets.every_key(group)) for group in {key.group for key in keys}}
-        entries: list[Entry] = [(records.offset_key(key), None) for key in keys if key in present[key.group]]
+        entries: list[Entry] = [(offset_records.offset_key(key), None) for key in keys if key in present[key.group]]
         if entries:
             self.write(entries, then, timeout=self._timeout)
         else:
@@ -354,7 +361,7 @@ class GroupShard(Shard):
         for group in self.every_group():
             keys = self.offsets.keys(group.id)
             old = [key for key in keys if self._is_old(group, key, now_ms)]
-            entries += [(records.offset_key(key), None) for key in old]
+            entries += [(offset_records.offset_key(key), None) for key in old]
             idle = group.state in _EMPTY and not self.offsets.has_pending(group.id)
             if idle and len(old) == len(keys) and not (isinstance(group, ClassicGroup) and group.pending):
                 entries += self._tombstones(group.id, offsets=False)

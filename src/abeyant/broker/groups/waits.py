@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from abeyant import Purgatory
-from abeyant.broker.delayed.waiting import BrokerOperation
-from abeyant.broker.groups.classic import ClassicGroup
+from abeyant.broker.delayed.operation import BrokerOperation
+from abeyant.broker.groups.classic.group import ClassicGroup
 from abeyant.broker.groups.session import DelayedHeartbeat, Session
 
 _ROUNDING = 1e-6  # seconds: times are floats, and their sums differ in the last digits
@@ -93,7 +93,7 @@ class DelayedSync(BrokerOperation):
         self._late(self._group)
 
 
-class DelayedDuty(BrokerOperation):
+class DelayedDeadline(BrokerOperation):
     """What a member has to do in a rebalance without a leader, until it has done it.
 
     A member of the new protocol gives back partitions; one of the classic protocol joins again, then asks for its
@@ -137,7 +137,7 @@ class Waits:
 
     def __init__(
         self,
-        rebalance: Purgatory[DelayedJoin | DelayedSync | DelayedDuty],
+        rebalance: Purgatory[DelayedJoin | DelayedSync | DelayedDeadline],
         heartbeat: Purgatory[DelayedHeartbeat],
         now: Callable[[], float],
         expired: Callable[[str, str], object],
@@ -162,7 +162,7 @@ class Waits:
         """Call `late(group)` after so many seconds, unless all members have sent their SyncGroup by then."""
         self._submit(group, DelayedSync(group, seconds, _client(group), self._now(), late))
 
-    def for_duty(
+    def for_deadline(
         self,
         member: tuple[str, str],
         seconds: float,
@@ -171,7 +171,7 @@ class Waits:
         late: Callable[[], object],
     ) -> None:
         """Call `late()` after so many seconds, unless it is not due any more by then what the member has to do."""
-        operation = DelayedDuty(member, seconds, client_id, self._now(), is_due, late)
+        operation = DelayedDeadline(member, seconds, client_id, self._now(), is_due, late)
         self._rebalance.try_complete_else_watch(operation, [member])
 
     def check_member(self, member: tuple[str, str]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from abeyant.broker.delayed.waiting import BrokerOperation, follower_name
+from abeyant.broker.delayed.operation import BrokerOperation, follower_name
 from abeyant.broker.log import LogError
 from abeyant.broker.replica.messages import Answered, Key, Position, ReplicaAnswer, ReplicaFetch
 from abeyant.broker.replica.remote import UNKNOWN, Remote

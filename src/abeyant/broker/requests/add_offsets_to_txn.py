@@ -6,8 +6,8 @@ from typing import Any
 
 from abeyant.broker.coordinator.topics import OFFSETS, partition_for, present
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.transactional import answered, shard_of
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.transactional import answered, shard_of
 from abeyant.broker.transactions.transaction import Producer
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 

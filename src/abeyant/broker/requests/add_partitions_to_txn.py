@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.transactional import known_to, shard_of
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.transactional import known_to, shard_of
 from abeyant.broker.transactions.transaction import BUMPS_SINCE, Key, Producer
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 

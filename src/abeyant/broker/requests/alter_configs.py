@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyant.broker.requests import config_resources
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common import config_resources
+from abeyant.broker.requests.common.call import Call
 
 FILL: dict[str, dict[str, object]] = {}
 refused = config_resources.refused

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.assignors import ASSIGNORS, NOTHING, Assignment
-from abeyant.broker.groups.consumer import ConsumerGroup, ConsumerMember
-from abeyant.broker.requests.call import Call
+from abeyant.broker.groups.consumer.assignors import ASSIGNORS, NOTHING, Assignment
+from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.groups import GROUP_OPERATIONS, NO_OPERATIONS, shard_of
 from abeyant.broker.requests.consumer_group_heartbeat import by_topic
-from abeyant.broker.requests.groups import GROUP_OPERATIONS, NO_OPERATIONS, shard_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {}

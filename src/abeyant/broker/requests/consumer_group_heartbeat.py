@@ -8,11 +8,11 @@ from itertools import groupby
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.assignors import ASSIGNORS, Assignment
-from abeyant.broker.groups.consumer import LEAVES, LEAVES_FOR_A_WHILE
-from abeyant.broker.groups.consuming import Beat, Beaten
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.groups import host_of, milliseconds, shard_of
+from abeyant.broker.groups.consumer.assignors import ASSIGNORS, Assignment
+from abeyant.broker.groups.consumer.group import LEAVES, LEAVES_FOR_A_WHILE
+from abeyant.broker.groups.consumer.protocol import HeartbeatRequest, HeartbeatResponse
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.groups import host_of, milliseconds, shard_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"ConsumerGroupHeartbeatRequest": {"subscribed_topic_regex": None}}
@@ -25,7 +25,7 @@ def handle(call: Call) -> None:
     request = call.request
     beat = _beat(call)
 
-    def answer(beaten: Beaten) -> None:
+    def answer(beaten: HeartbeatResponse) -> None:
         call.answer(_response(call, beaten))
 
     try:
@@ -38,15 +38,15 @@ def handle(call: Call) -> None:
         else:
             shard.consuming.heartbeat(shard.consumer_group(request.group_id), beat, answer)
     except ApiError as error:
-        answer(Beaten(error.code, error.message))
+        answer(HeartbeatResponse(error.code, error.message))
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
     """The error."""
-    return _message(Beaten(error), NO_TIME)
+    return _message(HeartbeatResponse(error), NO_TIME)
 
 
-def _check(call: Call, beat: Beat) -> None:
+def _check(call: Call, beat: HeartbeatRequest) -> None:
     """What can be seen without the group. Raises ApiError, with Kafka's words."""
     if not call.request.group_id:
         raise ApiError(ErrorCode.invalid_request, "GroupId can't be empty.")
@@ -76,13 +76,13 @@ def _check(call: Call, beat: Beat) -> None:
         )
 
 
-def _beat(call: Call) -> Beat:
+def _beat(call: Call) -> HeartbeatRequest:
     request = call.request
     owned = request.topic_partitions
     member_id = request.member_id
     if not member_id and call.version < _OWN_ID_SINCE and request.member_epoch == _JOINS:
         member_id = str(uuid.uuid4())
-    return Beat(
+    return HeartbeatRequest(
         member_id=member_id,
         epoch=request.member_epoch,
         instance_id=request.instance_id,
@@ -97,12 +97,12 @@ def _beat(call: Call) -> Beat:
     )
 
 
-def _response(call: Call, beaten: Beaten) -> Message:
+def _response(call: Call, beaten: HeartbeatResponse) -> Message:
     interval = call.broker.cluster.controller.groups.value(call.request.group_id, "consumer.heartbeat.interval.ms")
     return _message(beaten, timedelta(milliseconds=interval) if beaten.epoch > 0 else NO_TIME)
 
 
-def _message(beaten: Beaten, interval: Any) -> Message:
+def _message(beaten: HeartbeatResponse, interval: Any) -> Message:
     return Message(
         throttle_time=NO_TIME,
         error_code=beaten.error,

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {}

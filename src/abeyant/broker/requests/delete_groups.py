@@ -6,8 +6,8 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.shard import GroupShard
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.groups import shard_of
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.groups import shard_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {}

@@ -6,8 +6,8 @@ from typing import Any
 
 from abeyant.broker.delayed.delete_records import DelayedDeleteRecords, Deleted
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.partitions import partition_of
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message, seconds
 
 FILL: dict[str, dict[str, object]] = {}

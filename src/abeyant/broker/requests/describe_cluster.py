@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.nodes import host_for
 from abeyant.broker.requests.metadata import CLUSTER_OPERATIONS, NO_OPERATIONS
-from abeyant.broker.requests.nodes import host_for
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {

@@ -6,8 +6,8 @@ from typing import Any
 
 from abeyant.broker.errors import INVALID_REQUEST, ApiError
 from abeyant.broker.placement import check_name
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.config_resources import BROKER, GROUP, TOPIC, broker_of
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC, broker_of
 from abeyant.broker.settings import ConfigEntry
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 

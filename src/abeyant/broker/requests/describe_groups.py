@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.classic import ClassicGroup, State
-from abeyant.broker.groups.member import Member
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.groups import GROUP_OPERATIONS, NO_OPERATIONS, shard_of
+from abeyant.broker.groups.classic.group import ClassicGroup, State
+from abeyant.broker.groups.classic.member import Member
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.groups import GROUP_OPERATIONS, NO_OPERATIONS, shard_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"DescribeGroupsRequest": {"include_authorized_operations": False}}

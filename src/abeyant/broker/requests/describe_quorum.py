@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.ports import Cluster
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.ports import Cluster
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {}

@@ -7,7 +7,7 @@ from typing import Any
 from abeyant.broker.controller import Controller
 from abeyant.broker.partition_state import PartitionState, Topic
 from abeyant.broker.placement import complaint_about
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.metadata import NO_OPERATIONS, TOPIC_OPERATIONS
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 

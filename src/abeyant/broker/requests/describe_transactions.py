@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.transactional import shard_of
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.transactional import shard_of
 from abeyant.broker.transactions.transaction import State
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 

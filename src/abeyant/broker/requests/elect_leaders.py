@@ -9,7 +9,7 @@ from abeyant.broker.controller import Controller
 from abeyant.broker.delayed.elect_leader import DelayedElectLeader
 from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import PartitionState
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message, seconds
 
 FILL: dict[str, dict[str, object]] = {"ElectLeadersRequest": {"election_type": 0}}

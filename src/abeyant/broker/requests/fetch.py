@@ -13,11 +13,11 @@ from abeyant.broker.delayed.fetch import Awaited, DelayedFetch
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import LogError
 from abeyant.broker.replica.partition import Partition
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.fetch_sessions import NO_SESSION, FetchSession, Key
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.fetch_sessions import NO_SESSION, FetchSession, Key
+from abeyant.broker.requests.common.nodes import brokers_alive, leader_now
+from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.requests.list_offsets import check_leader
-from abeyant.broker.requests.nodes import brokers_alive, leader_now
-from abeyant.broker.requests.partitions import partition_of
 from abeyant.broker.wire.schema import NO_TIME, OMIT, ErrorCode, Message, seconds
 
 _NO_REPLICA = Message(replica_id=-1, replica_epoch=-1)

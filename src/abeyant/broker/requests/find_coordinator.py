@@ -6,8 +6,8 @@ from typing import Any
 
 from abeyant.broker.coordinator import topics
 from abeyant.broker.errors import INVALID_REQUEST, ApiError
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.nodes import host_for
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.nodes import host_for
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"FindCoordinatorRequest": {"key": None, "key_type": 0, "coordinator_keys": ()}}

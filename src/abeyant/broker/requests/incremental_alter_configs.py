@@ -6,8 +6,8 @@ from typing import Any
 
 from abeyant.broker.definitions import ConfigError, Scope, definition
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests import config_resources
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common import config_resources
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode
 
 FILL: dict[str, dict[str, object]] = {}

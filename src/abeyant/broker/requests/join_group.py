@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.member import Joined, Joining
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.groups import host_of, milliseconds, shard_of
+from abeyant.broker.groups.classic.member import Joined, Joining
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.groups import host_of, milliseconds, shard_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"JoinGroupRequest": {"rebalance_timeout": None, "group_instance_id": None}}

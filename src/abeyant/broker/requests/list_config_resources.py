@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.config_resources import BROKER, GROUP, TOPIC
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 _CLIENT_METRICS, _BROKER_LOGGER = 16, 8  # there are none of these here

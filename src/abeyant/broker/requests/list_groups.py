@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"ListGroupsRequest": {"states_filter": (), "types_filter": ()}}

@@ -7,8 +7,8 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.replica.partition import Partition
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.partitions import partition_of
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {

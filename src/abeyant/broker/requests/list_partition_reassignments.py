@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.partition_state import PartitionState
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.transactions.transaction import BY_NAME, Transaction
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 

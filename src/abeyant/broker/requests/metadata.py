@@ -10,8 +10,8 @@ from abeyant.broker.coordinator.topics import INTERNAL, present
 from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import PartitionState, Topic
 from abeyant.broker.placement import complaint_about
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.nodes import brokers_alive
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.nodes import brokers_alive
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.commits import Commit, refused
-from abeyant.broker.requests.groups import milliseconds, shard_of
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.commits import Commit, refused
+from abeyant.broker.requests.common.groups import milliseconds, shard_of
 from abeyant.broker.wire.schema import ErrorCode
 
 __all__ = ["FILL", "handle", "refused"]
@@ -26,9 +26,9 @@ def handle(call: Call) -> None:
     commit = Commit(call, [_name(call, topic) for topic in request.topics], ErrorCode.unknown_topic_id)
 
     def answer(error: ErrorCode) -> None:
-        call.answer(commit.instead(error))
+        call.answer(commit.error_response(error))
 
-    if request.topics and commit.hopeless:
+    if request.topics and commit.all_failed:
         answer(ErrorCode.none)
         return
     try:

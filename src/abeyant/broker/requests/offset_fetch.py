@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from abeyant.broker.coordinator.shard import told
-from abeyant.broker.delayed.produce import Acked, DelayedProduce
+from abeyant.broker.delayed.produce import DelayedProduce, PendingAck
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.records import Offset, OffsetKey
+from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 from abeyant.broker.groups.shard import GroupShard
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.groups import shard_of
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.groups import shard_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
@@ -64,7 +64,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
     return found
 
 
-def _group(call: Call, asked: Any) -> tuple[Any, Message, Acked | None]:
+def _group(call: Call, asked: Any) -> tuple[Any, Message, PendingAck | None]:
     """What is asked, the answer, and what has to be replicated before it may be given."""
     try:
         shard = shard_of(call, asked.group_id, nameless=True)
@@ -75,7 +75,7 @@ def _group(call: Call, asked: Any) -> tuple[Any, Message, Acked | None]:
     replicated = shard.replicated
     if call.request.require_stable and replicated < shard.partition.log.end_offset:
         replicated = shard.partition.log.end_offset
-        acked = Acked(shard.partition, replicated)
+        acked = PendingAck(shard.partition, replicated)
     reader = _Reader(call, shard, replicated)
     topics = reader.all_topics(asked) if asked.topics is None else reader.topics(asked)
     return asked, Message(group_id=asked.group_id, error_code=ErrorCode.none, topics=list(topics)), acked

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.requests.list_offsets import check_leader
-from abeyant.broker.requests.partitions import partition_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"OffsetForLeaderEpochRequest": {"replica_id": -2}}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any
 
-from abeyant.broker.delayed.produce import Acked, DelayedProduce
+from abeyant.broker.delayed.produce import DelayedProduce, PendingAck
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import Appended, LogError
 from abeyant.broker.partition_state import topic_is_internal
 from abeyant.broker.replica.partition import Partition
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.nodes import leader_now
-from abeyant.broker.requests.partitions import partition_of
-from abeyant.broker.requests.verified_produce import Verified, verify_then
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.nodes import leader_now
+from abeyant.broker.requests.common.partitions import partition_of
+from abeyant.broker.requests.common.verified_produce import Verified, verify_then
 from abeyant.broker.wire.schema import NO_TIME, OMIT, ErrorCode, Message, seconds
 
 FILL: dict[str, dict[str, object]] = {"TopicProduceData": {"name": None, "topic_id": None}}
@@ -51,7 +51,7 @@ class _Result:
         self.record_errors: list[Message] = []
         self.partition: Partition | None = None
         self.appended: Appended | None = None
-        self.acked: Acked | None = None
+        self.acked: PendingAck | None = None
 
 
 def handle(call: Call) -> None:
@@ -83,7 +83,7 @@ def _append_all(call: Call, verified: Verified | None) -> None:
             result = _append(call, topic, data, acks, verified)
             if acks == _ALL and result.appended is not None:
                 assert result.partition is not None
-                result.acked = Acked(result.partition, result.appended.last_offset + 1)
+                result.acked = PendingAck(result.partition, result.appended.last_offset + 1)
                 waiting.append(result.acked)
             results.append(result)
         topics.append((topic, results))
@@ -242,7 +242,7 @@ def _state(call: Call, topic: Any, index: int) -> Any:
 
 
 def _endpoints(call: Call, topics: list[tuple[Any, list[_Result]]]) -> list[Message]:
-    from abeyant.broker.requests.nodes import brokers_alive
+    from abeyant.broker.requests.common.nodes import brokers_alive
 
     leaders = {
         state.leader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.security.login import AuthenticationError
 from abeyant.broker.wire.schema import ErrorCode, Message
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.shard import GroupShard
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.commits import Commit, refused
-from abeyant.broker.requests.groups import shard_of
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.commits import Commit, refused
+from abeyant.broker.requests.common.groups import shard_of
 from abeyant.broker.transactions.verification import Key, Question, verify
 from abeyant.broker.wire.schema import ErrorCode
 
@@ -24,8 +24,8 @@ def handle(call: Call) -> None:
     """Verify that the group's offsets are part of the transaction, then commit what can be."""
     request = call.request
     commit = Commit(call, [topic.name for topic in request.topics], ErrorCode.unknown_topic_or_partition)
-    if commit.hopeless:
-        call.answer(commit.instead(ErrorCode.none))
+    if commit.all_failed:
+        call.answer(commit.error_response(ErrorCode.none))
         return
     try:
         shard = shard_of(call, request.group_id)
@@ -75,4 +75,4 @@ def _answer(call: Call, commit: Commit, error: ErrorCode) -> None:
         error = ErrorCode.coordinator_load_in_progress
     if error is ErrorCode.coordinator_load_in_progress and call.version < _KNOWS_LOADING_SINCE:
         error = ErrorCode.coordinator_not_available
-    call.answer(commit.instead(error))
+    call.answer(commit.error_response(error))

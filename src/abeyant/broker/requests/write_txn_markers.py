@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.coordinator.topics import OFFSETS
-from abeyant.broker.delayed.produce import Acked, DelayedProduce
+from abeyant.broker.delayed.produce import DelayedProduce, PendingAck
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import LogError
 from abeyant.broker.log.markers import Marker, marker_batch
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"WritableTxnMarker": {"transaction_version": 0}}
@@ -20,13 +20,13 @@ FILL: dict[str, dict[str, object]] = {"WritableTxnMarker": {"transaction_version
 _EPOCH_GROWS = 2  # the transaction version from which each transaction has its own epoch
 
 _Key = tuple[str, int]
-_Result = Acked | ErrorCode
+_Result = PendingAck | ErrorCode
 
 
 def handle(call: Call) -> None:
     """Append the markers, then wait."""
     results = [(marker, {key: _write(call, marker, key) for key in _keys(marker)}) for marker in call.request.markers]
-    waiting = [one for _, found in results for one in found.values() if isinstance(one, Acked)]
+    waiting = [one for _, found in results for one in found.values() if isinstance(one, PendingAck)]
     if not waiting:
         _answer(call, results)
         return
@@ -62,7 +62,7 @@ def _write(call: Call, marker: Any, key: _Key) -> _Result:
         group_shard = broker.group_coordinator.shards.get(partition.index)
         if group_shard is not None and not group_shard.loading:  # else it will find the marker in the log
             group_shard.ended(marker.producer_id, appended.base_offset, commits=end.commits)
-    return Acked(partition, appended.last_offset + 1)
+    return PendingAck(partition, appended.last_offset + 1)
 
 
 def _answer(call: Call, results: list[tuple[Any, dict[_Key, _Result]]]) -> None:
@@ -70,7 +70,7 @@ def _answer(call: Call, results: list[tuple[Any, dict[_Key, _Result]]]) -> None:
 
 
 def _error(result: _Result) -> ErrorCode:
-    return result.error if isinstance(result, Acked) else result
+    return result.error if isinstance(result, PendingAck) else result
 
 
 def _response(results: list[tuple[Any, dict[_Key, Any]]]) -> Message:

@@ -12,18 +12,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.assignors import Assignment
-from abeyant.broker.groups.consumer import Classic, ConsumerGroup, ConsumerMember, MemberState
-from abeyant.broker.groups.duties import Duty
-from abeyant.broker.groups.member import Joined, Joining, Synced
+from abeyant.broker.groups.classic.member import Joined, Joining, Synced
+from abeyant.broker.groups.consumer.assignors import Assignment
+from abeyant.broker.groups.consumer.deadlines import Duty
+from abeyant.broker.groups.consumer.group import Classic, ConsumerGroup, ConsumerMember, MemberState
 from abeyant.broker.groups.subscription import CONSUMER, assignment_value, read_subscription
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.coordinator.shard import Entry
-    from abeyant.broker.groups.consuming import Consuming, Then
-    from abeyant.broker.groups.migration import Migration
-    from abeyant.broker.groups.targets import Targets
+    from abeyant.broker.groups.consumer.protocol import ConsumerProtocol, Then
+    from abeyant.broker.groups.consumer.targets import Targets
+    from abeyant.broker.groups.migration.conversion import Migration
 
 Identity = tuple[str, str | None]
 """A member's id and its instance id."""
@@ -43,11 +43,11 @@ class Groups(Protocol):
         """Have the group speak the classic protocol, with a member that takes the place of the last of the new one."""
 
 
-class ClassicMembers:
+class ClassicInConsumerGroup:
     """For the groups of one shard. Use from the loop's thread only."""
 
     def __init__(
-        self, groups: Groups, consuming: Consuming, migration: Migration, targets: Targets, *, max_size: int
+        self, groups: Groups, consuming: ConsumerProtocol, migration: Migration, targets: Targets, *, max_size: int
     ) -> None:
         self._groups = groups
         self._consuming = consuming
@@ -99,8 +99,8 @@ class ClassicMembers:
             written(ErrorCode.none)
         self._consuming.settle(group.id, member_id, topics)
         if member_id in group.members:
-            self._consuming.duties.done(group.id, member_id, Duty.JOIN)
-            self._consuming.duties.expect(group.id, group.members[member_id], Duty.SYNC, object())
+            self._consuming.deadlines.done(group.id, member_id, Duty.JOIN)
+            self._consuming.deadlines.start(group.id, group.members[member_id], Duty.SYNC, object())
 
     def _present(
         self, group: ConsumerGroup, asked: Joining, member_id: str, entries: list[Entry]
@@ -148,9 +148,9 @@ class ClassicMembers:
             raise ApiError(ErrorCode.inconsistent_group_protocol)
         self._consuming.catch_up(group)
         if member.epoch < group.target_epoch and member.state is not MemberState.UNREVOKED:
-            self._consuming.duties.expect(group.id, member, Duty.JOIN, _JOIN_AGAIN)
+            self._consuming.deadlines.start(group.id, member, Duty.JOIN, _JOIN_AGAIN)
             raise ApiError(_JOIN_AGAIN)
-        self._consuming.duties.done(group.id, member.id, Duty.SYNC)
+        self._consuming.deadlines.done(group.id, member.id, Duty.SYNC)
         self._consuming.watch(group, member)
         version = read_subscription(told.protocols[0][1]).version
         assignment = assignment_value(version, self._targets.named(member.assigned))
@@ -166,7 +166,7 @@ class ClassicMembers:
             or member.state is MemberState.UNREVOKED
             or (member.state is MemberState.UNRELEASED and not group.awaits_others(member))
         ):
-            self._consuming.duties.expect(group.id, member, Duty.JOIN, _JOIN_AGAIN)
+            self._consuming.deadlines.start(group.id, member, Duty.JOIN, _JOIN_AGAIN)
             raise ApiError(_JOIN_AGAIN)
 
     def _require(self, group: ConsumerGroup, identity: Identity, generation: int) -> tuple[ConsumerMember, Classic]:

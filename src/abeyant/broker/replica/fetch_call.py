@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abeyant.broker.delayed.waiting import follower_name
+from abeyant.broker.delayed.operation import follower_name
 from abeyant.broker.replica.messages import Answered, ReplicaAnswer, ReplicaFetch
 from abeyant.broker.wire.apis import BY_NAME, Api
 from abeyant.broker.wire.schema import ErrorCode
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from abeyant.broker.replica.ports import Broker
 
 
-class ReplicaPassage:
+class ReplicaFetchCall:
     """What may be done with a `ReplicaFetch`: `proceed`, `refuse` or `drop`, once."""
 
     __slots__ = ("broker", "fetch")

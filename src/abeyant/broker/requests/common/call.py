@@ -9,7 +9,7 @@ from abeyant.broker.wire.schema import ErrorCode
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
-    from abeyant.broker.requests.ports import Broker
+    from abeyant.broker.requests.common.ports import Broker
     from abeyant.broker.wire.apis import Api
     from abeyant.broker.wire.connection import Connection
     from abeyant.broker.wire.schema import Codec

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.assignors import NOTHING, Assignment, Partition
+from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment, Partition
 from abeyant.broker.groups.subscription import CONSUMER
 from abeyant.broker.wire.schema import ErrorCode
 

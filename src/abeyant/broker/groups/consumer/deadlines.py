@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from abeyant.broker.groups.consumer import ConsumerMember
+    from abeyant.broker.groups.consumer.group import ConsumerMember
     from abeyant.broker.groups.waits import Waits
 
 
@@ -21,7 +21,7 @@ class Duty(Enum):
     """Of those too."""
 
 
-class Duties:
+class Deadlines:
     """For the groups of one shard."""
 
     def __init__(self, waits: Waits, late: Callable[[str, str], object]) -> None:
@@ -30,14 +30,14 @@ class Duties:
         self._late = late
         self._due: dict[tuple[str, str, Duty], object] = {}
 
-    def expect(self, group_id: str, member: ConsumerMember, duty: Duty, token: object) -> None:
+    def start(self, group_id: str, member: ConsumerMember, duty: Duty, token: object) -> None:
         """It has to do this from now on. Time that runs already for the same token goes on; O(1)."""
         key = group_id, member.id, duty
         if self._due.get(key) == token:
             return
         self._due[key] = token
         self._waits.check_member(key[:2])  # what was due before is not any more
-        self._waits.for_duty(
+        self._waits.for_deadline(
             key[:2], member.rebalance_timeout / 1000, member.client_id, lambda: self._due.get(key) is token,
             lambda: self._over(key),
         )  # fmt: skip

@@ -10,7 +10,7 @@ from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.replica.partition import Partition
-    from abeyant.broker.requests.ports import Broker
+    from abeyant.broker.requests.common.ports import Broker
 
 
 def partition_of(broker: Broker, name: str | None, topic_id: uuid.UUID | None, index: int) -> Partition:

@@ -8,8 +8,8 @@ from abeyant.broker.wire.schema import OMIT, Message
 
 if TYPE_CHECKING:
     from abeyant.broker.partition_state import PartitionState
-    from abeyant.broker.requests.call import Call
-    from abeyant.broker.requests.ports import Broker
+    from abeyant.broker.requests.common.call import Call
+    from abeyant.broker.requests.common.ports import Broker
 
 
 _EVERYWHERE = ("", "0.0.0.0")  # told to a client, it would look on its own machine

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.settings import ConfigError
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 

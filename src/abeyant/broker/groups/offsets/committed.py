@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from abeyant.broker.groups.records import Offset, OffsetKey
+from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 
 
 class Entry:

@@ -10,7 +10,7 @@ from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.groups.shard import GroupShard
-    from abeyant.broker.requests.call import Call
+    from abeyant.broker.requests.common.call import Call
 
 _MILLISECOND = timedelta(milliseconds=1)
 NO_OPERATIONS = -(1 << 31)  # nobody asked which operations are allowed

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PRODUCER_BLOCK = 1_000  # ids that are kept at a time: so many are skipped at most at a restart
 
 
-class Memory:
+class MetadataStore:
     """Everything is forgotten without a journal. Raises ApiError where a change cannot be kept; it must not be made."""
 
     def __init__(self, journal: Journal | None) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.member import Joined, Member, Synced
+from abeyant.broker.groups.classic.member import Joined, Member, Synced
 from abeyant.broker.groups.session import Session
 from abeyant.broker.groups.subscription import CONSUMER, subscribed_topics
 from abeyant.broker.wire.schema import ErrorCode
@@ -190,7 +190,7 @@ class ClassicGroup:
         self._awaiting_join -= member.joining is not None
         member.joined(answer)
 
-    def told_again(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
+    def update_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
         """A member has other protocols than before."""
         self._supported.subtract({name for name, _ in member.protocols})
         member.protocols = protocols

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Self
 
-from abeyant.broker.groups.assignors import Assignment, Partition
-from abeyant.broker.groups.consumer import Classic, ConsumerMember, MemberState
+from abeyant.broker.groups.consumer.assignors import Assignment, Partition
+from abeyant.broker.groups.consumer.group import Classic, ConsumerMember, MemberState
 from abeyant.broker.groups.primitives import Reader, Writer
 
 GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT = 3, 5, 6, 7, 8

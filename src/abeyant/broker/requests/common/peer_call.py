@@ -12,7 +12,7 @@ from abeyant.broker.delayed.peer import DelayedPeerAnswer
 from abeyant.broker.wire.apis import BY_NAME, Api
 
 if TYPE_CHECKING:
-    from abeyant.broker.requests.ports import Broker
+    from abeyant.broker.requests.common.ports import Broker
     from abeyant.broker.wire.schema import ErrorCode, Message
 
 

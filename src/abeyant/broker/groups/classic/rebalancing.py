@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.classic import ClassicGroup, State
-from abeyant.broker.groups.member import Joined, Member, Synced
+from abeyant.broker.groups.classic.group import ClassicGroup, State
+from abeyant.broker.groups.classic.member import Joined, Member, Synced
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:

@@ -10,20 +10,20 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.classic import ClassicGroup, State
-from abeyant.broker.groups.member import Joined, Joining, Member, Synced
+from abeyant.broker.groups.classic.group import ClassicGroup, State
+from abeyant.broker.groups.classic.member import Joined, Joining, Member, Synced
 from abeyant.broker.groups.session import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyant.broker.groups.rebalancing import Rebalancing, Store
+    from abeyant.broker.groups.classic.rebalancing import Rebalancing, Store
     from abeyant.broker.groups.waits import Waits
 
 _NEW_MEMBER_JOIN = 300.0  # seconds: who has no id yet cannot send heartbeats; Kafka's CONSUMER_GROUP_NEW_MEMBER_JOIN
 _NONE = ErrorCode.none
 
 
-class Membership:
+class ClassicProtocol:
     """For the groups of one shard. Use from the loop's thread only."""
 
     def __init__(
@@ -121,7 +121,7 @@ class Membership:
     def _update(self, group: ClassicGroup, member: Member, asked: Joining, then: Callable[[Joined], object]) -> None:
         member.rebalance_timeout = asked.rebalance_timeout
         member.session_timeout = asked.session_timeout
-        group.told_again(member, asked.protocols)
+        group.update_protocols(member, asked.protocols)
         group.await_join(member, then)
 
     def _join_in_place(
@@ -148,7 +148,7 @@ class Membership:
             if error is not _NONE:
                 group.answer_join(member, Joined(error, ""))
                 member.rebalance_timeout, member.session_timeout = before[:2]
-                group.told_again(member, before[2])
+                group.update_protocols(member, before[2])
                 self._waits.unwatch(member.session)
                 self.rebalances.watch(group.replace(instance_id, old_id))
             elif asked.may_skip:

@@ -9,8 +9,8 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.log import split
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.replica.verification import Verification
-from abeyant.broker.requests.call import Call
-from abeyant.broker.requests.partitions import partition_of
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.transactions.verification import Key, Question, verify
 from abeyant.broker.wire.schema import ErrorCode
 

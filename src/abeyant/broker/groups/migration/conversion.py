@@ -12,18 +12,19 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups import consumer_records, records
-from abeyant.broker.groups.assignors import NOTHING, Assignment
-from abeyant.broker.groups.classic import ClassicGroup, State
-from abeyant.broker.groups.consumer import Classic, ConsumerGroup, ConsumerMember
-from abeyant.broker.groups.consuming import tombstones
-from abeyant.broker.groups.member import Joining, Member
+from abeyant.broker.groups.classic import records as classic_records
+from abeyant.broker.groups.classic.group import ClassicGroup, State
+from abeyant.broker.groups.classic.member import Joining, Member
+from abeyant.broker.groups.consumer import records as consumer_records
+from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
+from abeyant.broker.groups.consumer.group import Classic, ConsumerGroup, ConsumerMember
+from abeyant.broker.groups.consumer.protocol import tombstones
 from abeyant.broker.groups.subscription import CONSUMER, assignment_value, read_assignment, read_subscription
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.coordinator.shard import Entry
-    from abeyant.broker.groups.targets import Targets
+    from abeyant.broker.groups.consumer.targets import Targets
 
 _NEVER = "disabled"
 _UPGRADES = ("upgrade", "bidirectional")
@@ -63,7 +64,7 @@ class Migration:
             made.put(moved)
             made.target[member.id] = moved.assigned
         made.topics = self._targets.subscribed(made.subscriptions)
-        return made, [(records.group_key(group.id), None), *_said_of(made)]
+        return made, [(classic_records.group_key(group.id), None), *all_records(made)]
 
     def _moved(self, group: ClassicGroup, member: Member) -> ConsumerMember:
         """A member as it goes over. Raises ValueError where it is no consumer, ApiError for a user's own assignor."""
@@ -139,7 +140,7 @@ class Migration:
         assignments = {member.id: member.assignment for member in made.members.values()}
         if rebalance:
             made.leader = None
-        said = (records.group_key(group.id), records.group_value(made, assignments))
+        said = (classic_records.group_key(group.id), classic_records.group_value(made, assignments))
         return made, [*forgotten(group), said]
 
 
@@ -150,7 +151,7 @@ def forgotten(group: ConsumerGroup) -> list[Entry]:
     return entries + [(consumer_records.key(kind, group.id), None) for kind in kinds]
 
 
-def _said_of(group: ConsumerGroup) -> list[Entry]:
+def all_records(group: ConsumerGroup) -> list[Entry]:
     """All that the log has to say of a group."""
     key = consumer_records.key
     epoch = consumer_records.epoch_value(group.epoch)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.records import Offset, OffsetKey
+from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 from abeyant.broker.groups.shard import GroupShard
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 Errors = list[list[ErrorCode]]
@@ -37,11 +37,11 @@ class Commit:
         return ErrorCode.none if known else ErrorCode.unknown_topic_or_partition
 
     @property
-    def hopeless(self) -> bool:
+    def all_failed(self) -> bool:
         """Whether none can be committed."""
         return all(error is not ErrorCode.none for topic in self.errors for error in topic)
 
-    def instead(self, error: ErrorCode) -> Message:
+    def error_response(self, error: ErrorCode) -> Message:
         """The answer, with an error for those that have none of their own."""
         told = [[error if known is ErrorCode.none else known for known in topic] for topic in self.errors]
         return response(self._call.request, told)

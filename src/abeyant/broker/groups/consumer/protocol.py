@@ -10,24 +10,29 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups import consumer_records as records
-from abeyant.broker.groups import patterns
-from abeyant.broker.groups.assignors import NOTHING, Assignment
-from abeyant.broker.groups.consumer import LEAVES_FOR_A_WHILE, ConsumerGroup, ConsumerMember, MemberState, reconciled
-from abeyant.broker.groups.duties import Duties, Duty
+from abeyant.broker.groups.consumer import patterns, records
+from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
+from abeyant.broker.groups.consumer.deadlines import Deadlines, Duty
+from abeyant.broker.groups.consumer.group import (
+    LEAVES_FOR_A_WHILE,
+    ConsumerGroup,
+    ConsumerMember,
+    MemberState,
+    reconciled,
+)
 from abeyant.broker.groups.session import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.coordinator.shard import Entry
-    from abeyant.broker.groups.targets import Subscribed, Targets
+    from abeyant.broker.groups.consumer.targets import Subscribed, Targets
     from abeyant.broker.groups.waits import Waits
 
 Then = Callable[[ErrorCode], object]
 _JOINS = 0  # the epoch with which a member joins
 
 
-class Beat(NamedTuple):
+class HeartbeatRequest(NamedTuple):
     """A ConsumerGroupHeartbeat, as the protocol sees it. What is None has not changed. Times in ms."""
 
     member_id: str
@@ -49,7 +54,7 @@ class Beat(NamedTuple):
         return self.epoch == _JOINS or (self.rebalance_timeout >= 0 and told and self.owned is not None)
 
 
-class Beaten(NamedTuple):
+class HeartbeatResponse(NamedTuple):
     """The answer to one."""
 
     error: ErrorCode
@@ -76,7 +81,7 @@ class Groups(Protocol):
         """Whether the group speaks the classic protocol now that these leave; if so they have left, and it is told."""
 
 
-class Consuming:
+class ConsumerProtocol:
     """The protocol, for the groups of one shard. Use from the loop's thread only."""
 
     def __init__(self, waits: Waits, groups: Groups, targets: Targets, *, max_size: int) -> None:
@@ -85,12 +90,16 @@ class Consuming:
         self._targets = targets
         self._max_size = max_size
         self._sessions: dict[tuple[str, str], Session] = {}
-        self.duties = Duties(waits, self.expired)
+        self.deadlines = Deadlines(waits, self.expired)
 
     # -- a member that is there, or joins
 
     def heartbeat(
-        self, group: ConsumerGroup, beat: Beat, then: Callable[[Beaten], object], first: Sequence[Entry] = ()
+        self,
+        group: ConsumerGroup,
+        beat: HeartbeatRequest,
+        then: Callable[[HeartbeatResponse], object],
+        first: Sequence[Entry] = (),
     ) -> None:
         """Take a member one step on, and tell it where it is. Raises ApiError: then nothing has changed.
 
@@ -102,11 +111,13 @@ class Consuming:
         owned = NOTHING if beat.epoch == _JOINS else beat.owned
         after, topics = self.advance(group, before, member, target, owned, entries, replaced=_replaced(group, beat))
         tell = beat.whole or after.assigned != before.assigned
-        answer = Beaten(ErrorCode.none, None, member.id, after.epoch, after.assigned if tell else None)
+        answer = HeartbeatResponse(ErrorCode.none, None, member.id, after.epoch, after.assigned if tell else None)
         if not entries:
             then(answer)
         else:
-            self._groups.keep(entries, lambda error: then(answer if error is ErrorCode.none else Beaten(error)))
+            self._groups.keep(
+                entries, lambda error: then(answer if error is ErrorCode.none else HeartbeatResponse(error))
+            )
         self.settle(group.id, member.id, topics)
 
     def advance(
@@ -151,7 +162,7 @@ class Consuming:
         group = self._groups.consumers_of(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None:
-            self.duties.done(group_id, member_id, *Duty)
+            self.deadlines.done(group_id, member_id, *Duty)
             return
         group.topics = topics
         self.watch(group, member)
@@ -166,7 +177,7 @@ class Consuming:
             group.topics = topics
 
     def _present(
-        self, group: ConsumerGroup, beat: Beat, entries: list[Entry]
+        self, group: ConsumerGroup, beat: HeartbeatRequest, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment | None]:
         """The member as it is, and its target. Raises ApiError."""
         member = group.members.get(beat.member_id)
@@ -200,7 +211,7 @@ class Consuming:
         return member, group.target.get(member.id)
 
     def _in_place(
-        self, group: ConsumerGroup, old: ConsumerMember, beat: Beat, entries: list[Entry]
+        self, group: ConsumerGroup, old: ConsumerMember, beat: HeartbeatRequest, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment | None]:
         """A static member's process has started anew: it goes on with what waits for it."""
         if beat.epoch != _JOINS:
@@ -228,21 +239,21 @@ class Consuming:
 
     # -- a member that leaves, or is silent
 
-    def leave(self, group: ConsumerGroup, beat: Beat, then: Callable[[Beaten], object]) -> None:
+    def leave(self, group: ConsumerGroup, beat: HeartbeatRequest, then: Callable[[HeartbeatResponse], object]) -> None:
         """A member leaves; a static one may do so for a while. Raises ApiError."""
         if beat.instance_id is not None and group.static.get(beat.instance_id, beat.member_id) != beat.member_id:
             raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {beat.instance_id} is another member's now.")
         member = group.require(beat.member_id)
-        answer = Beaten(ErrorCode.none, None, member.id, beat.epoch)
+        answer = HeartbeatResponse(ErrorCode.none, None, member.id, beat.epoch)
 
         def then_told(error: ErrorCode) -> None:
-            then(answer if error is ErrorCode.none else Beaten(error))
+            then(answer if error is ErrorCode.none else HeartbeatResponse(error))
 
         if beat.epoch == LEAVES_FOR_A_WHILE:
             away = member._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NOTHING)
             entry = (records.key(records.CURRENT, group.id, member.id), records.current_value(away))
             self._groups.keep([entry], then_told)
-            self.duties.done(group.id, member.id, *Duty)
+            self.deadlines.done(group.id, member.id, *Duty)
         else:
             self.fence(group, [member.id], then_told)
 
@@ -287,19 +298,19 @@ class Consuming:
         told = member.classic
         self._waits.watch(session, self._groups.session_of(group.id) if told is None else told.session_timeout / 1000)
         if member.state is MemberState.UNREVOKED and member.classic is None:
-            self.duties.expect(group.id, member, Duty.REVOKE, member.epoch)
+            self.deadlines.start(group.id, member, Duty.REVOKE, member.epoch)
         else:
-            self.duties.done(group.id, member.id, Duty.REVOKE)
+            self.deadlines.done(group.id, member.id, Duty.REVOKE)
 
     def unwatch(self, group_id: str, member_id: str) -> None:
         """It may be silent, and has to do nothing."""
-        self.duties.done(group_id, member_id, *Duty)
+        self.deadlines.done(group_id, member_id, *Duty)
         session = self._sessions.pop((group_id, member_id), None)
         if session is not None:
             self._waits.unwatch(session)
 
 
-def _updated(member: ConsumerMember, beat: Beat) -> ConsumerMember:
+def _updated(member: ConsumerMember, beat: HeartbeatRequest) -> ConsumerMember:
     """With what a heartbeat tells anew."""
     regex = member.regex if beat.regex is None else beat.regex
     if regex:
@@ -323,7 +334,7 @@ def _updated(member: ConsumerMember, beat: Beat) -> ConsumerMember:
     )
 
 
-def _replaced(group: ConsumerGroup, beat: Beat) -> str:
+def _replaced(group: ConsumerGroup, beat: HeartbeatRequest) -> str:
     """The id of the member whose place the heartbeat's takes; none, mostly."""
     present = "" if beat.instance_id is None else group.static.get(beat.instance_id, "")
     return "" if present == beat.member_id else present

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.requests.call import Call
+from abeyant.broker.requests.common.call import Call
 from abeyant.broker.transactions.shard import TransactionShard
 from abeyant.broker.wire.schema import ErrorCode
 

@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from abeyant.broker.groups import consumer_records as records
-from abeyant.broker.groups.assignors import ASSIGNORS, Assignment
-from abeyant.broker.groups.consumer import ConsumerGroup, ConsumerMember, Subscription
-from abeyant.broker.groups.patterns import matches
+from abeyant.broker.groups.consumer import records
+from abeyant.broker.groups.consumer.assignors import ASSIGNORS, Assignment
+from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, Subscription
+from abeyant.broker.groups.consumer.patterns import matches
 from abeyant.broker.groups.subscription import NamedPartition
 
 if TYPE_CHECKING:

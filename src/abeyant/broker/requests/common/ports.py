@@ -15,7 +15,7 @@ from abeyant.broker.log.directory import DataDirectory
 from abeyant.broker.replica import ports as replica_ports
 from abeyant.broker.replica.messages import Key
 from abeyant.broker.replica.partition import Partition
-from abeyant.broker.requests.fetch_sessions import FetchSessions
+from abeyant.broker.requests.common.fetch_sessions import FetchSessions
 from abeyant.broker.security.protocol import Security
 from abeyant.broker.transactions.shard import TransactionShard
 
@@ -24,7 +24,10 @@ class Gate(Protocol):
     """Sees each request before it is handled."""
 
     def __call__(self, call: Any, /) -> bool:
-        """Return whether it has taken over the request, a `Call`, `PeerCall` or `ReplicaPassage`."""
+        """Return whether it has taken over a `Call`, `PeerCall` or `ReplicaFetchCall`.
+
+        What it has taken over is its to `proceed`, `refuse` or `drop`, in the loop's thread, now or later.
+        """
 
 
 class Cluster(replica_ports.Cluster, Protocol):

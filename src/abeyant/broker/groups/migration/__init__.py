@@ -1,0 +1,1 @@
+"""Groups that change their protocol while members are there."""
