@@ -77,7 +77,7 @@ demo-flights: $(VENV)/.run
 # How many workers there are, and which of them gets what, tests/sharing.py says.
 PYTEST := $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 # The rooms below Spark: once more with every compiled module run from its own .py
-BELOW_SPARK := tests/engine tests/timer tests/idle tests/purgatory tests/aio \
+BELOW_SPARK := tests/engine tests/kernels tests/timer tests/idle tests/purgatory tests/aio \
     tests/lab/test_conformance.py tests/lab/test_purgatories.py
 # but for what runs a copy of its own or chooses by itself, and would do the same in both runs.
 BELOW_SPARK += $(addprefix --ignore=,tests/engine/test_mutants.py tests/purgatory/test_stress.py tests/aio/test_interpreted.py)

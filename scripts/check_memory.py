@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NEEDED = ("src", "tests", "examples", "setup.py", "pyproject.toml", "README.md", "LICENSE")
-TESTS = ("tests/engine", "tests/timer", "tests/purgatory")
+TESTS = ("tests/engine", "tests/kernels", "tests/timer", "tests/purgatory")
 LEFT_OUT = (  # by default: they run interpreted copies, in which there is nothing to find
     "--ignore=tests/engine/test_mutants.py",
     "--deselect=tests/purgatory/test_stress.py::test_the_stress_test_notices_what_is_missing",

@@ -30,7 +30,8 @@ from scripts.set_up import ROOT, requirements
 from scripts import debian_pythons, graalpy
 
 BELOW_SPARK = (
-    "tests/engine", "tests/timer", "tests/idle", "tests/purgatory", "tests/aio", "tests/test_never_made.py",
+    "tests/engine", "tests/kernels", "tests/timer", "tests/idle", "tests/purgatory", "tests/aio",
+    "tests/test_never_made.py",
 )  # fmt: skip
 QUICK = (
     "tests/timer/test_manual.py",

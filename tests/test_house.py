@@ -69,6 +69,7 @@ FLOORS = (
     ("idle",),
     ("timer",),
     ("mutex",),
+    ("kernels",),
     ("engine",),
     ("_compilation", "_interpreted", "cache", "command_line", "ending", "forking", "lazy", "reporting", "signature"),
     ("errors",),
@@ -125,6 +126,7 @@ def test_imports_point_down_only() -> None:
     ("name", "text"),
     [
         ("engine.planted", "import abeyant.timer.base"),
+        ("engine.planted", "from abeyant.kernels import rows"),
         ("pages.planted", "def draw():\n    from abeyant.pipeline import resolve"),
         ("pipeline.request_log.planted", "from ..resolver import tables"),
         ("pipeline.resolver.tables.__init__", "from ..streams import plan"),

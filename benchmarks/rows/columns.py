@@ -7,9 +7,9 @@ import random
 from array import array
 from collections.abc import Callable, Iterator
 
-from abeyant.engine.bulk import BulkWheel
-from abeyant.engine.replay import NEVER
-from abeyant.engine.replay import replay as columnar_replay
+from abeyant.kernels.bulk import BulkWheel
+from abeyant.kernels.replay import NEVER
+from abeyant.kernels.replay import replay as columnar_replay
 from benchmarks.effort import Effort
 from benchmarks.measurement import Sample
 from benchmarks.rows.rounds import Patience, clock

@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 from abeyant import ManualTimer, SystemTimer, TimerTask
 from abeyant.engine import TimingWheel
-from abeyant.engine.bulk import BulkWheel
-from abeyant.engine.replay import NEVER, replay
+from abeyant.kernels.bulk import BulkWheel
+from abeyant.kernels.replay import NEVER, replay
 
 ROUNDS, WARM_UP = 10, 4
 PENDING = 3000

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import abeyant.engine  # noqa: F401  found by its name below
 
 # In the order of import, so that each finds the copies of those below it.
-MODULES = ("memory", "collector", "slab", "delay_queue", "wheel", "buffers", "bulk", "rows", "resolve")
+MODULES = ("memory", "collector", "slab", "delay_queue", "wheel")
 
 _numbers = itertools.count()
 

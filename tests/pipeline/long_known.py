@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
-from abeyant.engine.replay import NEVER
+from abeyant.kernels.replay import NEVER
 from pipeline.resolve_traces import Trace, by_brute_force, some_traces
 from pipeline.trace_tables import tables
 

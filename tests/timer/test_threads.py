@@ -92,6 +92,6 @@ def test_every_task_runs_once_or_is_cancelled_whatever_threads_do_t3_t9() -> Non
 @pytest.mark.skipif("t" not in sys.abiflags, reason="for a free-threaded interpreter")
 def test_a_free_threaded_interpreter_stays_without_its_lock() -> None:
     """It would turn it on, with a warning, for a compiled module that does not declare itself."""
-    program = "import sys, abeyant, abeyant.engine.bulk, abeyant.engine.replay; print(sys._is_gil_enabled())"
+    program = "import sys, abeyant, abeyant.kernels.bulk, abeyant.kernels.replay; print(sys._is_gil_enabled())"
     command = [sys.executable, "-W", "error", "-c", program]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"

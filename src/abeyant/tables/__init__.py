@@ -12,7 +12,7 @@ columns and laws are those of `abeyant.pipeline.resolve`, which does the same on
     events ────── valid ── rows by key ── piles ── staircases ──┘
 
 Keys are known by hashes, see `keys`. A *pile* holds the events of one key in 256, and reduces them to staircases (see
-`engine.resolve`) as they come. So memory grows with the steps of the staircases, and not with the events. Chunks of
+`kernels.resolve`) as they come. So memory grows with the steps of the staircases, and not with the events. Chunks of
 rows, and then piles, are worked on by several threads; the engine and Arrow leave the interpreter's lock to the others.
 
 Needs the extra `tables` (`pip install 'abeyant[tables]'`): pyarrow and NumPy.

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from abeyant.engine.dealing import pair_hashes
-from abeyant.engine.hashing import SEED, hash_texts
+from abeyant.kernels.dealing import pair_hashes
+from abeyant.kernels.hashing import SEED, hash_texts
 
 __all__ = ["Integers", "PairHash", "Scratch", "draw_seed"]
 

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from abeyant.engine.dealing import deal
-from abeyant.engine.resolve import NEVER, Staircases
+from abeyant.kernels.dealing import deal
+from abeyant.kernels.resolve import NEVER, Staircases
 from abeyant.tables.keys import Integers, Scratch
 
 __all__ = ["Asked", "Piles"]

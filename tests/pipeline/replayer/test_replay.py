@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
-from abeyant.engine.replay import ReplayStats
-from abeyant.engine.replay import replay as engine_replay
 from abeyant.errors import AbeyantError
+from abeyant.kernels.replay import ReplayStats
+from abeyant.kernels.replay import replay as engine_replay
 from abeyant.pipeline.replayer.purges import purges
 from abeyant.pipeline.schemas import OBSERVED, REPLAYED, REPLAYED_PENDING, SchemaError, check_table
 from pipeline.long_known import NEVER, Known, ends, traces, with_timeout

@@ -5,7 +5,7 @@ The engine's columnar replay, on synthetic traces and on real ones. On a virtual
 
 from __future__ import annotations
 
-from abeyant.engine.replay import replay
+from abeyant.kernels.replay import replay
 from abeyant.lab.experiment import Experiment, Measure, Parameters
 from abeyant.lab.experiments.traces import SYNTHETIC, trace
 

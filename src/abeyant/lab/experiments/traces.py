@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from abeyant.engine.replay import NEVER
 from abeyant.errors import AbeyantError
+from abeyant.kernels.replay import NEVER
 from abeyant.lab.experiments.workload import LOADS, TIMEOUT_MS, arrivals, latencies
 
 _US = 1_000  # ns

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from abeyant.engine.replay import NEVER, replay
+from abeyant.kernels.replay import NEVER, replay
 from abeyant.pipeline.replayer.configurations import Configuration
 from abeyant.pipeline.replayer.packing import Integers, Trace, unpack
 from abeyant.pipeline.replayer.purges import NO_PURGES, Purges, purges

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from abeyant.engine.replay import NEVER
 from abeyant.errors import AbeyantError
+from abeyant.kernels.replay import NEVER
 from abeyant.lab.purgatories import DESIGNS, Room
 from abeyant.pipeline.replayer.packing import Integers
 from abeyant.purgatory import DelayedOperation

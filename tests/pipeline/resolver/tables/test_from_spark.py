@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
-from abeyant.engine.resolve import Staircases
+from abeyant.kernels.resolve import Staircases
 from abeyant.pipeline.resolver.tables import from_spark
 from abeyant.pipeline.resolver.tables.from_spark import _IS_FIRST, _IS_ONE, _pack
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
 from abeyant import tables as in_process
-from abeyant.engine.resolve import Staircases
+from abeyant.kernels.resolve import Staircases
 from abeyant.pipeline.resolver.tables.first_look import _look, is_repeated, look_at
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample
 from abeyant.pipeline.resolver.tables.small import few_partitions

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from abeyant.engine.resolve import NEVER
+from abeyant.kernels.resolve import NEVER
 from abeyant.pipeline.resolver.streams.aside import torn_aside
 from abeyant.pipeline.resolver.streams.columns import Flags, Longs, codes, column, picked
 from abeyant.pipeline.resolver.streams.layout import OUTCOMES, SET_ASIDE, joined

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from abeyant.engine.resolve import NEVER
+from abeyant.kernels.resolve import NEVER
 from abeyant.pipeline.resolver.streams.columns import Longs, column
 from abeyant.pipeline.resolver.streams.layout import OUTCOMES
 

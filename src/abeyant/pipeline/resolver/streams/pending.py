@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from abeyant.engine.resolve import Staircases
 from abeyant.errors import AbeyantError
+from abeyant.kernels.resolve import Staircases
 from abeyant.pipeline.resolver.streams.columns import column
 from abeyant.pipeline.resolver.streams.shard import reached_by
 from abeyant.pipeline.resolver.streams.state import deadline_of, decode_shard

@@ -4,7 +4,7 @@ No Spark here: a step takes the state and what arrived in a batch, and returns t
 on the rows of the batch and not on their order, so a batch that is done again comes to the same.
 
 What happened below the watermark is final, so of each key only its greatest progress down there matters: one step.
-Above it the staircase is kept (see `engine.resolve`), which leaves out what can decide nothing any more.
+Above it the staircase is kept (see `kernels.resolve`), which leaves out what can decide nothing any more.
 
 An operation with one watch ends in this shard. One with several is watched in the shards of all its keys: each reports,
 in every batch from the one in which its watch was reached until the operation's time is over, and `combined` brings the
@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from abeyant.engine.resolve import NEVER, Staircases
+from abeyant.kernels.resolve import NEVER, Staircases
 from abeyant.pipeline.resolver.streams.aside import duplicates_aside, late_events_aside, late_operations_aside
 from abeyant.pipeline.resolver.streams.clock import Clock, Mark, seen_of
 from abeyant.pipeline.resolver.streams.columns import Flags, Longs, column, parted, picked, replaced, table

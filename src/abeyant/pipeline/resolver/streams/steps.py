@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from abeyant.engine.resolve import Staircases
+from abeyant.kernels.resolve import Staircases
 from abeyant.pipeline.resolver.streams.clock import START, Clock
 from abeyant.pipeline.resolver.streams.columns import Flags, Longs
 

@@ -1,9 +1,9 @@
 """Hot keys, cut along their progress, so that no task gets more of a key than it can hold.
 
-What an operation needs of its key is the first time at which progress reached `required` (see engine.resolve), so a key
-may be cut along its progress. A sample, read beforehand, holds one in 1,024 rows; a key with more than 128 rows in it
-is cut at every 128th of them, sorted by progress (or `required`). So a piece has some 131,072 rows, whatever the size
-of its key: the cuts of a key grow with it, and all of them together are one in 131,072 rows of the tables.
+What an operation needs of its key is the first time at which progress reached `required` (see kernels.resolve), so a
+key may be cut along its progress. A sample, read beforehand, holds one in 1,024 rows; a key with more than 128 rows in
+it is cut at every 128th of them, sorted by progress (or `required`). So a piece has some 131,072 rows, however many
+rows the key has: its cuts grow with it, and all of them together are one in 131,072 rows of the tables.
 
     piece n holds   events with cut n-1 <= progress < cut n;
                     of each packed chunk one row (cut n, the least `at` of its events with progress >= cut n);

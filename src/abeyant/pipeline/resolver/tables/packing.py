@@ -1,10 +1,10 @@
 """The map side, on Arrow batches in Spark's Python workers: rows become a few binary values, one a *shard* and chunk.
 
 So Spark shuffles and sorts thousands of values in place of millions of rows. What travels costs most, so numbers travel
-in as few bytes as they need (see engine.narrow), and so do texts of which there are few.
+in as few bytes as they need (see kernels.narrow), and so do texts of which there are few.
 
-The events of a chunk are reduced to the steps of their staircases first (see engine.resolve), unless a chunk before has
-shown that hardly any goes: then they are only dealt out to shards. `order` tells the shard and what is packed: see
+The events of a chunk are reduced to the steps of their staircases first (see kernels.resolve), unless a chunk before
+has shown that hardly any goes: then they are only dealt out to shards. `order` tells the shard and what is packed: see
 `PACKED`.
 
 Memory: a chunk, three times while it is packed.
@@ -24,9 +24,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.engine.dealing import deal
-from abeyant.engine.narrow import head_size, narrow, widen
-from abeyant.engine.resolve import Staircases
+from abeyant.kernels.dealing import deal
+from abeyant.kernels.narrow import head_size, narrow, widen
+from abeyant.kernels.resolve import Staircases
 from abeyant.pipeline.resolver.tables.hot_keys import HotKeys, Integers
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from abeyant.engine.resolve import NEVER, Staircases
+from abeyant.kernels.resolve import NEVER, Staircases
 from abeyant.pipeline.resolver.tables.packing import (
     ALONE,
     COMBINED,

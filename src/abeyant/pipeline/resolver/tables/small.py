@@ -4,7 +4,7 @@
                                              ├─ by key, progress falling: the least `at` so far ── combined ── outcomes
     events ────── valid ─────────────────────┘
 
-The least `at` of all events whose progress is at least `required` is when a watch was reached: see engine.resolve. A
+The least `at` of all events whose progress is at least `required` is when a watch was reached: see kernels.resolve. A
 window tells it in one walk over a key's sorted rows. A key has one task, whatever its size: fit for small tables only.
 """
 

@@ -15,12 +15,12 @@ try:
 except ImportError:
     from abeyant.engine import uncompiled as cython
 
-from abeyant.engine.buffers import integers, same_length, writable_integers
+from abeyant.kernels.buffers import integers, same_length, writable_integers
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-    from abeyant.engine.rows import Integers
+    from abeyant.kernels.rows import Integers
 
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio, odd; a C constant when compiled
 _ALL = 0xFFFFFFFFFFFFFFFF

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from abeyant.engine import MAX_TIME
-from abeyant.engine.bulk import BulkWheel
-from engine.source_copy import Edit, engine_copy
+from abeyant.kernels.bulk import BulkWheel
+from engine.source_copy import Edit
+from kernels.source_copy import kernels_copy
 from oracle import Oracle
 
 
@@ -203,8 +204,8 @@ def test_any_buffer_of_such_integers_will_do() -> None:
 
 def test_when_memory_runs_out_midway_nothing_has_been_started() -> None:
     full = Edit("slab", "if room > _MOST:", "if room > 512:")
-    with engine_copy(full) as engine:
-        wheel = engine.bulk.BulkWheel()
+    with kernels_copy(full) as kernels:
+        wheel = kernels.bulk.BulkWheel()
         before = wheel.add_many(integers(1, 2, 3))
         with pytest.raises(OverflowError, match="a wheel holds at most"):
             wheel.add_many(integers(*range(600)))

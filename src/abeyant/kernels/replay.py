@@ -32,10 +32,10 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from abeyant.engine.buffers import integers, same_length, zeros
-from abeyant.engine.radix import sort_by_key
-from abeyant.engine.trace_wheel import TraceWheel
 from abeyant.engine.wheel import MAX_TIME, TimingWheel
+from abeyant.kernels.buffers import integers, same_length, zeros
+from abeyant.kernels.radix import sort_by_key
+from abeyant.kernels.trace_wheel import TraceWheel
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -20,12 +20,12 @@ try:
 except ImportError:
     from abeyant.engine import uncompiled as cython
 
-from abeyant.engine.buffers import integers, zeros
+from abeyant.kernels.buffers import integers, zeros
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-    from abeyant.engine.rows import Integers
+    from abeyant.kernels.rows import Integers
 
 _WORD = 8  # bytes; C constants when compiled
 _TOP = 1 << 63

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abeyant.engine.narrow import head_size, narrow, widen
+from abeyant.kernels.narrow import head_size, narrow, widen
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 NUMBERS = st.integers(LEAST, MOST) | st.integers(-300, 300) | st.sampled_from([LEAST, LEAST + 1, -1, 0, MOST - 1, MOST])

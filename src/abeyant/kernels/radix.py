@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from abeyant.engine.buffers import zeros
+from abeyant.kernels.buffers import zeros
 
 _FOREVER = (1 << 63) - 1  # C constants when compiled
 _DIGIT = 11  # bits that a pass takes: a table of 2,048 counts stays in the first cache

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from array import array
 
-from abeyant.engine.buffers import zeros
 from abeyant.engine.delay_queue import DelayQueue
 from abeyant.engine.slab import grown
+from abeyant.kernels.buffers import zeros
 
 _FOREVER = (1 << 63) - 1  # ticks: where the last wheel ends; C constants when compiled
 _MAX_LEVELS = 64  # as in wheel.py

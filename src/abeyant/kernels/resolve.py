@@ -36,17 +36,17 @@ try:
 except ImportError:
     from abeyant.engine import uncompiled as cython
 
-from abeyant.engine.buffers import integers, same_length, writable_integers, zeros
+from abeyant.kernels.buffers import integers, same_length, writable_integers, zeros
 
 if TYPE_CHECKING or not cython.compiled:
-    from abeyant.engine.rows import WIDTH, coarse_buckets, fine_buckets, half_place, sort, spread
+    from abeyant.kernels.rows import WIDTH, coarse_buckets, fine_buckets, half_place, sort, spread
 else:
-    from cython.cimports.abeyant.engine.rows import WIDTH, coarse_buckets, fine_buckets, half_place, sort, spread
+    from cython.cimports.abeyant.kernels.rows import WIDTH, coarse_buckets, fine_buckets, half_place, sort, spread
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-    from abeyant.engine.rows import Integers
+    from abeyant.kernels.rows import Integers
 
 NEVER = (1 << 63) - 1  # what `first_reached` writes for "not in time"
 

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import pytest
 
-from abeyant.engine.hashing import SEED, hash_texts
+from abeyant.kernels.hashing import SEED, hash_texts
 
 # CPython's own hashes of these, which are SipHash-1-3: hash(bytes(...)) under PYTHONHASHSEED=0, the seed of zeros
 SIP_HASH_1_3 = {

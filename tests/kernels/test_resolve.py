@@ -10,11 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from abeyant.engine.resolve import NEVER, Staircases
-from engine.source_copy import Edit, engine_copy
+from abeyant.kernels.resolve import NEVER, Staircases
+from engine.source_copy import Edit
+from kernels.source_copy import kernels_copy
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
-COARSE = 1 << 14  # as in engine.rows
+COARSE = 1 << 14  # as in kernels.rows
 
 
 class Event(NamedTuple):
@@ -242,5 +243,5 @@ def test_a_deliberate_mistake_is_noticed(mistake: str) -> None:
         return True
 
     assert agrees(Staircases)
-    with engine_copy(MUTANTS[mistake]) as engine:
-        assert not agrees(engine.resolve.Staircases)
+    with kernels_copy(MUTANTS[mistake]) as kernels:
+        assert not agrees(kernels.resolve.Staircases)

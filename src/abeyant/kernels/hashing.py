@@ -17,7 +17,7 @@ try:
 except ImportError:
     from abeyant.engine import uncompiled as cython
 
-from abeyant.engine.buffers import integers, same_length
+from abeyant.kernels.buffers import integers, same_length
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer

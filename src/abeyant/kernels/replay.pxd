@@ -1,6 +1,6 @@
 # C types for replay.py: the same source runs interpreted without them.
 cimport cython
-from abeyant.engine.trace_wheel cimport TraceWheel
+from abeyant.kernels.trace_wheel cimport TraceWheel
 
 
 cdef long long _MAX_TIME

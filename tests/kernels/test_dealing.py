@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from abeyant.engine.dealing import deal, pair_hashes
+from abeyant.kernels.dealing import deal, pair_hashes
 
 
 def dealt(columns: list[list[int]], piles: int) -> tuple[list[tuple[int, ...]], list[int]]:

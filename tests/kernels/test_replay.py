@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from abeyant import ManualTimer
 from abeyant.engine import MAX_TIME, TimingWheel
-from abeyant.engine.radix import sort_by_key
-from abeyant.engine.replay import NEVER, Replayed, replay
+from abeyant.kernels.radix import sort_by_key
+from abeyant.kernels.replay import NEVER, Replayed, replay
 from engine.source_copy import engine_copy
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any
 
-from abeyant.engine.buffers import flags, integers, same_length, writable_integers, zeros
 from abeyant.engine.collector import pause_collection, resume_collection
 from abeyant.engine.slab import grown
 from abeyant.engine.wheel import MAX_TIME, TimingWheel, WheelStats
+from abeyant.kernels.buffers import flags, integers, same_length, writable_integers, zeros
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
