@@ -1,4 +1,5 @@
-"""What the broker does with each request: a message in; an answer, or an operation that will give it.
+"""One file an API: it takes the request and answers, or submits an operation that answers later.
 
-A module an API or family, imported with the API's first request; see wire/apis.py for what it has to define.
+The registry, with keys and versions, is `wire/apis.py`, which also says what each file defines. What several APIs share
+is in `common/`.
 """

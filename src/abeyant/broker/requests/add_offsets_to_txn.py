@@ -1,4 +1,7 @@
-"""AddOffsetsToTxn: the partition with a group's offsets joins a transaction."""
+"""AddOffsetsToTxn (key 25, versions 0-4): add the partition with a group's offsets to a transaction.
+
+Kafka: `KafkaApis.handleAddOffsetsToTxnRequest`.
+"""
 
 from __future__ import annotations
 
@@ -32,5 +35,5 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return Message(throttle_time=NO_TIME, error_code=error)

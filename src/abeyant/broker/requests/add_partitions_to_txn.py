@@ -1,6 +1,7 @@
-"""AddPartitionsToTxn: partitions join a transaction, or are verified to be part of it.
+"""AddPartitionsToTxn (key 24, versions 0-5): add partitions to a transaction, or verify that they are part of it.
 
-Clients ask for one transaction, up to version 3; brokers for several, in those that follow (KIP-890).
+Up to version 3, clients send one transaction; from version 4 on, brokers send several (KIP-890).
+Kafka: `KafkaApis.handleAddPartitionsToTxnRequest`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     if hasattr(request, "transactions"):
         return _batched(error, [])
     one = _only(request)

@@ -1,4 +1,9 @@
-"""AlterConfigs: all settings of a topic, broker or group at once; those that are not named are the default again."""
+"""AlterConfigs (key 33, versions 0-2): replace all settings of a topic, broker or group.
+
+Those that are not named return to their default.
+Kafka: `ConfigAdminManager.preprocess`, `ConfigurationControlManager.legacyAlterConfigs`.
+Not implemented: BROKER_LOGGER and CLIENT_METRICS resources, alter.config.policy.class.name.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ refused = config_resources.refused
 
 
 def handle(call: Call) -> None:
-    """Replace, and tell of each."""
+    """Replace, and answer with a result for each."""
     config_resources.alter(call, _replaced, "AlterConfigs")
 
 

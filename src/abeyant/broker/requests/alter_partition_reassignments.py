@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments: move partitions to other brokers, or take a move back."""
+"""AlterPartitionReassignments (key 45, versions 0-1): move partitions to other brokers, or cancel a move.
+
+Kafka: `ReplicationControlManager.alterPartitionReassignments`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ FILL: dict[str, dict[str, object]] = {"AlterPartitionReassignmentsRequest": {"al
 
 
 def handle(call: Call) -> None:
-    """Begin what can begin, and tell of each. That a move is over, ListPartitionReassignments tells."""
+    """Begin the moves that can begin, and answer with a result for each. They go on after the answer."""
     responses = []
     for topic in call.request.topics:
         indexes = Counter(asked.partition_index for asked in topic.partitions)
@@ -26,7 +29,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     responses = [
         Message(name=topic.name, partitions=[_partition(one.partition_index, error, None) for one in topic.partitions])
         for topic in request.topics

@@ -1,4 +1,9 @@
-"""AlterReplicaLogDirs: a broker has one directory here, so a replica is where it is to be, or cannot go there."""
+"""AlterReplicaLogDirs (key 34, versions 1-2): move replicas between log directories.
+
+A broker has one directory here, so a replica is there already or cannot move.
+Kafka: `ReplicaManager.alterReplicaLogDirs`.
+Not implemented: a second log directory.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +19,12 @@ FILL: dict[str, dict[str, object]] = {}
 
 
 def handle(call: Call) -> None:
-    """Tell of each."""
+    """Answer with a result for each resource."""
     call.answer(_response(call.request, lambda path, topic, index: _result(call, path, topic, index)))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return _response(request, lambda _path, _topic, _index: error)
 
 

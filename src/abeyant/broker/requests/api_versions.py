@@ -1,4 +1,8 @@
-"""ApiVersions: what this broker speaks. Whoever asks in a version that is too new is told in version 0 (KIP-511)."""
+"""ApiVersions (key 18, versions 0-4): list the APIs, versions and features of this broker.
+
+A request in a version that is too new is answered in version 0 (KIP-511).
+Kafka: `KafkaApis.handleApiVersionsRequest`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle(call: Call) -> None:
-    """Answer."""
+    """Answer at once."""
     request = call.request
     if request is None:
         call.answer(_response(ErrorCode.unsupported_version, _THIS))
@@ -54,7 +58,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return _response(error, ())
 
 

@@ -1,4 +1,8 @@
-"""ConsumerGroupDescribe: groups of the new protocol, with what each member has and is to have."""
+"""ConsumerGroupDescribe (key 69, versions 0-1): describe groups of the consumer protocol.
+
+Each member with its current and its target assignment.
+Kafka: `GroupMetadataManager.consumerGroupDescribe`.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +21,12 @@ _CLASSIC, _CONSUMER = 0, 1  # the types of members, by the protocol that they sp
 
 
 def handle(call: Call) -> None:
-    """Tell of each."""
+    """Answer with a result for each resource."""
     call.answer(Message(throttle_time=NO_TIME, groups=[_group(call, group_id) for group_id in call.request.group_ids]))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(throttle_time=NO_TIME, groups=[_failed(group_id, error, None) for group_id in request.group_ids])
 
 

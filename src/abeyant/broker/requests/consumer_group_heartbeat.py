@@ -1,4 +1,9 @@
-"""ConsumerGroupHeartbeat: be a member of a group of the new protocol (KIP-848), and learn what one has."""
+"""ConsumerGroupHeartbeat (key 68, versions 0-1): join, stay in or leave a group of the consumer protocol.
+
+The response has the member's assignment (KIP-848).
+Kafka: `GroupMetadataManager.consumerGroupHeartbeat`.
+Not implemented: assignment by rack.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +47,7 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _message(HeartbeatResponse(error), NO_TIME)
 
 

@@ -1,4 +1,8 @@
-"""CreatePartitions."""
+"""CreatePartitions (key 37, versions 0-3): add partitions to topics.
+
+Kafka: `ReplicationControlManager.createPartitions`.
+Not implemented: controller mutation quotas.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ FILL: dict[str, dict[str, object]] = {}
 
 
 def handle(call: Call) -> None:
-    """Give topics more partitions, and tell of each."""
+    """Give topics more partitions, and answer with a result for each."""
     controller = call.broker.cluster.controller
     request = call.request
     names = Counter(topic.name for topic in request.topics)
@@ -35,7 +39,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(throttle_time=NO_TIME, results=[_response(topic.name, error, None) for topic in request.topics])
 
 

@@ -1,4 +1,8 @@
-"""CreateTopics."""
+"""CreateTopics (key 19, versions 2-7): create topics.
+
+Kafka: `ReplicationControlManager.createTopics`.
+Not implemented: create.topic.policy.class.name, controller mutation quotas.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ FILL: dict[str, dict[str, object]] = {}
 
 
 def handle(call: Call) -> None:
-    """Make those that can be made, and tell of each."""
+    """Make those that can be made, and answer with a result for each."""
     request = call.request
     names = Counter(topic.name for topic in request.topics)
     results = []
@@ -29,7 +33,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(throttle_time=NO_TIME, topics=[_failed(topic.name, error, None) for topic in request.topics])
 
 

@@ -1,4 +1,7 @@
-"""DeleteGroups: forget groups that have no members, and their offsets."""
+"""DeleteGroups (key 42, versions 0-2): delete groups that have no members, and their offsets.
+
+Kafka: `GroupCoordinatorService.deleteGroups`.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return _response(dict.fromkeys(request.groups_names, error))
 
 

@@ -1,4 +1,7 @@
-"""DeleteRecords: move the start of logs, and wait until every replica's has moved (K6)."""
+"""DeleteRecords (key 21, versions 0-2): move the start of logs, and wait until that of every replica has moved (K6).
+
+Kafka: `KafkaApis.handleDeleteRecordsRequest`, `ReplicaManager.deleteRecords`.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(
         throttle_time=NO_TIME,
         topics=[

@@ -1,4 +1,8 @@
-"""DeleteTopics."""
+"""DeleteTopics (key 20, versions 1-6): delete topics by name or id.
+
+Kafka: `ControllerApis.deleteTopics`.
+Not implemented: controller mutation quotas.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ _NAMED_TWICE = "Duplicate topic name."
 
 
 def handle(call: Call) -> None:
-    """Delete those that are there, and tell of each."""
+    """Delete those that are there, and answer with a result for each."""
     controller = call.broker.cluster.controller
     deletable = call.broker.cluster.settings["delete.topic.enable"]
     asked = _asked(call.request)
@@ -48,7 +52,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(
         throttle_time=NO_TIME,
         responses=[_response(name, topic_id, error, None) for name, topic_id in _asked(request)],

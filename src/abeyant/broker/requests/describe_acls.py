@@ -1,4 +1,8 @@
-"""DescribeAcls: there are no access rules here, and nobody who would go by them."""
+"""DescribeAcls (key 29, versions 1-3): answer SECURITY_DISABLED, as Kafka without an authorizer does.
+
+Kafka: `AclApis.handleDescribeAcls`.
+Not implemented: ACLs.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,12 @@ FILL: dict[str, dict[str, object]] = {}
 
 
 def handle(call: Call) -> None:
-    """Say so, in Kafka's words."""
+    """Answer with the error."""
     call.answer(_response(ErrorCode.security_disabled, "No Authorizer is configured on the broker"))
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(error, None)
 
 

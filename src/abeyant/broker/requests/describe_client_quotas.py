@@ -1,4 +1,8 @@
-"""DescribeClientQuotas: nobody is throttled here, so there are none."""
+"""DescribeClientQuotas (key 48, versions 0-1): answer with no quotas, since clients are never throttled.
+
+Kafka: `ClientQuotaControlManager`.
+Not implemented: client quotas.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,10 @@ FILL: dict[str, dict[str, object]] = {}
 
 
 def handle(call: Call) -> None:
-    """None."""
+    """Answer with an empty list."""
     call.answer(Message(throttle_time=NO_TIME, error_code=ErrorCode.none, error_message="", entries=()))
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return Message(throttle_time=NO_TIME, error_code=error, error_message=None, entries=None)

@@ -1,4 +1,8 @@
-"""DescribeCluster: the brokers, and which of them is the controller."""
+"""DescribeCluster (key 60, versions 0-2): describe the brokers, and name the controller.
+
+Kafka: `KafkaApis.handleDescribeCluster`.
+Not implemented: a rack per broker.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ _BROKERS, _CONTROLLERS = 1, 2
 
 
 def handle(call: Call) -> None:
-    """Answer."""
+    """Answer at once."""
     request = call.request
     if request.endpoint_type == _CONTROLLERS:
         call.answer(
@@ -50,7 +54,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _error(request, error, None)
 
 

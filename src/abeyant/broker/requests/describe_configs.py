@@ -1,4 +1,9 @@
-"""DescribeConfigs: of topics, brokers and groups, with where each value comes from and what it does."""
+"""DescribeConfigs (key 32, versions 1-4): describe settings, with the source of each value.
+
+Resources are topics, brokers and groups.
+Kafka: `ConfigHelper.handleDescribeConfigsRequest`.
+Not implemented: BROKER_LOGGER and CLIENT_METRICS resources.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ FILL: dict[str, dict[str, object]] = {"DescribeConfigsRequest": {"include_docume
 
 
 def handle(call: Call) -> None:
-    """Tell of each."""
+    """Answer with a result for each resource."""
     results = []
     for resource in call.request.resources:
         try:
@@ -27,7 +32,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(
         throttle_time=NO_TIME, results=[_result(resource, error, None, []) for resource in request.resources]
     )

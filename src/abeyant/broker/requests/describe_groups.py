@@ -1,4 +1,7 @@
-"""DescribeGroups: groups of the classic protocol, with their members."""
+"""DescribeGroups (key 15, versions 0-6): describe groups of the classic protocol, with their members.
+
+Kafka: `GroupMetadataManager.describeGroups`.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ _NOT_FOUND_SINCE = 6  # the version; before, a group that is not there is told t
 
 
 def handle(call: Call) -> None:
-    """Tell of each."""
+    """Answer with a result for each resource."""
     call.answer(Message(throttle_time=NO_TIME, groups=[_group(call, group_id) for group_id in call.request.groups]))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(throttle_time=NO_TIME, groups=[_failed(group_id, error) for group_id in request.groups])
 
 

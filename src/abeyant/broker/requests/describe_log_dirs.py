@@ -1,4 +1,7 @@
-"""DescribeLogDirs: how large the replicas of this broker are, and how much room their disk has."""
+"""DescribeLogDirs (key 35, versions 1-5): report the size of this broker's replicas, and the space on their disk.
+
+Kafka: `ReplicaManager.describeLogDirs`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""DescribeProducers: who wrote to a partition, with what epoch and sequence, and whose transaction is open."""
+"""DescribeProducers (key 61, versions 0-0): describe the producers of a partition.
+
+Each with its epoch, last sequence and open transaction.
+Kafka: `KafkaApis.handleDescribeProducersRequest`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return _response(request, lambda _, index: _failed(index, error, None))
 
 

@@ -1,4 +1,8 @@
-"""DescribeQuorum: who decides. The controller is one object here: it votes alone, and brokers learn at once."""
+"""DescribeQuorum (key 55, versions 0-2): describe the quorum: the one controller, as its only voter.
+
+Kafka: `KafkaRaftClient.handleDescribeQuorumRequest`.
+Not implemented: a quorum of several controllers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ _NOT_HERE = "This server does not host this topic-partition."
 
 
 def handle(call: Call) -> None:
-    """Tell of the one partition that there is."""
+    """Answer for the one partition of the quorum."""
     cluster = call.broker.cluster
     found = False
     topics = []
@@ -34,7 +38,7 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return Message(error_code=error, error_message=None, topics=(), nodes=())
 
 

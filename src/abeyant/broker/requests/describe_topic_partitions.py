@@ -1,4 +1,8 @@
-"""DescribeTopicPartitions: who leads what, page by page (KIP-966)."""
+"""DescribeTopicPartitions (key 75, versions 0-0): describe the partitions of topics, page by page (KIP-966).
+
+Kafka: `DescribeTopicPartitionsRequestHandler`.
+Not implemented: eligible leader replicas, which are always empty.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +53,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(
         throttle_time=NO_TIME, topics=[_topic(topic.name, None, error, False, []) for topic in request.topics],
         next_cursor=None,

@@ -1,4 +1,7 @@
-"""DescribeTransactions: how transactional ids stand."""
+"""DescribeTransactions (key 65, versions 0-0): describe transactional ids.
+
+Kafka: `TransactionCoordinator.handleDescribeTransactions`.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def handle(call: Call) -> None:
-    """Tell of each."""
+    """Answer with a result for each resource."""
     found = [_described(call, transactional_id) for transactional_id in call.request.transactional_ids]
     call.answer(Message(throttle_time=NO_TIME, transaction_states=found))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     found = [_failed(transactional_id, error) for transactional_id in request.transactional_ids]
     return Message(throttle_time=NO_TIME, transaction_states=found)
 

@@ -1,4 +1,8 @@
-"""DescribeUserScramCredentials: who may show a password by SCRAM, by which mechanisms, and how often it was hashed."""
+"""DescribeUserScramCredentials (key 50, versions 0-0): list users' SCRAM mechanisms and iterations.
+
+Kafka: `KafkaApis.handleDescribeUserScramCredentialsRequest`.
+Not implemented: altering them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(error, None, [])
 
 

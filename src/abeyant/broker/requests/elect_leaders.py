@@ -1,4 +1,8 @@
-"""ElectLeaders: the preferred replica, or with an unclean election any that is alive; waits until they lead."""
+"""ElectLeaders (key 43, versions 0-2): elect the preferred replica, or in an unclean election any that is alive.
+
+It waits until the elected brokers lead.
+Kafka: `ReplicationControlManager.electLeaders`.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +55,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return _response(error, _same(request, error, None))
 
 

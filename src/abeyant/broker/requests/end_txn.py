@@ -1,4 +1,8 @@
-"""EndTxn: commit or abort. It is answered once that is written down; the markers in the partitions follow."""
+"""EndTxn (key 26, versions 0-5): commit or abort a transaction.
+
+It is answered once that is in the coordinator's log, before the markers are written.
+Kafka: `TransactionCoordinator.handleEndTransaction`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(error, NOBODY)
 
 

@@ -1,6 +1,8 @@
-"""Fetch, for consumers: what there is, at once or when there is enough of it (K3, K4).
+"""Fetch (key 1, versions 4-18): read records for consumers, at once or when `min.bytes` are there (K3, K4).
 
-Followers in this process do not come this way: see replica/session.py.
+Followers in this process do not use it; they fetch through replica/session.py.
+Kafka: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessages`.
+Not implemented: fetches by brokers of other processes, a preferred read replica by rack, throttling by quotas.
 """
 
 from __future__ import annotations
@@ -241,7 +243,7 @@ def _in_session(call: Call) -> tuple[FetchSession | None, list[Asked]]:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     results = []
     for topic in request.topics:
         for partition in topic.partitions:

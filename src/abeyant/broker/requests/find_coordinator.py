@@ -1,4 +1,9 @@
-"""FindCoordinator: which broker coordinates a group or a transactional id: the leader of its partition."""
+"""FindCoordinator (key 10, versions 0-6): name the broker that coordinates a group or a transactional id.
+
+It is the leader of the id's partition of the coordinator's topic.
+Kafka: `KafkaApis.handleFindCoordinatorRequest`.
+Not implemented: the coordinators of share groups.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +37,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return _response(request, error, None)
 
 

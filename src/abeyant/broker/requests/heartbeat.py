@@ -1,4 +1,7 @@
-"""Heartbeat: a member is alive; it is told when it has to join again."""
+"""Heartbeat (key 12, versions 0-4): keep the session of a classic member; tell it when it has to join again.
+
+Kafka: `GroupMetadataManager.classicGroupHeartbeat`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ FILL: dict[str, dict[str, object]] = {"HeartbeatRequest": {"group_instance_id": 
 
 
 def handle(call: Call) -> None:
-    """Answer."""
+    """Answer at once."""
     request = call.request
     error = ErrorCode.none
     try:
@@ -30,5 +33,5 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return Message(throttle_time=NO_TIME, error_code=error)

@@ -1,4 +1,9 @@
-"""IncrementalAlterConfigs: single settings of a topic, broker or group set, deleted, appended to or subtracted from."""
+"""IncrementalAlterConfigs (key 44, versions 0-1): change single settings of a topic, broker or group.
+
+Each is set, deleted, appended to or subtracted from.
+Kafka: `ConfigAdminManager.preprocess`, `ConfigurationControlManager.incrementalAlterConfigs`.
+Not implemented: BROKER_LOGGER and CLIENT_METRICS resources, alter.config.policy.class.name.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
 def handle(call: Call) -> None:
-    """Change, and tell of each."""
+    """Change, and answer with a result for each."""
 
     def changed(given: dict[str, str], resource: Any) -> dict[str, str]:
         after = dict(given)

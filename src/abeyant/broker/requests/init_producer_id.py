@@ -1,4 +1,9 @@
-"""InitProducerId: an id for an idempotent producer; or for a transactional one, whose coordinator fences others."""
+"""InitProducerId (key 22, versions 0-5): allocate a producer id and epoch.
+
+For a transactional id the coordinator fences the producer that had it.
+Kafka: `TransactionCoordinator.handleInitProducerId`.
+Not implemented: two-phase commit (KIP-939).
+"""
 
 from __future__ import annotations
 
@@ -49,7 +54,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(error, NOBODY)
 
 

@@ -1,4 +1,8 @@
-"""JoinGroup: become a member, or join again; answered when all members have (K5)."""
+"""JoinGroup (key 11, versions 0-9): join a group of the classic protocol, or join again.
+
+It is answered when all members have joined, or at the rebalance time-out (K5).
+Kafka: `GroupMetadataManager.classicGroupJoin`.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +62,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(request, Joined(error, request.member_id))
 
 

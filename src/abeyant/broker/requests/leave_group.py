@@ -1,4 +1,7 @@
-"""LeaveGroup: members leave, or are put out by whoever administers the group."""
+"""LeaveGroup (key 13, versions 0-5): remove members from a group, by their own request or an administrator's.
+
+Kafka: `GroupMetadataManager.classicGroupLeave`.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(error, [])
 
 

@@ -1,4 +1,9 @@
-"""ListConfigResources: topics, brokers, and groups with settings of their own. Version 0 lists clients' metrics."""
+"""ListConfigResources (key 74, versions 0-1): list topics, brokers, and groups with settings of their own.
+
+Version 0 lists CLIENT_METRICS resources, of which there are none.
+Kafka: `KafkaApis.handleListConfigResources`.
+Not implemented: CLIENT_METRICS resources.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +37,7 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(error, [])
 
 

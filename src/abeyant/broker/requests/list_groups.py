@@ -1,4 +1,7 @@
-"""ListGroups: those that this broker coordinates."""
+"""ListGroups (key 16, versions 0-5): list the groups that this broker coordinates.
+
+Kafka: `GroupMetadataManager.listGroups`.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(error, [])
 
 

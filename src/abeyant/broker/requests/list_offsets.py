@@ -1,4 +1,8 @@
-"""ListOffsets: the offset at a time, or at one of the special ones."""
+"""ListOffsets (key 2, versions 1-11): find the offset at a timestamp, or the earliest, latest or largest.
+
+Kafka: `KafkaApis.handleListOffsetRequest`.
+Not implemented: offsets in tiered storage, which are answered with -1.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ _FOUND = tuple[int, int, int]  # timestamp, offset, leader epoch
 
 
 def handle(call: Call) -> None:
-    """Answer."""
+    """Answer at once."""
     request = call.request
     topics = []
     for topic in request.topics:
@@ -46,7 +50,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(
         throttle_time=NO_TIME,
         topics=[

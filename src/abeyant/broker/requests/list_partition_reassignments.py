@@ -1,4 +1,7 @@
-"""ListPartitionReassignments: the moves under way."""
+"""ListPartitionReassignments (key 46, versions 0-0): list the reassignments in progress.
+
+Kafka: `ReplicationControlManager.listPartitionReassignments`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ FILL: dict[str, dict[str, object]] = {}
 
 
 def handle(call: Call) -> None:
-    """Answer."""
+    """Answer at once."""
     topics = call.broker.cluster.controller.topics
     asked = call.request.topics
     wanted = None if asked is None else {topic.name: set(topic.partition_indexes) for topic in asked}
@@ -29,7 +32,7 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(error, [])
 
 

@@ -1,4 +1,8 @@
-"""ListTransactions: the transactional ids that this broker coordinates."""
+"""ListTransactions (key 66, versions 0-2): list the transactional ids that this broker coordinates.
+
+Kafka: `TransactionStateManager.listTransactionStates`.
+Not implemented: patterns of RE2/J: Python's `re` reads them.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +58,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(error)
 
 

@@ -1,4 +1,9 @@
-"""Metadata: the brokers, and who leads what. Makes topics that are not there, where that is allowed."""
+"""Metadata (key 3, versions 0-13): list brokers, topics and leaders.
+
+A missing topic is created where auto.create.topics.enable allows it.
+Kafka: `KafkaApis.handleTopicMetadataRequest`.
+Not implemented: a rack per broker, authorization.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +34,7 @@ TOPIC_OPERATIONS = 0b110111111000
 
 
 def handle(call: Call) -> None:
-    """Answer."""
+    """Answer at once."""
     request = call.request
     controller = call.broker.cluster.controller
     wanted = request.topics
@@ -56,7 +61,7 @@ def _complaint(call: Call, wanted: Any) -> ErrorCode:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     topics = [
         Message(
             error_code=error, name=topic.name or "", topic_id=topic.topic_id, is_internal=False, partitions=(),

@@ -1,4 +1,8 @@
-"""OffsetCommit: how far a group is; answered once every in-sync replica has it."""
+"""OffsetCommit (key 8, versions 2-10): commit the offsets of a group; answer once every in-sync replica has them.
+
+Kafka: `KafkaApis.handleOffsetCommitRequest`, `OffsetMetadataManager.commitOffset`.
+Not implemented: groups of the streams and share protocols.
+"""
 
 from __future__ import annotations
 

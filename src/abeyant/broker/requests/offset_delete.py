@@ -1,4 +1,8 @@
-"""OffsetDelete: forget how far a group is in topics that none of its members reads."""
+"""OffsetDelete (key 47, versions 0-0): delete a group's offsets in topics.
+
+Topics to which a member of the group subscribes are refused.
+Kafka: `OffsetMetadataManager.deleteOffsets`.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +50,7 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(error, [])
 
 

@@ -1,4 +1,8 @@
-"""OffsetFetch: how far groups are, as every in-sync replica knows it."""
+"""OffsetFetch (key 9, versions 1-10): read the committed offsets of groups, as far as every in-sync replica has them.
+
+Kafka: `KafkaApis.handleOffsetFetchRequest`, `OffsetMetadataManager.fetchOffsets`.
+Not implemented: groups of the streams and share protocols.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +60,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     if request.groups is not None:
         return Message(throttle_time=NO_TIME, groups=[_failed(asked, error, request) for asked in request.groups])
     found = _failed(request, error, request)

@@ -1,4 +1,8 @@
-"""OffsetForLeaderEpoch: where an epoch ended, so that a reader can see whether its history is still true (KIP-320)."""
+"""OffsetForLeaderEpoch (key 23, versions 2-4): return where a leader epoch ended.
+
+With it a consumer detects that the log was truncated (KIP-320).
+Kafka: `ReplicaManager.lastOffsetForLeaderEpoch`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ FILL: dict[str, dict[str, object]] = {"OffsetForLeaderEpochRequest": {"replica_i
 
 
 def handle(call: Call) -> None:
-    """Answer."""
+    """Answer at once."""
     topics = []
     for topic in call.request.topics:
         topics.append(Message(topic=topic.topic, partitions=[_look_up(call, topic, one) for one in topic.partitions]))
@@ -22,7 +26,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(
         throttle_time=NO_TIME,
         topics=[

@@ -1,4 +1,9 @@
-"""Produce: append to the partitions that this broker leads; with acks=all wait for the in-sync replicas (K1, K2)."""
+"""Produce (key 0, versions 3-13): append batches to partitions that this broker leads.
+
+With acks=all it waits for the in-sync replicas (K1, K2).
+Kafka: `KafkaApis.handleProduceRequest`, `ReplicaManager.appendRecords`.
+Not implemented: throttling by quotas.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +102,7 @@ def _append_all(call: Call, verified: Verified | None) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(
         responses=[
             Message(

@@ -1,4 +1,8 @@
-"""SaslAuthenticate: a token of the mechanism's, there and back, until the client is in."""
+"""SaslAuthenticate (key 36, versions 0-2): exchange a token of the SASL mechanism, until the client is authenticated.
+
+Kafka: `SaslServerAuthenticator.handleSaslToken`.
+Not implemented: reauthentication (KIP-368).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(error, "SaslAuthenticate request received after successful authentication", b"")
 
 

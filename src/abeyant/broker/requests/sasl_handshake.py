@@ -1,4 +1,8 @@
-"""SaslHandshake: a client names the mechanism by which it will authenticate."""
+"""SaslHandshake (key 17, versions 0-1): agree on the SASL mechanism of a connection.
+
+Kafka: `SaslServerAuthenticator.handleHandshakeRequest`.
+Not implemented: GSSAPI, OAUTHBEARER.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ FILL: dict[str, dict[str, object]] = {}
 
 
 def handle(call: Call) -> None:
-    """Answer."""
+    """Answer at once."""
     login = call.connection.login
     if login is None:  # it is in, or need not show anything
         call.answer(refused(call.request, ErrorCode.illegal_sasl_state))
@@ -23,5 +27,5 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return Message(error_code=error, mechanisms=())

@@ -1,4 +1,8 @@
-"""SyncGroup: what does a member have? Answered when the leader has said it, and the log has it."""
+"""SyncGroup (key 14, versions 0-5): return the assignment of a member of a classic group.
+
+It is answered once the leader has sent the assignments and they are in the log.
+Kafka: `GroupMetadataManager.classicGroupSync`.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +46,7 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The error."""
+    """Return the response with this error."""
     return _response(Synced(error))
 
 

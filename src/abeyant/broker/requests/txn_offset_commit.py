@@ -1,4 +1,7 @@
-"""TxnOffsetCommit: how far a group is, as part of a producer's transaction: nobody sees it until that commits."""
+"""TxnOffsetCommit (key 28, versions 0-5): commit offsets as part of a transaction: nobody sees them until it commits.
+
+Kafka: `KafkaApis.handleTxnOffsetCommitRequest`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""WriteTxnMarkers: a coordinator ends a transaction in the partitions that this broker leads; waits for their replicas.
+"""WriteTxnMarkers (key 27, versions 1-2): write transactions' markers to partitions that this broker leads.
 
-Tools ask for it too, to end a transaction that its coordinator has forgotten.
+It waits for their in-sync replicas. Tools send it too, to end a transaction that its coordinator has forgotten.
+Kafka: `KafkaApis.handleWriteTxnMarkersRequest`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def handle(call: Call) -> None:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return _response([(marker, dict.fromkeys(_keys(marker), error)) for marker in request.markers])
 
 

@@ -1,9 +1,11 @@
-"""The APIs that the broker speaks, and in which versions: those that kio has, which are those of Kafka 4.
+"""The registry of the APIs that this broker supports, with their versions: those of Kafka 4, as far as kio has them.
 
-An API's requests are handled by a module of `broker.requests`, imported when the first of them comes. It has
-    `FILL`                      what to read where a version lacks a field, by kio's class (see schema.py)
-    `handle(call)`              answers, now or later
-    `refused(request, error)`   the response that gives everything in a request the same error
+Each API is handled by the file of `broker.requests` that has its name, imported with the first request. It defines
+    `FILL`                      defaults of the fields that a version lacks, by kio's class (see schema.py)
+    `handle(call)`              answer, now or later
+    `refused(request, error)`   return the response that has the same error for everything in the request
+
+What is not in this list is not advertised by ApiVersions, and a request for it closes the connection, as in Kafka.
 """
 
 from __future__ import annotations
@@ -71,8 +73,8 @@ APIS = (
     Api(27, "WriteTxnMarkers", 1, 2, "write_txn_markers"),
     Api(28, "TxnOffsetCommit", 0, 5, "txn_offset_commit"),
     Api(29, "DescribeAcls", 1, 3, "describe_acls"),
-    Api(30, "CreateAcls", 1, 3, "alter_acls"),
-    Api(31, "DeleteAcls", 1, 3, "alter_acls"),
+    Api(30, "CreateAcls", 1, 3, "create_acls"),
+    Api(31, "DeleteAcls", 1, 3, "delete_acls"),
     Api(32, "DescribeConfigs", 1, 4, "describe_configs"),
     Api(33, "AlterConfigs", 0, 2, "alter_configs"),
     Api(34, "AlterReplicaLogDirs", 1, 2, "alter_replica_log_dirs"),

@@ -109,7 +109,7 @@ class Commit:
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return response(request, [[error] * len(topic.partitions) for topic in request.topics])
 
 

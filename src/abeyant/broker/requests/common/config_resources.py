@@ -29,7 +29,7 @@ def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> 
 
 
 def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]], kind: str) -> None:
-    """Change every resource that can be changed, and tell of each.
+    """Change every resource that can be changed, and answer with a result for each.
 
     `change` makes the settings that a resource is to have, from those it has and what is asked. Raises ApiError there.
     """
@@ -49,7 +49,7 @@ def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]], k
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
-    """The same error for everything."""
+    """Return the response that has this error for everything in the request."""
     return Message(throttle_time=NO_TIME, responses=[_result(resource, error, None) for resource in request.resources])
 
 

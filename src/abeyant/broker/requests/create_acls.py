@@ -1,0 +1,30 @@
+"""CreateAcls (key 30, versions 1-3): answer SECURITY_DISABLED, as Kafka without an authorizer does.
+
+Kafka: `AclApis.handleCreateAcls`.
+Not implemented: ACLs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abeyant.broker.requests.common.call import Call
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+
+FILL: dict[str, dict[str, object]] = {}
+NO_AUTHORIZER = "No Authorizer is configured."
+
+
+def handle(call: Call) -> None:
+    """Answer with the error, for each ACL that is to be created."""
+    call.answer(_response(call.request, ErrorCode.security_disabled, NO_AUTHORIZER))
+
+
+def refused(request: Any, error: ErrorCode) -> Message:
+    """Return the response that has this error for everything in the request."""
+    return _response(request, error, None)
+
+
+def _response(request: Any, error: ErrorCode, message: str | None) -> Message:
+    results = [Message(error_code=error, error_message=message) for _ in request.creations]
+    return Message(throttle_time=NO_TIME, results=results)
