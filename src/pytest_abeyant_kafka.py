@@ -27,6 +27,11 @@ _MARKER = (
     "with dots or with underscores (min_insync_replicas=2)"
 )
 _OPTIONS = ("brokers", "clock", "security", "users")  # the others are settings
+_OWN = "make a Cluster of your own for it"
+_NOT_HERE = {
+    "settings": "write them beside the others, min_insync_replicas=2",
+    **dict.fromkeys(("host", "port", "data", "request_log"), _OWN),
+}
 _CHOICES = ("abeyant", "genuine")
 _SHORT, _LONG = "--kafka", "--abeyant-kafka"
 
@@ -116,12 +121,15 @@ def _genuine(request: pytest.FixtureRequest, options: dict[str, Any]) -> Iterato
 
 
 def _options(item: pytest.Item) -> dict[str, Any]:
-    """What the marker asks for, as `Cluster` takes it."""
-    marker = item.get_closest_marker("kafka")
-    if marker is None:
-        return {}
-    if marker.args:
-        pytest.fail(f"@pytest.mark.kafka takes named options only, not {marker.args}", pytrace=False)
-    options = {name: value for name, value in marker.kwargs.items() if name in _OPTIONS}
-    settings = {name.replace("_", "."): value for name, value in marker.kwargs.items() if name not in _OPTIONS}
+    """Return what the markers ask for, as `Cluster` takes it; a test's own come before its class's and module's."""
+    options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    for marker in reversed(list(item.iter_markers("kafka"))):
+        if marker.args:
+            pytest.fail(f"@pytest.mark.kafka takes named options only, not {marker.args}", pytrace=False)
+        for name, value in marker.kwargs.items():
+            if name in _NOT_HERE:
+                pytest.fail(f"@pytest.mark.kafka has no {name}=: {_NOT_HERE[name]}", pytrace=False)
+            into, key = (options, name) if name in _OPTIONS else (settings, name.replace("_", "."))
+            into[key] = value
     return {**options, "settings": settings} if settings else options

@@ -84,6 +84,11 @@ def test_what_it_keeps_is_there_when_it_starts_again(tmp_path: Path) -> None:
         (["--brokers", "0"], "--brokers must be from 1 to 1000, not 0"),
         (["--topic", "orders:x"], "--topic takes NAME[:PARTITIONS[:REPLICAS]]"),
         (["--topic", "orders:1:3"], "orders"),
+        (["--topic", "orders:0"], "--topic orders:0: partitions and replicas are 1 or more"),
+        (["--topic", "orders:1:0"], "--topic orders:1:0: partitions and replicas are 1 or more"),
+        (["--topic", "orders:1", "--topic", "orders:3"], "--topic orders is given twice: leave one out"),
+        (["--set", "num.partitions=1", "--set", "num.partitions=3"], "--set num.partitions is given twice"),
+        (["--host", ""], "--host is empty"),
         (["--request-log", "/dev/null/logs"], "cannot write a request log to /dev/null/logs: Not a directory"),
         (["--host", "192.0.2.1"], "cannot listen at 192.0.2.1"),
         (["--port", "65534", "--brokers", "3"], "3 brokers have ports up to 65536; a port is from 0 to 65535"),
@@ -147,6 +152,7 @@ def test_the_extra_that_is_not_installed_is_named() -> None:
         (["--user", "alice:word"], "--user NAME:PASSWORD and --security SASL_PLAINTEXT or SASL_SSL go together"),
         (["--security", "SASL_SSL"], "--user NAME:PASSWORD and --security SASL_PLAINTEXT or SASL_SSL go together"),
         (["--security", "SASL_SSL", "--user", "alice"], "--user takes NAME:PASSWORD, for instance alice:a-password"),
+        (["--security", "SASL_SSL", "--user", "a:b", "--user", "a:c"], "--user a is given twice: leave one out"),
     ],
 )
 def test_users_and_sasl_go_together(arguments: list[str], message: str) -> None:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from abeyant.broker import Cluster
+from abeyant.broker.transactions.transaction import BUMPS_SINCE, State
+from abeyant.broker.transactions.transaction import Producer as Writer
 from abeyant.errors import AbeyantError
 from broker.clients import consuming, producing, send, settle
+from broker.conformance.bodies import list_offsets
+from broker.conformance.client import Connection
+from broker.conformance.scenario import Topic
 
 TOPIC = "orders"
 
@@ -133,3 +140,105 @@ def test_brokers_are_numbered_from_node_id(tmp_path: Path) -> None:
             assert len(kafka.records("orders")) == expected
             with pytest.raises(AbeyantError, match="there is no broker 2: there are brokers 0 to 1"):
                 kafka.stop(2)
+
+
+def test_k8_a_request_that_a_fault_delays_waits_until_then() -> None:
+    with Cluster(clock="held") as kafka, producing(kafka, client_id="shop", retries=0) as producer:
+        kafka.create_topic(TOPIC)
+        kafka.delay("Produce", seconds=5.0, times=1)
+        late = send(producer, TOPIC, b"late")
+        [waiting] = kafka.until_waiting("Produce", client="shop")
+        now = kafka.clock.now()
+        assert waiting == (1, "Produce", ((TOPIC, 0),), "shop", now, now + 5.0, "delay")
+        assert kafka.waiting() == [waiting]
+        kafka.clock.advance(4.9)
+        assert not late.done
+        kafka.clock.advance(0.1)
+        assert settle(producer, late) == [None]
+        assert kafka.waiting() == []
+
+
+def test_a_delayed_request_that_waits_nowhere_else_is_called_by_its_api() -> None:
+    with Cluster(clock="held") as kafka:
+        kafka.create_topic(TOPIC)
+        topic = Topic(TOPIC, str(kafka.controller.topics[TOPIC].id))
+        with Connection("127.0.0.1", int(kafka.bootstrap.rpartition(":")[2]), "shop") as connection:
+            with kafka.delay(seconds=1.0):
+                connection.send("ListOffsets", 9, list_offsets(topic, -2))
+                [waiting] = kafka.until_waiting("ListOffsets", client="shop")
+                assert (waiting.keys, waiting.held_by) == (((TOPIC, 0),), "delay")
+                kafka.clock.advance(1.0)
+                assert connection.receive()["topics"][0]["partitions"][0]["offset"] == 0
+                connection.send("Heartbeat", 4, {"group_id": "till", "member_id": "one", "generation_id": 1})
+                [waiting] = kafka.until_waiting("Heartbeat", client="shop")
+                assert waiting.keys == (("till", "one"),)
+            kafka.stop(1)
+            assert kafka.waiting() == []  # it is lost with its broker
+
+
+def test_requests_that_have_come_to_a_paused_broker_wait() -> None:
+    with Cluster(clock="held") as kafka, producing(kafka, client_id="shop") as producer:
+        kafka.create_topic(TOPIC)
+        assert settle(producer, send(producer, TOPIC, b"first")) == [None]
+        with kafka.paused(1):
+            kafka.clock.advance(1.0)
+            late = send(producer, TOPIC, b"late")
+            [waiting] = kafka.until_waiting("Produce")
+            assert (waiting.keys, waiting.client, waiting.held_by) == (((TOPIC, 0),), "shop", "pause")
+            assert waiting.since == kafka.clock.now()
+            assert waiting.deadline == math.inf
+        assert settle(producer, late) == [None]
+        assert kafka.waiting("Produce") == []
+
+
+def test_what_a_client_has_been_answered_is_seen_at_once() -> None:
+    """A commit is answered before its markers are on their way: `records` is what a reader is told next."""
+    with Cluster() as kafka:
+        kafka.create_topic(TOPIC)
+        till = {"bootstrap.servers": kafka.bootstrap, "transactional.id": "till", "linger.ms": 0}
+        producer = Producer(till)
+        producer.init_transactions(10)
+        producer.begin_transaction()
+        producer.produce(TOPIC, b"tea")
+        producer.flush(10)
+
+        def commit_and_look() -> list[bytes | None]:
+            [shard] = [one for one in kafka.brokers[1].transaction_coordinator.loaded() if "till" in one.transactions]
+            now = shard.transactions["till"].now
+            shard.finish("till", Writer(now.producer_id, now.epoch), True, BUMPS_SINCE, lambda *_: None)
+            assert shard.transactions["till"].now.state is State.PREPARE_COMMIT  # so it is answered
+            return [record.value for record in kafka.records(TOPIC, isolation="read_committed")]
+
+        assert kafka.on_loop(commit_and_look) == [b"tea"]
+
+
+def test_an_option_that_is_a_setting_is_told_where_to_go() -> None:
+    with pytest.raises(TypeError, match=r'write settings=\{"min.insync.replicas": ...\}'):
+        Cluster(min_insync_replicas=2)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Cluster has no option broker: did you mean 'brokers'"):
+        Cluster(broker=2)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"no option min_insync_replica: did you mean 'min\.insync\.replicas'"):
+        Cluster(min_insync_replica=2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"brokers must be from 1 to 1000, not 1\.5"):
+        Cluster(1.5)  # type: ignore[arg-type]
+
+
+def test_settings_are_written_with_dots_or_with_underscores() -> None:
+    with Cluster(settings={"min_insync_replicas": 2, "log.roll.ms": 5}) as kafka:
+        assert (kafka.settings["min.insync.replicas"], kafka.settings["log.roll.ms"]) == (2, 5)
+        kafka.create_topic(TOPIC, config={"retention_ms": 7})
+        assert kafka.controller.topics[TOPIC].settings["retention.ms"] == 7
+    with pytest.raises(AbeyantError, match=r"given twice, with dots and with underscores"):
+        Cluster(settings={"min_insync_replicas": 2, "min.insync.replicas": 1})
+    with pytest.raises(AbeyantError, match=r"node\.id is None: leave it out for its default"):
+        Cluster(settings={"node.id": None})
+
+
+def test_a_broker_that_is_started_or_resumed_within_its_block_is_left_alone_at_its_end() -> None:
+    with Cluster(brokers=2) as kafka:
+        with kafka.paused(2):
+            kafka.resume(2)
+        with kafka.stopped(2):
+            kafka.start(2)
+        assert not kafka.brokers[2].paused
+        assert not kafka.is_stopped(2)

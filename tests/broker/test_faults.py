@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+import typing
+
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from kio.index import load_request_schema
 
 from abeyant.broker import Cluster
+from abeyant.broker.requests.common.about import NAME_PARTITIONS, NAME_TOPICS
+from abeyant.broker.wire.apis import APIS
 from abeyant.errors import AbeyantError
 from broker.clients import consuming, producing, send, settle, take
+from broker.conformance.bodies import fetch, part
+from broker.conformance.client import ClosedError, Connection
+from broker.conformance.scenario import Topic
 
 TOPIC = "orders"
 
@@ -104,7 +117,38 @@ def test_connections_are_dropped_and_clients_come_back() -> None:
         (lambda kafka: kafka.fail("Produce", error="NOT_LEADER"), "there is no error 'NOT_LEADER': did you mean"),
         (lambda kafka: kafka.fail("Produce", error="NONE", times=0), "times must be 1 or more"),
         (lambda kafka: kafka.fail("Fetch", error="NONE", partition=0), "partition=0 needs the topic"),
-        (lambda kafka: kafka.delay("Fetch", seconds=-1), "seconds must be 0 or more, not -1"),
+        (lambda kafka: kafka.fail("Produce", error="none"), "NONE is no error: name one"),
+        (lambda kafka: kafka.fail("Produce", error=6), "there is no error 6"),
+        (lambda kafka: kafka.fail(7, error="NOT_LEADER_OR_FOLLOWER"), "there is no API 7"),
+        (lambda kafka: kafka.drop("Produce", times=1.5), "times must be 1 or more, or None for until it is ended"),
+        (lambda kafka: kafka.drop("Produce", times=True), "times must be 1 or more, or None for until it is ended"),
+        (lambda kafka: kafka.drop("Produce", topic="ordres"), "there is no topic 'ordres': did you mean 'orders'?"),
+        (lambda kafka: kafka.drop(topic="payments"), "there is no topic 'payments'"),
+        (lambda kafka: kafka.drop("Produce", topic=TOPIC, partition=1), "topic 'orders' has partitions 0 to 0"),
+        (lambda kafka: kafka.drop("Produce", topic=TOPIC, partition=-1), "topic 'orders' has partitions 0 to 0"),
+        (lambda kafka: kafka.drop("Produce", topic=TOPIC, partition="0"), "partition must be int, not '0'"),
+        (lambda kafka: kafka.drop("Produce", client_id=5), "client_id must be str, not 5"),
+        (lambda kafka: kafka.drop("Produce", broker="1"), "broker must be int, not '1'"),
+        (lambda kafka: kafka.drop("Heartbeat", topic=TOPIC), "Heartbeat names no topics: choose by"),
+        (lambda kafka: kafka.drop("Metadata", topic=TOPIC, partition=0), "Metadata names topics, but no partitions"),
+        (lambda kafka: kafka.drop("ReplicaFetch", answer=True), "a follower's fetch is lost with its answer"),
+        (lambda kafka: kafka.drop("SaslHandshake"), "no client sends SaslHandshake: the cluster has security='PLAIN"),
+        (lambda kafka: kafka.delay("Fetch", seconds=-1), "seconds must be more than 0, and finite, not -1"),
+        (lambda kafka: kafka.delay("Fetch", seconds=0), "seconds must be more than 0, and finite, not 0"),
+        (lambda kafka: kafka.delay("Fetch", seconds=float("inf")), "seconds must be more than 0, and finite, not inf"),
+        (lambda kafka: kafka.delay("Fetch", seconds="2"), "seconds must be more than 0, and finite, not '2'"),
+        (lambda kafka: kafka.start(1), "broker 1 has not been stopped"),
+        (lambda kafka: (kafka.stop(1), kafka.pause(1)), "broker 1 is stopped, so it cannot be paused: start it first"),
+        (lambda kafka: kafka.until_waiting("Produce", 0), "count must be 1 or more, not 0"),
+        (lambda kafka: kafka.until_waiting("Produce", timeout=-1), "timeout must be 0 seconds or more, not -1"),
+        (lambda kafka: kafka.create_topic("other", 1.5), "partitions must be a whole number, not 1.5"),
+        (lambda kafka: kafka.create_topic("other", replicas=0), "Replication factor must be larger than 0"),
+        (lambda kafka: kafka.create_topic("o", config={"retention.ms": None}), "retention.ms is None: leave it out"),
+        (
+            lambda kafka: kafka.create_topic("o", config={"retention.ms": 1, "retention_ms": 1}),
+            "retention.ms is given twice, with dots and with underscores",
+        ),
+        (lambda kafka: kafka.records(TOPIC, "0"), "topic 'orders' has partitions 0 to 0, and no '0'"),
         (lambda kafka: kafka.drop("Fetch", broker=2), "there is no broker 2: there are brokers 1 to 1"),
         (lambda kafka: kafka.drop("ReplicaFetch", topic=TOPIC), "a follower's fetch is for all that it follows"),
         (lambda kafka: kafka.pause(9), "there is no broker 9: there are brokers 1 to 1"),
@@ -129,3 +173,67 @@ def test_a_misspelled_choice_is_named() -> None:
         pytest.raises(TypeError, match="no requests can be chosen by tpoic=: did you mean 'topic'"),
     ):
         kafka.fail("Produce", error="NOT_LEADER_OR_FOLLOWER", tpoic=TOPIC)  # type: ignore[call-arg]
+
+
+def test_a_fault_may_come_before_its_topic_where_requests_name_new_ones() -> None:
+    with Cluster() as kafka, kafka.fail("CreateTopics", error="POLICY_VIOLATION", topic="new", times=1) as fault:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        with pytest.raises(KafkaException, match="POLICY_VIOLATION"):
+            admin.create_topics([NewTopic("new", 1, 1)])["new"].result()
+        assert fault.hits == 1
+        with kafka.fail("WriteTxnMarkers", error="COORDINATOR_NOT_AVAILABLE", topic="__consumer_offsets"):
+            pass  # made when the first group comes
+
+
+def test_the_names_of_apis_with_topics_and_partitions_are_those_of_their_schemas() -> None:
+    found: dict[str, set[str]] = {"topics": set(), "partitions": set()}
+    for api in APIS:
+        for version in (api.lowest, api.highest):
+            text = shape_of(load_request_schema(api.key, version))
+            if re.search(r"\b(topics|topic_data|topic_names|v3_and_below_topics|topic_partitions)\b", text):
+                found["topics"].add(api.name)
+                if re.search(r"\b(partitions|partition_indexes|partition_index|partition_data)\b", text):
+                    found["partitions"].add(api.name)
+    assert found["topics"] - NAME_TOPICS == {"ConsumerGroupHeartbeat"}  # with what has changed only
+    assert found["topics"] >= NAME_TOPICS
+    # The first asks for new ones; CreateTopics may place them; the last says from where to go on.
+    extra = {"ConsumerGroupHeartbeat", "CreateTopics", "DescribeTopicPartitions"}
+    assert found["partitions"] - NAME_PARTITIONS == extra
+    assert found["partitions"] >= NAME_PARTITIONS
+
+
+def shape_of(cls: type) -> str:
+    """The names of a message's fields, and of those within."""
+    hints = typing.get_type_hints(cls)
+    names = []
+    for field in dataclasses.fields(cls):
+        names.append(field.name)
+        inner = [hints[field.name], *typing.get_args(hints[field.name])]
+        inner += [deeper for one in inner for deeper in typing.get_args(one)]
+        names += [shape_of(one) for one in inner if isinstance(one, type) and dataclasses.is_dataclass(one)]
+    return " ".join(names)
+
+
+@pytest.mark.parametrize("version", [0, 7, 12])
+def test_an_error_that_a_response_has_no_room_for_ends_the_connection(version: int) -> None:
+    with Cluster() as kafka, kafka.fail("Metadata", error="UNKNOWN_SERVER_ERROR") as fault:
+        connection = Connection("127.0.0.1", port_of(kafka), "one")
+        with connection, pytest.raises(ClosedError):
+            connection.ask("Metadata", version, {"topics": [] if version == 0 else None})
+        assert fault.hits == 1
+
+
+def test_a_fault_for_a_topic_strikes_a_fetch_that_goes_on_with_a_session() -> None:
+    with Cluster() as kafka:
+        kafka.create_topic(TOPIC)
+        topic = Topic(TOPIC, str(kafka.controller.topics[TOPIC].id))
+        with Connection("127.0.0.1", port_of(kafka), "one") as connection:
+            begun = connection.ask("Fetch", 16, fetch(topic, part(), session_id=0, session_epoch=0))
+            assert begun["error_code"] == "NONE"
+            with kafka.fail("Fetch", error="KAFKA_STORAGE_ERROR", topic=TOPIC, partition=0):
+                goes_on = fetch(session_id=begun["session_id"], session_epoch=1)
+                assert connection.ask("Fetch", 16, goes_on)["error_code"] == "KAFKA_STORAGE_ERROR"
+
+
+def port_of(kafka: Cluster) -> int:
+    return int(kafka.bootstrap.rpartition(":")[2])

@@ -42,11 +42,28 @@ def test_marked(kafka):
     assert "2 passed" in run(tmp_path, code, "-W", "error")
 
 
+def test_markers_of_a_module_and_of_a_test_add_up(tmp_path: Path) -> None:
+    code = """
+import pytest
+
+pytestmark = pytest.mark.kafka(brokers=2, min_insync_replicas=2)
+
+@pytest.mark.kafka(clock="held", **{"min.insync.replicas": 1})
+def test_both(kafka):
+    assert len(kafka.brokers) == 2
+    assert kafka.clock.held
+    assert kafka.settings["min.insync.replicas"] == 1
+"""
+    assert "1 passed" in run(tmp_path, code, "-W", "error")
+
+
 @pytest.mark.parametrize(
     ("marker", "said"),
     [
         ("min_insync_replica=2", "min.insync.replicas"),
         ("3", "takes named options only"),
+        ("settings={}", "has no settings=: write them beside the others, min_insync_replicas=2"),
+        ('data="here"', "has no data=: make a Cluster of your own for it"),
         ('clock="stopped"', 'clock must be "real" or "held"'),
     ],
 )

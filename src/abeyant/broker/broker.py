@@ -9,6 +9,7 @@ keep all that in an inbox, as a process that stands still (SIGSTOP) has it wait 
 from __future__ import annotations
 
 import asyncio
+import math
 import struct
 import uuid
 from collections import deque
@@ -20,6 +21,8 @@ from abeyant.broker.coordinator.coordinator import Coordinator
 from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
 from abeyant.broker.delayed.delete_records import DelayedDeleteRecords
 from abeyant.broker.delayed.elect_leader import DelayedElectLeader
+from abeyant.broker.delayed.held import HeldRequest
+from abeyant.broker.delayed.operation import Waiting
 from abeyant.broker.delayed.peer import DelayedPeerAnswer
 from abeyant.broker.delayed.produce import DelayedProduce
 from abeyant.broker.housekeeping import Housekeeping
@@ -30,6 +33,7 @@ from abeyant.broker.replica.messages import Key, ReplicaAnswer, ReplicaFetch
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.replica.session import Session
 from abeyant.broker.requests.common import peer_call, ports
+from abeyant.broker.requests.common.about import keys_of
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import FetchSessions
 from abeyant.broker.security.login import AuthenticationError, Login
@@ -122,6 +126,7 @@ class Broker:
             TRANSACTIONS.name: self.transaction_coordinator,
         }
         self.inter_broker_purgatory: Purgatory[DelayedPeerAnswer] = self._purgatory("InterBroker")
+        self.held_purgatory: Purgatory[HeldRequest] = self._purgatory("Held")  # requests that a fault delays
         self.request_timeout: float = settings["request.timeout.ms"] / 1000
         self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
@@ -152,6 +157,7 @@ class Broker:
             self.rebalance_purgatory,
             self.heartbeat_purgatory,
             self.inter_broker_purgatory,
+            self.held_purgatory,
         )
 
     def __repr__(self) -> str:
@@ -362,7 +368,9 @@ class Broker:
     def receive(self, connection: Connection, frame: memoryview) -> None:
         """A request has come."""
         if self.paused:
-            self._inbox.append((self.receive, (connection, memoryview(bytes(frame)))))
+            self._inbox.append((self._receive_late, (connection, memoryview(bytes(frame)), self.now())))
+            if self.cluster.awaited:
+                self.cluster.look()
             return
         if connection.closed:
             return
@@ -378,6 +386,23 @@ class Broker:
         gate = self.cluster.gate
         if gate is None or not gate(call):
             self.handle(call)
+
+    def _receive_late(self, connection: Connection, frame: memoryview, _: float) -> None:
+        self.receive(connection, frame)
+
+    def unread(self) -> list[Waiting]:
+        """Return the requests that have come while it is paused. O(what has come)."""
+        found = []
+        for action, args in self._inbox:
+            if action != self._receive_late or args[0].closed:
+                continue
+            connection, frame, since = args
+            try:
+                call = self._call(connection, frame)
+            except Exception:  # noqa: BLE001  whatever bytes can cause (K9): told when it goes on
+                continue
+            found.append(Waiting(self.id, call.api.name, keys_of(call), call.client_id, since, math.inf, "pause"))
+        return found
 
     def _take_token(self, connection: Connection, login: Login, token: bytes) -> None:
         try:

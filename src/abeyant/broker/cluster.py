@@ -10,17 +10,18 @@ they are done at once. Nothing but `on_loop` may be called in another thread.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
 
 from abeyant.aio.loop import EventLoop
 from abeyant.broker.api.cluster_api import ClusterApi
-from abeyant.broker.api.faults import Faults
+from abeyant.broker.api.faults import Faults, nearest
 from abeyant.broker.broker import Broker
 from abeyant.broker.clock import Clock, HeldClock, MachineClock
 from abeyant.broker.controller import Controller
@@ -29,7 +30,7 @@ from abeyant.broker.log import LogError
 from abeyant.broker.network import Network
 from abeyant.broker.requests.common.ports import Gate
 from abeyant.broker.security.protocol import Security
-from abeyant.broker.settings import Settings
+from abeyant.broker.settings import Settings, from_python
 from abeyant.broker.wire.connection import Staging
 from abeyant.engine import is_compiled
 from abeyant.errors import AbeyantError
@@ -64,27 +65,32 @@ class Cluster(ClusterApi):
         request_log: str | Path | None = None,
         security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT",
         users: Mapping[str, str] | None = None,
+        **unknown: Never,
     ) -> None:
         """`port` is that of the first broker, the others have the next ones; 0 for free ones.
 
         With `data`, a directory, topics and records are kept there, and the next cluster that is opened with it goes
-        on with them, however this one ended; without, they are in memory. `settings` have Kafka's own names and
-        defaults; `node.id` is the first broker's, and the others have the next ones. With `clock="held"` time stands
-        still until `clock.advance`.
+        on with them, however this one ended; without, they are in memory. `settings` have Kafka's own names, with dots
+        or with underscores, and its defaults; `node.id` is the first broker's, and the others have the next ones. With
+        `clock="held"` time stands still until `clock.advance`.
         With `request_log`, a directory, each broker writes Kafka's request log there: `broker-N/kafka-request.log`.
         `security` is Kafka's name for how clients have to come. With TLS the setting `ssl.keystore.location` names a
         PEM file of a key and its certificates; without it both are made, and `ca_file` is for clients. With SASL
         `users` have a password each, and PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are open to them.
-        Raises AbeyantError for an unknown setting, and ValueError for other nonsense.
+        Raises AbeyantError for an unknown setting, TypeError for an unknown option, and ValueError for other nonsense.
         """
-        if not 1 <= brokers <= 1000:
+        if unknown:
+            raise TypeError(_unknown_option(next(iter(unknown))))
+        if type(brokers) is not int or not 1 <= brokers <= 1000:
             raise ValueError(f"brokers must be from 1 to 1000, not {brokers!r}")
+        if type(port) is not int or not host:
+            raise ValueError(f"port must be a whole number and host not empty, not {port!r} and {host!r}")
         if not 0 <= port <= _LAST_PORT + 1 - brokers:
             what = f"{brokers} brokers have ports up to {port + brokers - 1}" if port > 0 else f"port is {port}"
             raise AbeyantError(f"{what}; a port is from 0 to {_LAST_PORT}")
         if clock not in ("real", "held"):
             raise ValueError(f'clock must be "real" or "held", not {clock!r}')
-        self.settings = Settings(settings or {})
+        self.settings = Settings(from_python(settings or {}))
         first = 1 if self.settings["node.id"] is None else self.settings["node.id"]
         if first + brokers - 1 > _LAST_ID:
             raise AbeyantError(f"node.id {first} is too great: that of the last of {brokers} would be over {_LAST_ID}")
@@ -275,6 +281,18 @@ class Cluster(ClusterApi):
 
         loop.call_soon_threadsafe(run)
         return result.result()
+
+
+def _unknown_option(option: str) -> str:
+    """Say what to write for an option that `Cluster` does not have: most are settings."""
+    from abeyant.broker.definitions import definitions
+
+    name = option.replace("_", ".")
+    if name in definitions("broker"):
+        return f'Cluster has no option {option}: it is a setting, so write settings={{"{name}": ...}}'
+    known = [*inspect.signature(Cluster).parameters, *definitions("broker")]
+    known.remove("unknown")
+    return f"Cluster has no option {option}{nearest(option if option in known else name, known)}"
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from abeyant.broker.security.protocol import PROTOCOLS
 from abeyant.ending import add_json, print_json
@@ -37,7 +37,9 @@ examples:
   abeyant broker --request-log logs
       then: abeyant analyze logs --out result
 """
-_DEFAULTS: Final = ("1", "0")  # partitions; and replicas, 0 for what `create_topic` chooses
+T = TypeVar("T")
+
+_DEFAULTS: Final = ("1", "-1")  # partitions; and replicas, -1 for what `create_topic` chooses
 _SETTING: Final = "NAME=VALUE"
 _USER: Final = "NAME:PASSWORD"
 _TOPIC: Final = "NAME[:PARTITIONS[:REPLICAS]]"
@@ -88,11 +90,12 @@ def _run(args: argparse.Namespace) -> int:
     from abeyant.broker import Cluster
 
     topics = [_topic(text) for text in args.topic]
+    _once("--topic", [(name, None) for name, *_ in topics])
     cluster = Cluster(
         _in_range("--brokers", args.brokers, 1, 1000),
-        host=args.host,
+        host=_host(args.host),
         port=_in_range("--port", args.port, 0, 65_535),
-        settings=dict(_setting(text) for text in args.set),
+        settings=_once("--set", [_setting(text) for text in args.set]),
         data=args.data,
         request_log=args.request_log,
         security=args.security,
@@ -126,10 +129,26 @@ def _tell(cluster: Cluster, args: argparse.Namespace) -> None:
     print(f"abeyant: {brokers}, records are kept {kept}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
 
+def _host(text: str) -> str:
+    if not text:
+        raise AbeyantError("--host is empty: name an address, 0.0.0.0 for every one")
+    return text
+
+
 def _in_range(option: str, value: int, least: int, most: int) -> int:
     if not least <= value <= most:
         raise AbeyantError(f"{option} must be from {least} to {most}, not {value}")
     return value
+
+
+def _once(option: str, given: list[tuple[str, T]]) -> dict[str, T]:
+    """Return the names with their values. Raises AbeyantError for one that is given twice: one would have no effect."""
+    found: dict[str, T] = {}
+    for name, value in given:
+        if name in found:
+            raise AbeyantError(f"{option} {name} is given twice: leave one out")
+        found[name] = value
+    return found
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -142,13 +161,13 @@ def _setting(text: str) -> tuple[str, str]:
 def _users(args: argparse.Namespace) -> dict[str, str]:
     if bool(args.user) != args.security.startswith("SASL"):
         raise AbeyantError(f"--user {_USER} and --security SASL_PLAINTEXT or SASL_SSL go together")
-    users = {}
+    users = []
     for text in args.user:
         name, colon, password = text.partition(":")
         if not (colon and name and password):
             raise AbeyantError(f"--user takes {_USER}, for instance alice:a-password")
-        users[name] = password
-    return users
+        users.append((name, password))
+    return _once("--user", users)
 
 
 def _topic(text: str) -> tuple[str, int, int | None]:
@@ -159,4 +178,6 @@ def _topic(text: str) -> tuple[str, int, int | None]:
         more = [0]
     if more or not name:
         raise AbeyantError(f"--topic takes {_TOPIC}, for instance orders:6:3, not {text!r}")
-    return name, partitions, replicas or None
+    if partitions < 1 or (replicas < 1 and len(numbers) > 1):
+        raise AbeyantError(f"--topic {text}: partitions and replicas are 1 or more")
+    return name, partitions, None if replicas < 1 else replicas

@@ -13,7 +13,17 @@ from typing import Any, NamedTuple
 from abeyant.broker.definitions import TYPES, ConfigError, Definition, definition, definitions
 from abeyant.broker.log import LogConfig
 
-__all__ = ["DEFAULT", "ConfigEntry", "ConfigError", "Settings", "Synonym", "TopicSettings", "entry_of", "texts_of"]
+__all__ = [
+    "DEFAULT",
+    "ConfigEntry",
+    "ConfigError",
+    "Settings",
+    "Synonym",
+    "TopicSettings",
+    "entry_of",
+    "from_python",
+    "texts_of",
+]
 
 # DescribeConfigs' numbers for where a value comes from
 TOPIC, BROKER, ALL_BROKERS, STATIC, DEFAULT = range(1, 6)
@@ -239,6 +249,22 @@ def entry_of(found: Definition, places: tuple[Synonym, ...], *, read_only: bool)
         found.documentation,
         shown,
     )
+
+
+def from_python(given: Mapping[str, object]) -> dict[str, str]:
+    """Return settings that a Python program gives as Kafka writes them: `min_insync_replicas` as min.insync.replicas.
+
+    No setting of Kafka's has an underscore. Raises ConfigError for one that is given both ways, or is None.
+    """
+    found: dict[str, str] = {}
+    for written, value in given.items():
+        name = str(written).replace("_", ".")
+        if name in found:
+            raise ConfigError(f"{name} is given twice, with dots and with underscores: leave one out")
+        if value is None:
+            raise ConfigError(f"{name} is None: leave it out for its default")
+        found[name] = _text(value)
+    return found
 
 
 def texts_of(given: Mapping[str, object]) -> dict[str, str]:

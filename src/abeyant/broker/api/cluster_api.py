@@ -12,6 +12,9 @@ from abeyant.broker.api.faults import Fault, Faults, Target, Where, nearest
 from abeyant.broker.api.outages import Outages
 from abeyant.broker.delayed.operation import Waiting
 from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.common.about import REPLICA_FETCH
+from abeyant.broker.settings import ConfigError, from_python
+from abeyant.broker.wire.apis import BY_NAME
 from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from abeyant.broker.partition_state import PartitionState, Topic
 
 T = TypeVar("T")
+
+_HELD = "Held"  # the purgatory of delayed requests, which are called by their API
 
 
 class Written(NamedTuple):
@@ -51,6 +56,18 @@ class ClusterApi(Outages):
         """Do `action` in the loop's thread, and return what it returns. From any thread. Not for users."""
         raise NotImplementedError
 
+    def settled(self, action: Callable[..., T], *args: Any) -> T:
+        """Deliver what brokers have sent one another, then do `action`; in the loop's thread, from any. Not for users.
+
+        So what a client has been answered is done in all brokers that take part: a commit has its markers.
+        """
+
+        def act() -> T:
+            self.network.settle()
+            return action(*args)
+
+        return self.on_loop(act)
+
     # -- topics
 
     def create_topic(
@@ -58,11 +75,18 @@ class ClusterApi(Outages):
     ) -> None:
         """Make a topic; `replicas` of each partition, by default three or as many as there are brokers.
 
-        Partition 0 is led by broker 1, partition 1 by broker 2, and so on. `config` has Kafka's settings for topics.
+        Partition 0 is led by broker 1, partition 1 by broker 2, and so on. `config` has Kafka's settings for topics,
+        with dots or with underscores.
         Raises AbeyantError where there is one of that name, where a setting is wrong, or with too few brokers.
         """
         wanted = min(3, len(self.brokers)) if replicas is None else replicas
-        given = {key: setting_text(value) for key, value in (config or {}).items()}
+        for what, number in (("partitions", partitions), ("replicas", wanted)):
+            if type(number) is not int:
+                raise AbeyantError(f"cannot create topic {name!r}: {what} must be a whole number, not {number!r}")
+        try:
+            given = from_python(config or {})
+        except ConfigError as error:
+            raise AbeyantError(f"cannot create topic {name!r}: {error}") from None
 
         def create() -> None:
             try:
@@ -71,32 +95,32 @@ class ClusterApi(Outages):
                 raise AbeyantError(f"cannot create topic {name!r}: {error.message}") from None
             self.network.settle()
 
-        self.on_loop(create)
+        self.settled(create)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with all that is in it. Raises AbeyantError where there is none, or the disk is full."""
 
         def delete() -> None:
             try:
-                self.controller.delete_topic(self._topic(name))
+                self.controller.delete_topic(self.topic_named(name))
             except ApiError as error:  # it could not be written down
                 raise AbeyantError(f"cannot delete topic {name!r}: {error.message}") from None
             self.network.settle()
 
-        self.on_loop(delete)
+        self.settled(delete)
 
     def topics(self) -> list[str]:
         """The names of all topics, Kafka's internal ones included, in order."""
-        return self.on_loop(lambda: sorted(self.controller.topics))
+        return self.settled(lambda: sorted(self.controller.topics))
 
     def leader(self, topic: str, partition: int = 0) -> int | None:
         """The broker that leads a partition; None where none does."""
-        leader = self.on_loop(lambda: self._state(topic, partition).leader)
+        leader = self.settled(lambda: self.partition_state(topic, partition).leader)
         return None if leader < 0 else leader
 
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
         """The brokers whose replicas are in sync."""
-        return self.on_loop(lambda: self._state(topic, partition).isr)
+        return self.settled(lambda: self.partition_state(topic, partition).isr)
 
     def records(
         self,
@@ -118,7 +142,7 @@ class ClusterApi(Outages):
         committed = isolation == "read_committed"
         if committed and uncommitted:
             raise ValueError('uncommitted=True and isolation="read_committed" contradict each other: leave one out')
-        return self.on_loop(lambda: self._records(topic, partition, uncommitted, committed))
+        return self.settled(lambda: self._records(topic, partition, uncommitted, committed))
 
     def compact(self, topic: str) -> None:
         """Compact a topic now, in all its replicas and up to what is committed, however little there is to gain.
@@ -128,33 +152,54 @@ class ClusterApi(Outages):
         """
 
         def compact() -> None:
-            if "compact" not in self._topic(topic).settings["cleanup.policy"]:
+            if "compact" not in self.topic_named(topic).settings["cleanup.policy"]:
                 raise AbeyantError(f"topic {topic!r} has no cleanup.policy=compact")
             for broker in self.brokers.values():
                 for partition in [] if broker.stopped else broker.partitions.values():
                     if partition.topic == topic:
                         partition.log.compact(broker.now_ms(), partition.last_stable_offset, force=True)
 
-        self.on_loop(compact)
+        self.settled(compact)
 
     # -- brokers
 
     def pause(self, broker: int) -> None:
-        """Have a broker stand still, as under SIGSTOP: its connections stay, and nothing is done, until `resume`."""
-        self.on_loop(lambda: self.broker_named(broker).pause())
+        """Have a broker stand still, as under SIGSTOP: its connections stay, and nothing is done, until `resume`.
+
+        A second call does nothing. Raises AbeyantError for one that is stopped.
+        """
+
+        def pause() -> None:
+            if self.broker_named(broker).stopped:
+                raise AbeyantError(f"broker {broker} is stopped, so it cannot be paused: start it first")
+            self.broker_named(broker).pause()
+
+        self.settled(pause)
 
     def resume(self, broker: int) -> None:
-        """Have a paused broker go on, with what has come meanwhile first."""
+        """Have a paused broker go on, with what has come meanwhile first. Do nothing for one that runs."""
 
         def resume() -> None:
             self.broker_named(broker).resume()
             self.network.settle()
 
-        self.on_loop(resume)
+        self.settled(resume)
 
     def stop(self, broker: int) -> None:
-        """Stop a broker: its connections end, others lead what it led. What it had in memory is gone."""
-        self.on_loop(lambda: self.broker_named(broker).stop())
+        """Stop a broker: its connections end, others lead what it led. What it had in memory is gone.
+
+        A second call does nothing.
+        """
+
+        def stop() -> None:
+            if not self.broker_named(broker).stopped:
+                self.broker_named(broker).stop()
+
+        self.settled(stop)
+
+    def is_stopped(self, broker: int) -> bool:
+        """Return whether a broker is stopped."""
+        return self.settled(lambda: self.broker_named(broker).stopped)
 
     def start(self, broker: int) -> None:
         """Start a broker that was stopped, where it was before. Raises AbeyantError where its port is taken."""
@@ -165,7 +210,7 @@ class ClusterApi(Outages):
             self._start(broker)
             self.network.settle()
 
-        self.on_loop(start)
+        self.settled(start)
 
     # -- faults
 
@@ -181,7 +226,8 @@ class ClusterApi(Outages):
 
         `api` is Kafka's name for it, None for every one; "ReplicaFetch" is a follower's fetch. Only requests that match
         all that is given are struck. With `times` it ends by itself; else by `end()`, or with its `with` block. A
-        request that is struck gets the error for everything in it.
+        request that is struck gets the error for everything in it; where its response has no room for one, its
+        connection ends. Raises AbeyantError for what could strike nothing: a topic that there is not, say.
         """
         return self._faults.fail(Target(api, **where), error, times)
 
@@ -193,7 +239,10 @@ class ClusterApi(Outages):
         times: int | None = None,
         **where: Unpack[Where],
     ) -> Fault:
-        """Have requests handled `seconds` after they came, on the cluster's clock. The rest is as for `fail`."""
+        """Have requests handled `seconds` after they came, on the cluster's clock. The rest is as for `fail`.
+
+        Until then `waiting` lists them, by the API's name.
+        """
         return self._faults.delay(Target(api, **where), seconds, times)
 
     def drop(
@@ -222,7 +271,7 @@ class ClusterApi(Outages):
                         ended += 1
             return ended
 
-        return self.on_loop(drop)
+        return self.settled(drop)
 
     # -- groups
 
@@ -234,7 +283,7 @@ class ClusterApi(Outages):
         """
         from abeyant.broker.api.expire_member import expire_member
 
-        self.on_loop(expire_member, self, group, member)
+        self.settled(expire_member, self, group, member)
 
     # -- transactions
 
@@ -246,17 +295,18 @@ class ClusterApi(Outages):
         """
         from abeyant.broker.api.fence_producer import fence_producer
 
-        self.on_loop(fence_producer, self, transactional_id)
+        self.settled(fence_producer, self, transactional_id)
 
     # -- what waits
 
     def waiting(self, kind: str | None = None, *, client: str | None = None) -> list[Waiting]:
-        """What waits now, in all brokers: produces, fetches, followers' fetches, and so on; the oldest first.
+        """List what waits now, in all brokers: produces, fetches, followers' fetches, and so on; the oldest first.
 
-        `kind` is the purgatory's name, "Produce" for instance, `client` a client's id; by default all.
+        `kind` is the purgatory's name, "Produce" for instance, `client` a client's id; by default all. Requests that a
+        fault delays, or that have come to a paused broker, wait too (`Waiting.held_by`): by their API's name.
         """
         self._require_kind(kind)
-        return self.on_loop(self._waiting, kind, client)
+        return self.settled(self._waiting, kind, client)
 
     def until_waiting(
         self, kind: str, count: int = 1, *, client: str | None = None, timeout: float = 10.0
@@ -266,6 +316,10 @@ class ClusterApi(Outages):
         `timeout` is in seconds of real time. Raises TimeoutError once it is over. Not for the cluster's own loop.
         """
         self._require_kind(kind)
+        if type(count) is not int or count < 1:
+            raise AbeyantError(f"count must be 1 or more, not {count!r}")
+        if not timeout >= 0:
+            raise AbeyantError(f"timeout must be 0 seconds or more, not {timeout!r}")
         found: Future[list[Waiting]] = Future()
         awaited = _Awaited(kind, count, client, found)
 
@@ -279,7 +333,7 @@ class ClusterApi(Outages):
             pass
         else:
             raise AbeyantError("until_waiting blocks, so it cannot be called in an event loop: ask waiting() instead")
-        self.on_loop(begin)
+        self.settled(begin)
         try:
             return found.result(timeout)
         except FutureTimeoutError:
@@ -312,22 +366,24 @@ class ClusterApi(Outages):
             raise AbeyantError(f"there is no broker {number!r}: there are brokers {least} to {most}")
         return broker
 
-    def _topic(self, name: str) -> Topic:
+    def topic_named(self, name: str) -> Topic:
+        """Return the topic of this name. Raises AbeyantError where there is none. Not for users."""
         found = self.controller.topics.get(name)
         if found is None:
-            raise AbeyantError(f"there is no topic {name!r}{nearest(name, self.controller.topics)}")
+            raise AbeyantError(f"there is no topic {name!r}{nearest(str(name), self.controller.topics)}")
         return found
 
-    def _state(self, topic: str, partition: int) -> PartitionState:
-        partitions = self._topic(topic).partitions
-        if not 0 <= partition < len(partitions):
+    def partition_state(self, topic: str, partition: int) -> PartitionState:
+        """Return what the controller knows of a partition. Raises AbeyantError where there is none. Not for users."""
+        partitions = self.topic_named(topic).partitions
+        if type(partition) is not int or not 0 <= partition < len(partitions):
             raise AbeyantError(f"topic {topic!r} has partitions 0 to {len(partitions) - 1}, and no {partition!r}")
         return partitions[partition]
 
     def _records(self, topic: str, partition: int | None, uncommitted: bool, committed: bool) -> list[Written]:
         from abeyant.broker.log.reading import decoded
 
-        states = self._topic(topic).partitions if partition is None else [self._state(topic, partition)]
+        states = self.topic_named(topic).partitions if partition is None else [self.partition_state(topic, partition)]
         found = []
         for state in states:
             broker = self.brokers.get(state.leader)
@@ -347,6 +403,8 @@ class ClusterApi(Outages):
             for operation in purgatory.pending()
             if kind in (None, operation.kind) and client in (None, operation.client_id)
         ]
+        unread = (waiting for broker in self.brokers.values() if broker.paused for waiting in broker.unread())
+        found += (one for one in unread if kind in (None, one.kind) and client in (None, one.client))
         return sorted(found, key=lambda waiting: (waiting.since, waiting.broker))
 
     def _give_up(self, awaited: _Awaited) -> None:
@@ -354,9 +412,11 @@ class ClusterApi(Outages):
             self.awaited.remove(awaited)
 
     def _require_kind(self, kind: str | None) -> None:
-        known = {purgatory.name for broker in self.brokers.values() for purgatory in broker.purgatories}
+        purgatories = {one.name for broker in self.brokers.values() for one in broker.purgatories} - {_HELD}
+        known = {*purgatories, *BY_NAME, REPLICA_FETCH}
         if kind is not None and kind not in known:
-            raise AbeyantError(f"nothing waits by the name {kind!r}{nearest(kind, known)}; there are {sorted(known)}")
+            hint = nearest(str(kind), known)
+            raise AbeyantError(f"nothing waits by the name {kind!r}{hint}; there are {sorted(purgatories)}, and APIs")
 
 
 class _Awaited(NamedTuple):
@@ -366,12 +426,3 @@ class _Awaited(NamedTuple):
     number: int
     client: str | None
     found: Future[list[Waiting]]
-
-
-def setting_text(value: object) -> str:
-    """A setting's value as Kafka writes it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return ",".join(map(str, sorted(value) if isinstance(value, (set, frozenset)) else value))
-    return str(value)

@@ -8,20 +8,27 @@ All of this runs in the loop's thread. While no fault is ordered the cluster has
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
+from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
+from abeyant.broker.delayed.held import HeldRequest
+from abeyant.broker.requests.common.about import (
+    NAME_NEW_TOPICS,
+    NAME_PARTITIONS,
+    NAME_TOPICS,
+    REPLICA_FETCH,
+    is_about,
+    keys_of,
+    name_of,
+)
 from abeyant.broker.wire.apis import BY_NAME
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
     from abeyant.broker.api.ports import Cluster
-
-REPLICA_FETCH = "ReplicaFetch"
-"""The name by which faults know a follower's fetch; "Fetch" is a client's."""
 
 
 class Where(TypedDict, total=False):
@@ -34,40 +41,65 @@ class Where(TypedDict, total=False):
     client_id: str | None
 
 
+_TYPES = {"topic": str, "partition": int, "broker": int, "client_id": str}
+_SASL = ("SaslAuthenticate", "SaslHandshake")
+_INTERNAL = (OFFSETS.name, TRANSACTIONS.name)  # made when the first client needs them
+
+
 class Target:
     """Which requests a fault is for. What is None matches everything."""
 
     __slots__ = ("api", "broker", "client_id", "partition", "topic")
 
     def __init__(self, api: str | None, **where: Unpack[Where]) -> None:
-        known = Where.__annotations__
-        for name in where.keys() - known.keys():
-            hint = nearest(name, known) or f": choose by {', '.join(known)}"
+        """Raise TypeError for a choice that there is not, and AbeyantError for one that no request can match."""
+        for name in where.keys() - _TYPES.keys():
+            hint = nearest(name, _TYPES) or f": choose by {', '.join(_TYPES)}"
             raise TypeError(f"no requests can be chosen by {name}={hint}")
+        for name, value in where.items():
+            if value is not None and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
+                raise AbeyantError(f"{name} must be {_TYPES[name].__name__}, not {value!r}")
         self.api = api
         self.topic = where.get("topic")
         self.partition = where.get("partition")
         self.broker = where.get("broker")
         self.client_id = where.get("client_id")
         if api is not None and api != REPLICA_FETCH and api not in BY_NAME:
-            raise AbeyantError(f"there is no API {api!r}{nearest(api, [*BY_NAME, REPLICA_FETCH])}")
+            raise AbeyantError(f"there is no API {api!r}{nearest(str(api), [*BY_NAME, REPLICA_FETCH])}")
         if self.partition is not None and self.topic is None:
             raise AbeyantError(f"partition={self.partition} needs the topic that it is of: add topic=")
         if self.topic is not None and api == REPLICA_FETCH:
             raise AbeyantError("a follower's fetch is for all that it follows: choose by broker= or client_id=")
+        if self.topic is not None and api is not None and api not in NAME_TOPICS:
+            raise AbeyantError(f"{api} names no topics: choose by broker= or client_id=")
+        if self.partition is not None and api is not None and api not in NAME_PARTITIONS:
+            raise AbeyantError(f"{api} names topics, but no partitions: leave partition= out")
+
+    def check(self, cluster: Cluster) -> None:
+        """Raise AbeyantError for a broker, a topic or a partition that there is not, or an API that nobody uses.
+
+        A topic may be new where the API names new ones, as CreateTopics does, and where it is one of Kafka's own.
+        """
+        if self.broker is not None:
+            cluster.broker_named(self.broker)
+        if self.api in _SASL and not cluster.security.mechanisms:
+            raise AbeyantError(f"no client sends {self.api}: the cluster has security={cluster.security.protocol!r}")
+        if self.topic is None or self.api in NAME_NEW_TOPICS:
+            return
+        if self.topic in _INTERNAL and self.topic not in cluster.controller.topics:
+            return
+        if self.partition is None:
+            cluster.topic_named(self.topic)
+        else:
+            cluster.partition_state(self.topic, self.partition)
 
     def matches(self, call: Any) -> bool:
-        """Whether a `Call`, or a `ReplicaFetchCall`, is meant."""
-        if self.api not in (None, _name(call)) or self.broker not in (None, call.broker.id):
+        """Return whether a `Call`, or a `ReplicaFetchCall`, is meant."""
+        if self.api not in (None, name_of(call)) or self.broker not in (None, call.broker.id):
             return False
         if self.client_id not in (None, call.client_id):
             return False
-        if self.topic is None:
-            return True
-        return any(
-            topic == self.topic and self.partition in (None, index)
-            for topic, index in _partitions(call.request, call.broker.cluster.controller.by_id)
-        )
+        return self.topic is None or (name_of(call) != REPLICA_FETCH and is_about(call, self.topic, self.partition))
 
     def __repr__(self) -> str:
         chosen = ((name, getattr(self, name)) for name in ("topic", "partition", "broker", "client_id"))
@@ -82,7 +114,7 @@ class Fault:
     def __init__(
         self, faults: Faults, target: Target, times: int | None, what: str, act: Callable[[Any], None]
     ) -> None:
-        if times is not None and times < 1:
+        if times is not None and (type(times) is not int or times < 1):
             raise AbeyantError(f"times must be 1 or more, or None for until it is ended, not {times!r}")
         self.target = target
         self.hits = 0
@@ -99,7 +131,7 @@ class Fault:
 
     def end(self) -> None:
         """Strike no more. A second call does nothing. Requests that were delayed come at their time all the same."""
-        self._faults.cluster.on_loop(self._faults.remove, self)
+        self._faults.cluster.settled(self._faults.remove, self)
 
     def strike(self, call: Any) -> None:
         """Do to `call` what this fault does. In the loop's thread."""
@@ -133,29 +165,40 @@ class Faults:
         for fault in self.ordered:
             if fault.target.matches(call):
                 fault.strike(call)
+                if self.cluster.awaited:
+                    self.cluster.look()
                 return True
         return False
 
     def fail(self, target: Target, error: str, times: int | None) -> Fault:
         """Answer with an error, and do nothing of what is asked for."""
         code = error_code(error)
-        return self._order(Fault(self, target, times, f"{code.name.upper()} for", lambda call: call.refuse(code)))
+        fault = Fault(self, target, times, f"{code.name.upper()} for", lambda call: call.refuse(code))
+        if code is ErrorCode.none:
+            raise AbeyantError("NONE is no error: name one, or use drop() to have requests lost")
+        return self._order(fault)
 
     def delay(self, target: Target, seconds: float, times: int | None) -> Fault:
         """Handle it `seconds` later, on the cluster's clock."""
-        if not 0 <= seconds < float("inf"):
-            raise AbeyantError(f"seconds must be 0 or more, not {seconds!r}")
+        if not _is_number(seconds) or not 0 < seconds < float("inf"):
+            raise AbeyantError(f"seconds must be more than 0, and finite, not {seconds!r}")
 
         def later(call: Any) -> None:
-            call.broker.timer.call_later(seconds, call.broker.handle, call)
+            broker = call.broker
+            held = HeldRequest(
+                name_of(call), seconds, keys_of(call), call.client_id, broker.now(), lambda: broker.handle(call)
+            )
+            broker.held_purgatory.try_complete_else_watch(held, [held])
 
         return self._order(Fault(self, target, times, f"{seconds:g} s more for", later))
 
     def drop(self, target: Target, times: int | None, answer: bool) -> Fault:
         """End the connection: before the request is handled, or once it has been and its answer is due."""
+        if answer and target.api == REPLICA_FETCH:
+            raise AbeyantError("a follower's fetch is lost with its answer: leave answer=True out")
 
         def lose(call: Any) -> None:
-            if answer and _name(call) != REPLICA_FETCH:
+            if answer and name_of(call) != REPLICA_FETCH:
                 call.lose_answer()
                 call.broker.handle(call)
             else:
@@ -172,22 +215,25 @@ class Faults:
 
     def _order(self, fault: Fault) -> Fault:
         def order() -> None:
-            if fault.target.broker is not None:
-                self.cluster.broker_named(fault.target.broker)
+            fault.target.check(self.cluster)
             self.ordered.append(fault)
             self.cluster.gate = self
 
-        self.cluster.on_loop(order)
+        self.cluster.settled(order)
         return fault
 
 
 def error_code(name: str) -> ErrorCode:
     """Kafka's error of that name, in whatever case. Raises AbeyantError with the nearest that exists."""
-    found = ErrorCode.__members__.get(name.lower())
+    found = ErrorCode.__members__.get(str(name).lower())
     if found is None:
         known = [known.upper() for known in ErrorCode.__members__]
-        raise AbeyantError(f"there is no error {name!r}{nearest(name.upper(), known)}")
+        raise AbeyantError(f"there is no error {name!r}{nearest(str(name).upper(), known)}")
     return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -197,40 +243,3 @@ def nearest(name: str, known: Iterable[str]) -> str:
     by_folded = {one.lower(): one for one in known}
     close = get_close_matches(name.lower(), by_folded, n=1)
     return f": did you mean {by_folded[close[0]]!r}?" if close else ""
-
-
-def _name(call: Any) -> str:
-    return REPLICA_FETCH if hasattr(call, "fetch") else call.api.name
-
-
-def _partitions(request: Any, by_id: Any) -> Iterator[tuple[str | None, int | None]]:
-    """What a request is about: topics and partitions, by the fields that Kafka's messages have for them."""
-    for several in (*(getattr(request, "markers", None) or ()), *(getattr(request, "transactions", None) or ())):
-        yield from _partitions(several, by_id)
-    for topic in _first_of(request, "topic_data", "topics", "v3_and_below_topics"):
-        name = topic if isinstance(topic, str) else _topic_name(topic, by_id)
-        partitions = _first_of(topic, "partition_data", "partitions", "partition_indexes")
-        yield name, None
-        for partition in partitions:
-            yield name, _index(partition)
-    for name in getattr(request, "topic_names", None) or ():
-        yield name, None
-
-
-def _first_of(message: Any, *fields: str) -> Iterable[Any]:
-    return next((found for field in fields if (found := getattr(message, field, None))), ())
-
-
-def _topic_name(topic: Any, by_id: Any) -> str | None:
-    name = getattr(topic, "name", None) or getattr(topic, "topic", None)
-    found = by_id.get(getattr(topic, "topic_id", None) or uuid.UUID(int=0))
-    return name or (None if found is None else found.name)
-
-
-def _index(partition: Any) -> int | None:
-    if isinstance(partition, int):
-        return partition
-    for field in ("index", "partition", "partition_index"):
-        if hasattr(partition, field):
-            return int(getattr(partition, field))
-    return None

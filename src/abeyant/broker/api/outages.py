@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 
 class Outages:
-    """What `paused` and `stopped` are made of; a cluster has the four methods."""
+    """What `paused` and `stopped` are made of; a cluster has the other methods."""
 
     def pause(self, broker: int) -> None:
         """Have a broker stand still, as under SIGSTOP: its connections stay, and nothing is done, until `resume`."""
@@ -25,6 +25,10 @@ class Outages:
         """Start a broker that was stopped, where it was before."""
         raise NotImplementedError
 
+    def is_stopped(self, broker: int) -> bool:
+        """Return whether a broker is stopped."""
+        raise NotImplementedError
+
     @contextmanager
     def paused(self, *brokers: int) -> Iterator[None]:
         """Pause these brokers for as long as the block lasts."""
@@ -36,9 +40,13 @@ class Outages:
 
     @contextmanager
     def stopped(self, *brokers: int) -> Iterator[None]:
-        """Stop these brokers, and start them again when the block is over."""
+        """Stop these brokers, and start them again when the block is over, unless that was done in it."""
         with ExitStack() as stack:
             for broker in brokers:
                 self.stop(broker)
-                stack.callback(self.start, broker)
+                stack.callback(self._start_again, broker)
             yield
+
+    def _start_again(self, broker: int) -> None:
+        if self.is_stopped(broker):
+            self.start(broker)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from abeyant import DelayedOperation
 
@@ -14,7 +14,8 @@ class Waiting(NamedTuple):
     broker: int
     kind: str
     """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat",
-    "InterBroker" (what one broker asks of another)."""
+    "InterBroker" (what one broker asks of another). Of a request that is held: its API, "Metadata" for instance, or
+    "ReplicaFetch"."""
     keys: tuple[tuple[str, int | str], ...]
     """What it waits for: topics and partitions; in a rebalance or a session, groups and members."""
     client: str
@@ -22,7 +23,9 @@ class Waiting(NamedTuple):
     since: float
     """When it began to wait, in seconds on the cluster's clock."""
     deadline: float
-    """When it will expire, in seconds on the cluster's clock."""
+    """When it will expire, in seconds on the cluster's clock; infinity where no time ends it."""
+    held_by: str = ""
+    """What keeps the request from being handled: "delay", a fault, or "pause", that of its broker. Else empty."""
 
 
 class BrokerOperation(DelayedOperation):
@@ -30,7 +33,7 @@ class BrokerOperation(DelayedOperation):
 
     __slots__ = ("client_id", "since")
 
-    kind: ClassVar[str]
+    kind: str  # each subclass has its purgatory's
 
     def __init__(self, timeout: float, client_id: str, since: float) -> None:
         """`timeout` in seconds, `since` in seconds on the cluster's clock."""

@@ -7,12 +7,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, NoReturn, Self
 
-from abeyant.broker.api.cluster_api import Written, setting_text
+from abeyant.broker.api.cluster_api import Written
 from abeyant.broker.api.faults import nearest
 from abeyant.broker.api.outages import Outages
 from abeyant.broker.genuine.admin import Admin, Described
 from abeyant.broker.genuine.cluster import HOST, Cluster, free_ports
 from abeyant.broker.genuine.distribution import fetch
+from abeyant.broker.settings import from_python
 from abeyant.errors import AbeyantError
 
 _SETTINGS = {
@@ -70,8 +71,7 @@ class GenuineKafka(Outages):
         self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
     ) -> None:
         """Make a topic; by default with three replicas."""
-        given = {key: setting_text(value) for key, value in (config or {}).items()}
-        self._admin.create_topic(name, partitions, 3 if replicas is None else replicas, given)
+        self._admin.create_topic(name, partitions, 3 if replicas is None else replicas, from_python(config or {}))
         self._created.append(name)
 
     def delete_topic(self, name: str) -> None:
@@ -129,6 +129,10 @@ class GenuineKafka(Outages):
     def stop(self, broker: int) -> None:
         """Stop a broker in order: others lead what it led by the time that this returns."""
         self._nodes.stop_one(broker)
+
+    def is_stopped(self, broker: int) -> bool:
+        """Return whether a broker is stopped."""
+        return not self._nodes.nodes[broker].is_running
 
     def start(self, broker: int) -> None:
         """Start a broker that was stopped."""

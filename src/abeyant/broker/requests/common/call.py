@@ -95,13 +95,16 @@ class Call:
     def refuse(self, error: ErrorCode) -> None:
         """Answer with an error for everything that is asked for, and do nothing.
 
-        Who wants no answer (acks=0) learns it by the end of the connection, as in Kafka: it would take one for that to
-        its next request.
+        Close the connection where the client could not learn of it: with acks=0, as Kafka does, since it would take an
+        answer for that to its next request; and where the response of this version has no room for the error, as
+        Metadata for all topics before version 13.
         """
-        if getattr(self.request, "acks", None) == 0:
+        refused = self.api.module.refused(self.request, error)
+        said_nothing = self.api.module.refused(self.request, ErrorCode.none)
+        if getattr(self.request, "acks", None) == 0 or self._written(refused) == self._written(said_nothing):
             self.connection.close()
         else:
-            self.answer(self.api.module.refused(self.request, error))
+            self.answer(refused)
 
     def drop(self) -> None:
         """Answer nothing, and end the connection."""

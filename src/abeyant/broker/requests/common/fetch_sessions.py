@@ -117,6 +117,11 @@ class FetchSessions:
             del self._sessions[number]
         return session
 
+    def named_by(self, request: Any) -> list[Key]:
+        """Return the partitions of the session that a fetch goes on with; it names only those that have changed."""
+        session = self._sessions.get(request.session_id) if request.session_epoch > _FIRST_EPOCH else None
+        return [] if session is None else list(session.partitions)
+
     def _begin(self, now: float, *, uses_ids: bool) -> FetchSession | None:
         if len(self._sessions) >= self._slots:
             oldest = next(iter(self._sessions.values()), None)

@@ -1,0 +1,110 @@
+"""What a request names: topics and partitions, or a group and its member. Faults choose by it; `waiting` lists it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from abeyant.broker.partition_state import Topic
+    from abeyant.broker.requests.common.call import Call
+
+REPLICA_FETCH = "ReplicaFetch"
+"""The name by which faults know a follower's fetch; "Fetch" is a client's."""
+
+NAME_PARTITIONS = frozenset(
+    {
+        "AddPartitionsToTxn", "AlterPartitionReassignments", "AlterReplicaLogDirs", "DeleteRecords", "DescribeLogDirs",
+        "DescribeProducers", "DescribeQuorum", "ElectLeaders", "Fetch", "ListOffsets", "ListPartitionReassignments",
+        "OffsetCommit", "OffsetDelete", "OffsetFetch", "OffsetForLeaderEpoch", "Produce", "TxnOffsetCommit",
+        "WriteTxnMarkers",
+    }
+)  # fmt: skip
+"""The APIs whose requests name partitions."""
+
+NAME_TOPICS = NAME_PARTITIONS | {
+    "CreatePartitions", "CreateTopics", "DeleteTopics", "DescribeTopicPartitions", "Metadata",
+}  # fmt: skip
+"""The APIs whose requests name topics."""
+
+NAME_NEW_TOPICS = frozenset({"CreateTopics", "Metadata"})
+"""Those of them that name topics which there are not yet."""
+
+ALL = "*"  # no topic can be called that: the request is about every one
+
+_SEVERAL = ("markers", "transactions", "groups", "dirs")  # each of which names topics
+_TOPICS = ("topic_data", "topics", "v3_and_below_topics", "topic_partitions")
+_PARTITIONS = ("partition_data", "partitions", "partition_indexes")
+_INDEX = ("index", "partition", "partition_index")
+_NO_ID = uuid.UUID(int=0)
+
+
+def name_of(call: Any) -> str:
+    """Return the name by which faults know the API of a `Call` or of a `ReplicaFetchCall`."""
+    return REPLICA_FETCH if hasattr(call, "fetch") else call.api.name
+
+
+def is_about(call: Call, topic: str, partition: int | None) -> bool:
+    """Return whether a request names this topic, and this partition of it if one is given."""
+    return any(
+        name in (topic, ALL) and (partition is None or name == ALL or partition == index)
+        for name, index in _partitions(call)
+    )
+
+
+def keys_of(call: Any) -> tuple[tuple[str, int | str], ...]:
+    """Return the partitions that a request names, or its group and member; nothing where it names neither."""
+    if hasattr(call, "fetch"):
+        return tuple((position.topic, position.partition) for position in call.fetch.positions)
+    found = {(name, index): None for name, index in _partitions(call) if name is not None and index is not None}
+    if found:
+        return tuple(found)
+    group = getattr(call.request, "group_id", None)
+    return () if group is None else ((group, getattr(call.request, "member_id", None) or ""),)
+
+
+def _partitions(call: Any) -> Iterator[tuple[str | None, int | None]]:
+    by_id = call.broker.cluster.controller.by_id
+    if call.api.name == "Fetch" and call.request is not None:
+        for session_topic, session_id, index in call.broker.fetch_sessions.named_by(call.request):
+            yield session_topic or _name_by_id(session_id, by_id), index
+    if call.api.name in NAME_TOPICS:
+        yield from _named(call.request, by_id)
+
+
+def _named(request: Any, by_id: Mapping[uuid.UUID, Topic]) -> Iterator[tuple[str | None, int | None]]:
+    """Yield topics and partitions, by the fields that Kafka's messages have for them; `ALL` for a null array."""
+    for field in _SEVERAL:
+        for one in getattr(request, field, None) or ():
+            yield from _named(one, by_id)
+    topics = _first_of(request, _TOPICS)
+    if topics is None and any(hasattr(request, field) for field in _TOPICS):
+        yield ALL, None
+    for topic in topics or ():
+        name = topic if isinstance(topic, str) else _topic_name(topic, by_id)
+        yield name, None
+        for partition in _first_of(topic, _PARTITIONS) or ():
+            yield name, _index(partition)
+    for name in getattr(request, "topic_names", None) or ():
+        yield name, None
+
+
+def _first_of(message: Any, fields: Iterable[str]) -> Iterable[Any] | None:
+    return next((found for field in fields if (found := getattr(message, field, None)) is not None), None)
+
+
+def _topic_name(topic: Any, by_id: Mapping[uuid.UUID, Topic]) -> str | None:
+    name = next((found for field in ("name", "topic", "topic_name") if (found := getattr(topic, field, None))), None)
+    return name or _name_by_id(getattr(topic, "topic_id", None), by_id)
+
+
+def _name_by_id(topic_id: uuid.UUID | None, by_id: Mapping[uuid.UUID, Topic]) -> str | None:
+    found = by_id.get(topic_id or _NO_ID)
+    return None if found is None else found.name
+
+
+def _index(partition: Any) -> int | None:
+    if isinstance(partition, int):
+        return partition
+    return next((int(getattr(partition, field)) for field in _INDEX if hasattr(partition, field)), None)
