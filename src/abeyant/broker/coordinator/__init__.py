@@ -1,5 +1,5 @@
-"""What the coordinators of groups and of transactions share: a topic for their state, and who coordinates what.
+"""What the coordinators of groups and of transactions share: their state is a topic, and partition leaders coordinate.
 
-Imports go to `topics` (which topics, and the partition for a key), `shard` (what one partition of such a topic holds)
-and `coordinator` (a broker's shards).
+`topics` has the topics and maps a key to its partition, `shard` is the state in one partition of such a topic, and
+`coordinator` has a broker's shards.
 """

@@ -1,4 +1,4 @@
-"""A broker's part in coordinating: a shard for each partition of the coordinator's topic that it leads."""
+"""The shards of one broker: one for each partition of the coordinator's topic that it leads."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ ShardT = TypeVar("ShardT", bound=Shard)
 
 
 class Coordinator(Generic[ShardT]):
-    """Use from the loop's thread only."""
+    """Creates, finds and drops the shards of a broker. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, topic: InternalTopic, make: Callable[[Broker, Partition], ShardT]) -> None:
-        """`make` makes the shard for a partition that this broker has begun to lead."""
+        """Create shards with `make` for the partitions that this broker begins to lead."""
         self.topic = topic
         self.shards: dict[int, ShardT] = {}
         self._broker = broker
         self._make = make
 
     def changed(self, partition: Partition) -> None:
-        """A partition of the topic has become a leader here, or something else, or is gone.
+        """Load or drop the shard of a partition whose leadership here has changed.
 
-        A shard stays as it is over a new leader epoch of the same leader: nobody else has written meanwhile.
+        A shard is kept over a new leader epoch of the same leader, since nobody else has written meanwhile.
         """
         shard = self.shards.get(partition.index)
         if partition.leads:
@@ -42,9 +42,9 @@ class Coordinator(Generic[ShardT]):
             shard.end()
 
     def shard(self, key: str) -> ShardT:
-        """The shard of a group or a transactional id.
+        """Return the shard of a group or a transactional id.
 
-        Raises ApiError: NOT_COORDINATOR where another broker has it, COORDINATOR_LOAD_IN_PROGRESS while it is read.
+        Raises ApiError: NOT_COORDINATOR where another broker has it, COORDINATOR_LOAD_IN_PROGRESS while it loads.
         """
         topic = self._broker.cluster.controller.topics.get(self.topic.name)
         shard = None if topic is None else self.shards.get(partition_for(key, len(topic.partitions)))
@@ -55,5 +55,5 @@ class Coordinator(Generic[ShardT]):
         return shard
 
     def loaded(self) -> list[ShardT]:
-        """All shards that are ready, by partition."""
+        """Return all shards that are loaded, in the order of their partitions."""
         return [shard for _, shard in sorted(self.shards.items()) if not shard.loading]

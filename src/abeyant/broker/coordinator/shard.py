@@ -1,11 +1,10 @@
-"""What one partition of a coordinator's topic holds, for as long as this broker leads it.
+"""The coordinator's state in one partition of its topic, for as long as this broker leads that partition.
 
-The topic is the truth and a shard is what it says: `load` reads the log from its start to its end and has every record
-replayed; `write` appends records, has them replayed too, and tells once every in-sync replica has them (K1). A shard
-never takes anything back: what was appended is lost only with the leadership, and then the shard is dropped, and the
-next leader reads what there is.
+The log is the source of truth: `load` replays it from its start to its end; `write` appends records, replays them too,
+and calls back once every in-sync replica has them (K1). A shard never rolls back: what was appended is lost only with
+the leadership, and then the shard is dropped and the next leader loads the log.
 
-What waits for the replicas is an operation in the Produce purgatory, as a client's acks=all produce is (K7).
+A write waits for the replicas in the Produce purgatory, as a client's acks=all produce does (K7).
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ if TYPE_CHECKING:
     from abeyant.broker.replica.partition import Partition
 
 Entry = tuple[bytes, bytes | None]
-"""A record's key and value; without a value what was said of the key before is forgotten."""
+"""A record's key and value; a value of None is a tombstone."""
 
-_AT_ONCE = 1 << 20  # bytes that are read in one turn of the loop
+_AT_ONCE = 1 << 20  # bytes that are loaded in one turn of the loop
 _TRANSACTIONAL = 0x10
 
-# What an append's error is to a coordinator's client. Kafka: `CoordinatorOperationExceptionHelper`
+# From an append's error to the one that a coordinator's client gets. Kafka: `CoordinatorOperationExceptionHelper`
 _MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.kafka_storage_error)
 _NOT_AVAILABLE = (
     ErrorCode.unknown_topic_or_partition, ErrorCode.not_enough_replicas, ErrorCode.not_enough_replicas_after_append,
@@ -44,13 +43,13 @@ _TOO_LARGE = (ErrorCode.message_too_large, ErrorCode.record_list_too_large)
 
 
 class Shard:
-    """A part of a coordinator's state: that of the keys in one partition. Use from the loop's thread only.
+    """A coordinator's state for the keys of one partition. Use from the loop's thread only.
 
-    Subclasses have `replay`, `ended`, `begin` and `end`.
+    Subclasses define `replay`, `ended`, `begin` and `end`.
     """
 
     def __init__(self, broker: Broker, partition: Partition) -> None:
-        """Know nothing yet: see `load`."""
+        """Start empty; `load` fills it."""
         self.broker = broker
         self.partition = partition
         self.loading = True
@@ -59,17 +58,17 @@ class Shard:
     # -- what a coordinator does
 
     def replay(self, record: Record, batch: Batch) -> None:
-        """Learn what a record says: one that was found in the log, or that `write` has just put there."""
+        """Apply a record to the state: one from the log, or one that `write` has just appended."""
         raise NotImplementedError
 
     def ended(self, producer_id: int, place: int, *, commits: bool) -> None:
-        """A transaction that wrote here is over: its marker is at `place` in the log."""
+        """Apply the end of a transaction that wrote here: its marker is at offset `place`."""
 
     def begin(self) -> None:
-        """All there is in the log has been replayed: what is timed starts now."""
+        """Start timers: the whole log has been replayed."""
 
     def end(self) -> None:
-        """This broker does not lead the partition any more: who waits is told NOT_COORDINATOR, and no time runs."""
+        """Stop: this broker lost the leadership. Cancel timers and answer waiting requests with NOT_COORDINATOR."""
 
     # -- the log
 
@@ -85,7 +84,7 @@ class Shard:
                 return
             batches = log.read_batches(self._next, left, log.end_offset, min_one=True)
             if not batches:
-                break  # nothing but a gap that compaction has left
+                break  # only a gap that compaction has left
             for batch in batches:
                 self._replay_batch(batch)
             left -= sum(batch.size for batch in batches)
@@ -95,13 +94,13 @@ class Shard:
 
     def _replay_batch(self, batch: Batch) -> None:
         if batch.is_control:
-            if batch.record_count:  # compaction may have left nothing else
+            if batch.record_count:  # compaction may have left an empty batch
                 self.ended(batch.producer_id, batch.base_offset, commits=marker_of(batch).commits)
             return
         for record in records_of(batch):
             try:
                 self.replay(record, batch)
-            except Exception:  # noqa: BLE001  the rest of the log is not to be lost for one record that nobody can read
+            except Exception:  # noqa: BLE001  one unreadable record must not cost the rest of the log
                 logger("broker").exception("%r: the record at offset %d is left out", self.partition, record.offset)
 
     def write(
@@ -116,12 +115,12 @@ class Shard:
     ) -> None:
         """Append one batch of records, and call `then` once: with NONE when every in-sync replica has it.
 
-        Else with what a coordinator's client is told: NOT_COORDINATOR, where this broker does not lead any more;
-        COORDINATOR_NOT_AVAILABLE, where there are too few replicas or they take longer than `timeout` seconds (what
-        was appended stays then, and may count yet); UNKNOWN_SERVER_ERROR for what is too large.
+        On failure `then` gets the error for the client: NOT_COORDINATOR where this broker no longer leads;
+        COORDINATOR_NOT_AVAILABLE where there are too few in-sync replicas, or they take longer than `timeout` seconds
+        (the records stay in the log, and may still take effect); UNKNOWN_SERVER_ERROR for a batch that is too large.
 
-        `then` may be called before this returns. With `producer`, its id and epoch, the batch is part of that
-        producer's transaction. With `replayed` False the caller has it in its state already, or will have.
+        `then` may be called before this returns. With `producer` (id and epoch) the batch is part of that producer's
+        transaction. With `replayed=False` the caller applies the records to its state itself.
         """
         now = self.broker.now_ms()
         records = [Record(index, now, key, value) for index, (key, value) in enumerate(entries)]
@@ -133,10 +132,10 @@ class Shard:
         try:
             appended = self.partition.append(batch.data, all_in_sync=True, from_client=False)
         except ApiError as error:
-            then(told(error.code))
+            then(coordinator_error(error.code))
             return
         except LogError as error:
-            then(told(ErrorCode(error.code)))
+            then(coordinator_error(ErrorCode(error.code)))
             return
         if replayed:
             placed = batch.placed(appended.base_offset, self.partition.state.leader_epoch)
@@ -144,13 +143,13 @@ class Shard:
                 self.replay(record._replace(offset=appended.base_offset + record.offset), placed)
         acked = PendingAck(self.partition, appended.last_offset + 1)
         operation = DelayedProduce(
-            timeout, [acked], client_id, self.broker.now(), lambda: then(told(acked.error))
+            timeout, [acked], client_id, self.broker.now(), lambda: then(coordinator_error(acked.error))
         )  # fmt: skip
         self.broker.produce_purgatory.try_complete_else_watch(operation, [self.partition])
 
 
-def told(error: ErrorCode) -> ErrorCode:
-    """What a coordinator's client is told of an append's error."""
+def coordinator_error(error: ErrorCode) -> ErrorCode:
+    """Return the error that a coordinator's client gets for an append's error."""
     if error in _MOVED:
         return ErrorCode.not_coordinator
     if error in _NOT_AVAILABLE:

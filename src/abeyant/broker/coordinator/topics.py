@@ -1,4 +1,4 @@
-"""The topics in which coordinators keep what they know: made when one is first needed, with Kafka's settings."""
+"""The internal topics of coordinators: created with Kafka's settings when first needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class InternalTopic(NamedTuple):
-    """One of them, and the brokers' settings that say how it is made."""
+    """One internal topic, and the names of the brokers' settings for its creation."""
 
     name: str
     partitions: str
@@ -50,9 +50,9 @@ INTERNAL = {topic.name: topic for topic in (OFFSETS, TRANSACTIONS)}
 
 
 def present(controller: Controller, settings: Settings, topic: InternalTopic) -> Topic:
-    """The topic, made now if it is not there yet: with fewer replicas where there are not enough brokers.
+    """Return the topic, and create it first if it does not exist.
 
-    (Kafka refuses to make it then.) Raises ApiError.
+    With too few brokers it gets fewer replicas, where Kafka refuses to create it. Raises ApiError.
     """
     found = controller.topics.get(topic.name)
     if found is not None:
@@ -65,12 +65,12 @@ def present(controller: Controller, settings: Settings, topic: InternalTopic) ->
 
 
 def partition_for(key: str, count: int) -> int:
-    """Which of `count` partitions is a key's: Java's hash of the string, as Kafka does."""
+    """Return which of `count` partitions a key belongs to, by Java's hash of the string, as in Kafka."""
     return java_hash(key) % count
 
 
 def java_hash(text: str) -> int:
-    """`Utils.abs(text.hashCode())`: 31 to the power of its place for each UTF-16 unit, the sign cut off."""
+    """Return `Utils.abs(text.hashCode())` of Java: a polynomial in 31 over UTF-16 units, its sign bit cleared."""
     hashed = 0
     data = text.encode("utf-16-be", "surrogatepass")
     for position in range(0, len(data), 2):

@@ -1,1 +1,1 @@
-"""The operations that wait, each a `DelayedOperation` in a purgatory of its broker."""
+"""The operations that wait for replicas, leaders and other brokers: each in a purgatory of its broker."""

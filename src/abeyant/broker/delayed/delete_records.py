@@ -1,4 +1,4 @@
-"""A DeleteRecords: waits until every replica's log start has moved (K6)."""
+"""The operation behind DeleteRecords: it waits until the log start of every replica has moved (K6)."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 class Deleted:
-    """One partition of it."""
+    """One partition of the request, and its result."""
 
     __slots__ = ("error", "low_watermark", "partition", "pending", "required")
 
     def __init__(self, partition: Partition, required: int) -> None:
-        """`required`: where the logs are to start."""
+        """Wait until the partition's logs start at `required` or later."""
         self.partition = partition
         self.required = required
         self.pending = True
         self.low_watermark = -1
-        self.error = ErrorCode.request_timed_out  # what it is, should the time run out
+        self.error = ErrorCode.request_timed_out  # the result if the operation expires
 
-    def look(self) -> bool:
-        """Whether it still waits."""
+    def poll(self) -> bool:
+        """Update the result; return whether the partition is still pending."""
         if self.pending:
             if not self.partition.leads:
                 self.pending = False
@@ -40,7 +40,7 @@ class Deleted:
 
 
 class DelayedDeleteRecords(BrokerOperation):
-    """In the DeleteRecords purgatory, on its partitions."""
+    """Waits in the DeleteRecords purgatory, keyed by its partitions."""
 
     __slots__ = ("_answer", "_waiting")
 
@@ -49,23 +49,23 @@ class DelayedDeleteRecords(BrokerOperation):
     def __init__(
         self, timeout: float, waiting: list[Deleted], client_id: str, since: float, answer: Callable[[], object]
     ) -> None:
-        """`timeout` in seconds; `answer` is called once."""
+        """Wait for at most `timeout` seconds; `answer` is called once."""
         super().__init__(timeout, client_id, since)
         self._waiting = waiting
         self._answer = answer
 
     def keys(self) -> Iterable[tuple[str, int]]:
-        """Those of which a replica has records below the new start."""
+        """Return the partitions of which a replica still has records below the new start."""
         return ((deleted.partition.topic, deleted.partition.index) for deleted in self._waiting if deleted.pending)
 
     def try_complete(self) -> bool:
-        """Complete when all partitions' low watermarks are there."""
+        """Complete when the low watermark of every partition has reached the new start."""
         pending = False
         for deleted in self._waiting:
-            if deleted.look():
+            if deleted.poll():
                 pending = True
         return not pending and self.force_complete()
 
     def on_complete(self) -> None:
-        """Answer: those that are pending still have timed out."""
+        """Answer; partitions that are still pending have timed out."""
         self._answer()

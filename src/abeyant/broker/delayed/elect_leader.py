@@ -1,4 +1,4 @@
-"""An ElectLeaders: waits until every broker that was elected has begun to lead."""
+"""The operation behind ElectLeaders: it waits until every elected broker has begun to lead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class DelayedElectLeader(BrokerOperation):
-    """In the ElectLeader purgatory of the broker that was asked, on its partitions' topic and index."""
+    """Waits in the ElectLeader purgatory of the broker that got the request, keyed by topic and partition."""
 
     __slots__ = ("_answer", "_leads", "waiting")
 
@@ -27,9 +27,9 @@ class DelayedElectLeader(BrokerOperation):
         since: float,
         answer: Callable[[], object],
     ) -> None:
-        """`timeout` in seconds. `leads` returns whether the elected broker leads a partition by now.
+        """Wait for at most `timeout` seconds. `leads` returns whether the elected broker leads a partition by now.
 
-        `answer` is called once; `waiting` then has those that have not begun to lead.
+        `answer` is called once; `waiting` then has the partitions whose new leader has not begun to lead.
         """
         super().__init__(timeout, client_id, since)
         self._leads = leads
@@ -37,7 +37,7 @@ class DelayedElectLeader(BrokerOperation):
         self.waiting = list(elected)
 
     def keys(self) -> Iterable[tuple[str, int]]:
-        """Those whose new leader does not lead yet."""
+        """Return the partitions whose new leader does not lead yet."""
         return ((state.topic, state.partition) for state in self.waiting)
 
     def try_complete(self) -> bool:
@@ -46,5 +46,5 @@ class DelayedElectLeader(BrokerOperation):
         return not self.waiting and self.force_complete()
 
     def on_complete(self) -> None:
-        """Answer: those that are waiting still have timed out."""
+        """Answer; partitions that are still waiting have timed out."""
         self._answer()

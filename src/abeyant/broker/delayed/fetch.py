@@ -1,4 +1,4 @@
-"""A consumer's fetch: waits until `min.bytes` are there over all its partitions, or an error holds (K3)."""
+"""The operation behind a consumer's Fetch: it waits for `min.bytes` over all partitions, or an error (K3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Awaited:
-    """One partition of a fetch that waits: from where, and how many bytes are there."""
+    """One partition of a fetch that waits: its offset, and how many bytes are available from there."""
 
     __slots__ = ("_counted_to", "_leader_epoch", "_leads", "_max_bytes", "_offset", "bytes", "committed", "partition")
 
@@ -26,22 +26,22 @@ class Awaited:
         self._leads = partition.leads
         self._counted_to = offset
 
-    def look(self) -> bool:
-        """Count what has come; False where there is no more to wait for but an error to be told."""
+    def poll(self) -> bool:
+        """Count the bytes that were added. Return False where the fetch has to end now, since reading will fail."""
         partition = self.partition
         if partition.leads is not self._leads or partition.state.leader_epoch != self._leader_epoch:
             return False
         end = partition.last_stable_offset if self.committed else partition.high_watermark
         if end != self._counted_to:
             if end < self._offset or self._offset < partition.log.start_offset:
-                return False  # it was truncated, or cut off below
+                return False  # truncated, or deleted up to beyond the offset
             self.bytes = min(partition.log.bytes_between(self._offset, end), self._max_bytes)
             self._counted_to = end
         return self._offset >= partition.log.start_offset
 
 
 class DelayedFetch(BrokerOperation):
-    """In the Fetch purgatory, on its partitions."""
+    """Waits in the Fetch purgatory, keyed by its partitions."""
 
     __slots__ = ("_answer", "_awaited", "_min_bytes")
 
@@ -56,21 +56,21 @@ class DelayedFetch(BrokerOperation):
         since: float,
         answer: Callable[[], object],
     ) -> None:
-        """`timeout` in seconds; `answer` is called once, and reads."""
+        """Wait for at most `timeout` seconds; `answer` is called once, and reads the records."""
         super().__init__(timeout, client_id, since)
         self._min_bytes = min_bytes
         self._awaited = awaited
         self._answer = answer
 
     def keys(self) -> Iterable[tuple[str, int]]:
-        """All partitions of the fetch."""
+        """Return all partitions of the fetch."""
         return ((awaited.partition.topic, awaited.partition.index) for awaited in self._awaited)
 
     def try_complete(self) -> bool:
-        """Only partitions that have grown are looked at closely. Kafka: `DelayedFetch.tryComplete`."""
+        """Complete when there are `min_bytes`. Only partitions that have grown are counted. Kafka: `DelayedFetch`."""
         total = 0
         for awaited in self._awaited:
-            if not awaited.look():
+            if not awaited.poll():
                 return self.force_complete()
             total += awaited.bytes
         return total >= self._min_bytes and self.force_complete()

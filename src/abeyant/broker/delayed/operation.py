@@ -1,4 +1,4 @@
-"""What every operation of a broker tells of itself while it waits."""
+"""The base of every operation that waits in a broker, and what `Cluster.waiting` shows of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from abeyant import DelayedOperation
 
 
 class Waiting(NamedTuple):
-    """A request that waits, as `Cluster.waiting` tells of it."""
+    """A request that waits, as `Cluster.waiting` returns it."""
 
     broker: int
     kind: str
@@ -42,7 +42,7 @@ class BrokerOperation(DelayedOperation):
         self.since = since
 
     def keys(self) -> Iterable[tuple[str, int | str]]:
-        """The topics and partitions, or groups and members, that it waits for."""
+        """Return the topics and partitions, or groups and members, that it waits for."""
         raise NotImplementedError
 
     def told(self, broker: int) -> Waiting:
@@ -51,5 +51,5 @@ class BrokerOperation(DelayedOperation):
 
 
 def follower_name(broker: int) -> str:
-    """What a follower calls itself as a client: the name that Kafka's own fetchers have."""
+    """Return the client id of a follower's fetcher, as Kafka has it."""
     return f"broker-{broker}-fetcher-0"

@@ -1,4 +1,4 @@
-"""A request of one broker to another: waits for the answer, or for the end of the one that was asked."""
+"""The operation behind a request between brokers: it waits for the response, or until the other broker stops."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from abeyant.broker.delayed.operation import BrokerOperation
 
 
 class Peer(Protocol):
-    """The broker that is asked."""
+    """The broker that gets the request."""
 
     stopped: bool
 
 
 class DelayedPeerAnswer(BrokerOperation):
-    """In the InterBroker purgatory of the broker that asks, keyed by the id of the one that it asks."""
+    """Waits in the InterBroker purgatory of the sender, keyed by the id of the receiver."""
 
     __slots__ = ("_asked", "_partitions", "_response", "_then")
 
@@ -30,7 +30,7 @@ class DelayedPeerAnswer(BrokerOperation):
         since: float,
         then: Callable[[Any], object],
     ) -> None:
-        """`timeout` in seconds; `then` is called once, with the response, or with None where none has come."""
+        """Wait for at most `timeout` seconds; `then` is called once, with the response, or None without one."""
         super().__init__(timeout, client_id, since)
         self._asked = asked
         self._partitions = partitions
@@ -38,18 +38,18 @@ class DelayedPeerAnswer(BrokerOperation):
         self._then = then
 
     def keys(self) -> Iterable[tuple[str, int]]:
-        """What the request is about."""
+        """Return the partitions that the request is about."""
         return self._partitions
 
     def answered(self, response: Any) -> None:
-        """The answer has come; None when it was lost on its way."""
+        """Complete with the response; None when it was lost."""
         self._response = response
         self.force_complete()
 
     def try_complete(self) -> bool:
-        """Complete, without an answer, when the broker that was asked has stopped."""
+        """Complete without a response when the receiver has stopped."""
         return (self._asked is None or self._asked.stopped) and self.force_complete()
 
     def on_complete(self) -> None:
-        """Go on."""
+        """Pass the response on."""
         self._then(self._response)

@@ -1,4 +1,4 @@
-"""An acks=all produce: waits until its partitions' high watermarks have reached what it appended (K2)."""
+"""The operation behind Produce with acks=all: it waits for its partitions' high watermarks (K2)."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
 
 class PendingAck:
-    """One partition of a produce: what was appended, and what has come of it."""
+    """One partition of a produce: the offset that has to be replicated, and its result."""
 
     __slots__ = ("error", "leader_epoch", "partition", "pending", "required")
 
     def __init__(self, partition: Partition, required: int) -> None:
-        """`required`: where the high watermark has to be, the offset after the last record."""
+        """Wait until the high watermark is at `required`, the offset after the last record."""
         self.partition = partition
         self.leader_epoch = partition.state.leader_epoch
         self.required = required
         self.pending = True
-        self.error = ErrorCode.request_timed_out  # what it is, should the time run out
+        self.error = ErrorCode.request_timed_out  # the result if the operation expires
 
     def poll(self) -> bool:
-        """Whether it still waits."""
+        """Update the result; return whether the partition is still pending."""
         if self.pending:
             partition = self.partition
             if not partition.leads or partition.state.leader_epoch != self.leader_epoch:
-                # Somebody else leads now, or did meanwhile: what was appended may be gone.
+                # Another broker leads now, or did meanwhile: the records may be gone.
                 self._settle(ErrorCode.not_leader_or_follower)
             elif partition.high_watermark >= self.required:
                 enough = len(partition.state.isr) >= partition.min_isr
@@ -43,7 +43,7 @@ class PendingAck:
 
 
 class DelayedProduce(BrokerOperation):
-    """In the Produce purgatory, on its partitions."""
+    """Waits in the Produce purgatory, keyed by its partitions."""
 
     __slots__ = ("_answer", "_waiting")
 
@@ -52,13 +52,13 @@ class DelayedProduce(BrokerOperation):
     def __init__(
         self, timeout: float, waiting: list[PendingAck], client_id: str, since: float, answer: Callable[[], object]
     ) -> None:
-        """`timeout` in seconds; `answer` is called once, when every one of `waiting` has its error."""
+        """Wait for at most `timeout` seconds; `answer` is called once, when each of `waiting` has its result."""
         super().__init__(timeout, client_id, since)
         self._waiting = waiting
         self._answer = answer
 
     def keys(self) -> Iterable[tuple[str, int]]:
-        """Those that have not reached every in-sync replica."""
+        """Return the partitions whose records have not reached every in-sync replica."""
         return ((acked.partition.topic, acked.partition.index) for acked in self._waiting if acked.pending)
 
     def try_complete(self) -> bool:
@@ -70,5 +70,5 @@ class DelayedProduce(BrokerOperation):
         return not pending and self.force_complete()
 
     def on_complete(self) -> None:
-        """Answer: those that are pending still have timed out."""
+        """Answer; partitions that are still pending have timed out."""
         self._answer()

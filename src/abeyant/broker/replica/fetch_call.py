@@ -1,4 +1,4 @@
-"""A follower's fetch on its way in, as faults see it: the same face as a client's call has."""
+"""A follower's fetch as faults see it, with the same methods as a client's call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaFetchCall:
-    """What may be done with a `ReplicaFetch`: `proceed`, `refuse` or `drop`, once."""
+    """A `ReplicaFetch` that a fault may take over: `proceed`, `refuse` or `drop` it, once."""
 
     __slots__ = ("broker", "fetch")
 
@@ -24,20 +24,20 @@ class ReplicaFetchCall:
 
     @property
     def api(self) -> Api:
-        """Fetch."""
+        """Return the Fetch API."""
         return BY_NAME["Fetch"]
 
     @property
     def client_id(self) -> str:
-        """As Kafka's own fetchers call themselves."""
+        """Return the client id of the follower's fetcher."""
         return follower_name(self.fetch.follower)
 
     def proceed(self) -> None:
-        """Fetch."""
+        """Handle the fetch."""
         self.broker.handle_fetch(self.fetch)
 
     def refuse(self, error: ErrorCode) -> None:
-        """Answer with an error for each partition: the follower tries again in a while."""
+        """Answer with an error for each partition: the follower retries after its backoff."""
         refused = [
             Answered(position.topic, position.partition, position.leader_epoch, error)
             for position in self.fetch.positions
@@ -48,7 +48,7 @@ class ReplicaFetchCall:
         self.broker.answer_follower(self.fetch.follower, ReplicaAnswer(self.broker.id, self.fetch.number, refused))
 
     def drop(self) -> None:
-        """Lose it: the follower begins anew in a while."""
+        """Lose the fetch: the follower starts a new session after its backoff."""
         follower = self.broker.cluster.brokers.get(self.fetch.follower)
         if follower is not None:
             self.broker.cluster.network.send(follower, follower.fetchers.failed, self.broker.id, self.fetch.number)

@@ -1,8 +1,8 @@
-"""A follower's loop: fetch from a leader, append what comes, fetch again.
+"""A follower's fetch loop: fetch from a leader, append the records, fetch again.
 
-One `Fetcher` for each leader that this broker follows, with one fetch under way for all partitions. In Kafka it is a
-thread; here it is the next message. What it sends next tells the leader how far it is, and that moves the high
-watermark.
+There is one `Fetcher` for each leader that this broker follows, with one fetch in flight for all partitions. In Kafka
+it is a thread; here it is the next message. The next fetch carries the follower's log end offsets to the leader, which
+advances the high watermark.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from abeyant.broker.replica.partition import Partition
     from abeyant.broker.replica.ports import Broker
 
-_numbers = count(1)  # of sessions: none is used twice, by any broker, so that an answer that is late is known
+_numbers = count(1)  # of sessions: unique over all brokers, so that a late response can be recognised
 
 
 class Fetchers:
-    """All fetchers of a broker: which partition follows whom."""
+    """All fetchers of a broker: which partition is fetched from which leader."""
 
     __slots__ = ("_broker", "_by_leader", "_following")
 
@@ -33,7 +33,7 @@ class Fetchers:
         self._following: dict[Partition, Fetcher] = {}
 
     def follow(self, partition: Partition) -> None:
-        """Fetch it from its leader from now on."""
+        """Fetch a partition from its leader from now on."""
         leader = partition.state.leader
         fetcher = self._following.get(partition)
         if fetcher is not None and fetcher.leader != leader:
@@ -45,19 +45,19 @@ class Fetchers:
         fetcher.add(partition)
 
     def leave(self, partition: Partition) -> None:
-        """Fetch it no more."""
+        """Stop fetching a partition."""
         fetcher = self._following.pop(partition, None)
         if fetcher is not None:
             fetcher.forget(partition)
 
     def answered(self, answer: ReplicaAnswer) -> None:
-        """A leader has answered."""
+        """Handle a leader's response."""
         fetcher = self._by_leader.get(answer.leader)
         if fetcher is not None:
             fetcher.answered(answer)
 
     def failed(self, leader: int, number: int) -> None:
-        """A fetch was lost: begin anew in a while."""
+        """Start a new session after the backoff: a fetch was lost."""
         fetcher = self._by_leader.get(leader)
         if fetcher is not None:
             fetcher.failed(number)
@@ -73,37 +73,37 @@ class Fetcher:
         self.leader = leader
         self._number = next(_numbers)
         self._partitions: dict[Key, Partition] = {}
-        self._changed: dict[Key, Partition] = {}  # whose positions the leader has to be told
+        self._changed: dict[Key, Partition] = {}  # whose positions the next fetch has to include
         self._forgotten: list[Key] = []
         self._scheduled = False
 
     def add(self, partition: Partition) -> None:
-        """Fetch a partition too, or with another leader epoch."""
+        """Add a partition, or fetch it with its new leader epoch."""
         key = (partition.topic, partition.index)
         self._partitions[key] = self._changed[key] = partition
         self._fetch_soon()
 
     def forget(self, partition: Partition) -> None:
-        """Fetch it no more."""
+        """Remove a partition."""
         key = (partition.topic, partition.index)
         if self._partitions.pop(key, None) is not None:
             self._changed.pop(key, None)
             self._forgotten.append(key)
 
     def begin(self) -> None:
-        """Begin anew, with all positions."""
+        """Start a new session, with all positions."""
         self._number = next(_numbers)
         self._changed = dict(self._partitions)
         self._forgotten.clear()
         self._fetch_soon()
 
     def failed(self, number: int) -> None:
-        """The fetch was lost."""
+        """Start a new session after the backoff: the fetch was lost."""
         if number == self._number:
             self._broker.timer.call_later(self._broker.replica_fetch_backoff, self._begin_unless_new, number)
 
     def answered(self, answer: ReplicaAnswer) -> None:
-        """Take what the leader has sent, and fetch again."""
+        """Append what the leader has sent, and fetch again."""
         if answer.number != self._number:
             return
         for answered in answer.partitions:
@@ -123,7 +123,7 @@ class Fetcher:
     # -- inside
 
     def _take(self, partition: Partition, answered: Answered) -> bool:
-        """One partition's answer; whether there is a position to be told."""
+        """Apply the response for one partition. Return whether its position has changed."""
         if answered.error is ErrorCode.offset_out_of_range:
             if answered.end < partition.log.end_offset:
                 partition.truncate(answered.end)
@@ -140,7 +140,7 @@ class Fetcher:
         return before != (partition.log.end_offset, partition.log.start_offset)
 
     def _truncate(self, partition: Partition, epoch: int, end: int) -> None:
-        """Back to where the logs part: the end that both know of the leader's epoch. KIP-595."""
+        """Truncate to where the logs diverge: the end of the last epoch that both know (KIP-595)."""
         log = partition.log
         own_epoch, own_end = log.epoch_end(epoch)
         if own_epoch != epoch or own_end == -1:
@@ -148,7 +148,7 @@ class Fetcher:
         partition.truncate(min(end, own_end, log.end_offset))
 
     def _retry_later(self, partition: Partition) -> bool:
-        """Ask again in a while, unless the controller has said otherwise by then."""
+        """Fetch again after the backoff, unless the partition's state has changed by then."""
         self._broker.timer.call_later(
             self._broker.replica_fetch_backoff, self._retry, partition, partition.state.partition_epoch
         )
@@ -165,7 +165,7 @@ class Fetcher:
             self.begin()
 
     def _fetch_soon(self) -> None:
-        """When the controller has told all that it has to tell at once."""
+        """Fetch once the controller's pending messages are delivered, so that one fetch covers them all."""
         if not self._scheduled:
             self._scheduled = True
             self._broker.cluster.network.send(self._broker, self._fetch)
@@ -173,7 +173,7 @@ class Fetcher:
     def _fetch(self) -> None:
         self._scheduled = False
         if not self._partitions:
-            self._number = next(_numbers)  # an answer under way is not for the session that comes next
+            self._number = next(_numbers)  # a response in flight does not belong to the next session
             self._forgotten.clear()
             return
         positions = [_position(partition) for partition in self._changed.values()]

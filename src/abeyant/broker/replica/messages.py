@@ -1,4 +1,4 @@
-"""What a follower and its leader say to one another. In Kafka this is a Fetch in a session, and its response."""
+"""The messages between a follower and its leader. In Kafka this is a Fetch in a session, and its response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Key = tuple[str, int]  # topic and partition
 
 
 class Position(NamedTuple):
-    """From where a follower fetches one partition. Mentioned when it has changed."""
+    """The offset from which a follower fetches one partition. Sent when it has changed."""
 
     topic: str
     partition: int
@@ -32,7 +32,7 @@ class ReplicaFetch(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What a leader has for a follower, of one partition."""
+    """The response for one partition."""
 
     topic: str
     partition: int
@@ -42,7 +42,7 @@ class Answered(NamedTuple):
     high_watermark: int = -1
     start: int = -1
     end: int = -1
-    truncate_to: int = -1  # where the follower's log is not the leader's any more; -1 where it is
+    truncate_to: int = -1  # where the follower's log diverges from the leader's; -1 where it does not
 
 
 class ReplicaAnswer(NamedTuple):

@@ -1,8 +1,8 @@
 """One replica of a partition: its log, its high watermark, and whether it leads.
 
-`become` is the only way in which its part changes: the controller's state, applied in order. What clients and
-followers do comes in through the other methods, and after each the operations that wait on this partition are looked
-at again: the partition itself is their key in its broker's purgatories.
+Leadership changes only through `become`, which applies the controller's states in order. Clients and followers come in
+through the other methods, and after each the operations that wait for this partition are checked: the partition itself
+is their key in its broker's purgatories.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from abeyant.broker.replica.ports import Broker
     from abeyant.purgatory.ports import Stoppable
 
-_SOON = 0.01  # seconds: when to propose again what the controller has refused, for it has news for us on their way
+_SOON = 0.01  # seconds until a refused change is proposed again: a newer state from the controller is on its way
 
 
 class Partition:
-    """A replica. The key on which operations wait is the replica itself."""
+    """One replica. Operations wait with the replica itself as their key."""
 
     __slots__ = (
         "_lag_check",
@@ -68,7 +68,7 @@ class Partition:
     # -- what the controller says
 
     def become(self, state: PartitionState) -> None:
-        """Lead, or follow, as the controller says. States come in order; one that is known already changes nothing."""
+        """Lead or follow, as the controller's state says. A state that is not newer changes nothing."""
         before = self.state
         if state.partition_epoch <= before.partition_epoch:
             return
@@ -108,20 +108,20 @@ class Partition:
             self.broker.fetchers.follow(self)
 
     def configure(self, topic: Topic) -> None:
-        """The topic's settings have changed."""
+        """Apply the topic's settings."""
         self.min_isr_wanted = topic.settings["min.insync.replicas"]
         self._set_min_isr(self.min_isr_wanted)
         self.log.reconfigure(topic.settings.log_config())
 
     def close(self) -> None:
-        """It is no more, here: what waits on it learns so."""
+        """Close: the replica is removed from this broker. Operations that wait for it are checked."""
         self._forget_followers()
         self.broker.fetchers.leave(self)
         self.leads = False
         self._check_all()
 
     def retire(self) -> None:
-        """Its broker stops."""
+        """Close the log: the broker stops."""
         self._forget_followers()
         self.leads = False
         self.log.close()
@@ -141,9 +141,9 @@ class Partition:
     # -- what clients do
 
     def append(self, records: bytes, *, all_in_sync: bool, from_client: bool = True) -> Appended:
-        """Append a batch as leader; `all_in_sync`: acks=all. Raises ApiError, or the log's LogError.
+        """Append a batch as leader; `all_in_sync` is acks=all. Raises ApiError, or the log's LogError.
 
-        `from_client` False is for the coordinators: their own records, and the ends of transactions.
+        With `from_client=False` it is a coordinator's: its own records, or a transaction's marker.
         """
         if not self.leads:
             raise ApiError(ErrorCode.not_leader_or_follower)
@@ -168,8 +168,8 @@ class Partition:
     def end_transaction(self, batch: Batch, *, newer_epoch: bool) -> Appended:
         """Append a coordinator's marker. Raises ApiError, or the log's LogError.
 
-        `newer_epoch`: the marker's epoch has to be greater than that of the records, as it is where the epoch grows
-        with every transaction: one that comes late does not end the next transaction (KIP-1228).
+        With `newer_epoch` the marker's epoch has to be greater than that of the records, as it is where the epoch is
+        bumped with every transaction: a late marker then cannot end the next transaction (KIP-1228).
         """
         epoch = batch.producer_epoch
         if newer_epoch and self.log.in_transaction(batch.producer_id, epoch):
@@ -180,7 +180,7 @@ class Partition:
         return self.append(batch.data, all_in_sync=True, from_client=False)
 
     def delete_records(self, offset: int) -> int:
-        """Move the log's start up to `offset`, -1 for the high watermark; return where that is. Raises ApiError."""
+        """Move the log start to `offset`, or to the high watermark for -1; return the new start. Raises ApiError."""
         if not self.leads:
             raise ApiError(ErrorCode.not_leader_or_follower)
         wanted = self.high_watermark if offset == -1 else offset
@@ -192,7 +192,7 @@ class Partition:
         return wanted
 
     def start_moved(self) -> None:
-        """The log's start has moved: the followers are to hear of it."""
+        """Let the followers know that the log start has moved."""
         for remote in self.remotes.values():
             if remote.session is not None:
                 remote.session.ready.add(self)
@@ -200,12 +200,12 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where a reader of committed data may read (exclusive)."""
+        """Return the end, exclusive, of what a read_committed consumer may read."""
         return self.log.last_stable_offset(self.high_watermark)
 
     @property
     def low_watermark(self) -> int:
-        """The lowest start of a log among the replicas whose broker is alive."""
+        """Return the lowest log start offset among the replicas whose broker is alive."""
         alive = self.broker.cluster.controller.members
         starts = [remote.start for remote in self.remotes.values() if remote.broker in alive]
         return min(starts, default=self.log.start_offset)
@@ -213,7 +213,7 @@ class Partition:
     # -- what followers do
 
     def fetched(self, remote: Remote, offset: int, start: int, now: float) -> None:
-        """A follower has all before `offset`: it may be in sync again, and the high watermark may rise."""
+        """Record that a follower has everything before `offset`; expand the ISR and advance the high watermark."""
         end = self.log.end_offset
         low_before = remote.start
         remote.fetched(offset, start, end, now)
@@ -225,10 +225,10 @@ class Partition:
             self.broker.delete_records_purgatory.check_and_complete(self)
 
     def raise_high_watermark(self) -> bool:
-        """To the end of the in-sync replica that is least far; whether it rose. Kafka: `maybeIncrementLeaderHW`.
+        """Advance to the lowest in-sync log end offset. Return whether it moved. Kafka: `maybeIncrementLeaderHW`.
 
-        It waits, too, for a replica that is about to come in sync, or that one never could while producers write; and
-        it stays where it is while fewer than `min.insync.replicas` are in sync.
+        A replica that has nearly caught up counts too, or it could never join while producers write. The mark stays
+        where it is while fewer than `min.insync.replicas` are in sync.
         """
         if not self.leads or len(self.state.isr) < self.min_isr:
             return False
@@ -246,10 +246,10 @@ class Partition:
         return True
 
     def follow_leader(self, records: Sequence[Batch] | None, high_watermark: int, start: int) -> None:
-        """As follower, append what the leader has sent, and take over its marks.
+        """As follower, append what the leader has sent, and adopt its high watermark and log start.
 
-        Some of it may be here: a follower that is told of a new state fetches anew from where it stands, while the
-        answer to its last fetch is under way.
+        Some records may be here already: after a new state a follower fetches again from its log end, while the
+        response to its last fetch is still in flight.
         """
         log = self.log
         if records and records[0].base_offset < log.end_offset:
@@ -265,19 +265,19 @@ class Partition:
             self.broker.fetch_purgatory.check_and_complete(self)  # consumers may read from followers
 
     def truncate(self, offset: int) -> None:
-        """As follower, forget what the leader does not have."""
+        """As follower, truncate what the leader does not have."""
         self.log.truncate_to(offset, self.broker.now_ms())
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
 
     def start_over(self, offset: int) -> None:
-        """As follower, forget everything, and begin where the leader's log begins."""
+        """As follower, drop the whole log, and start at the leader's log start offset."""
         self.log.truncate_fully(offset, self.broker.now_ms())
         self.high_watermark = offset
 
     # -- the in-sync set
 
     def _is_in_sync(self, remote: Remote) -> bool:
-        """Whether it may come in: it has what is committed, and all that was there when this epoch began."""
+        """Return whether it may join: it has everything committed, and everything from before this leader epoch."""
         return (
             remote.end >= self.high_watermark
             and remote.end >= self.epoch_start
@@ -303,9 +303,9 @@ class Partition:
             self.become(changed)
 
     def _watch_lag(self) -> None:
-        """Have it looked at when the first follower that holds the high watermark up may have done so for too long.
+        """Schedule the check for the time at which the first lagging follower will have lagged for too long.
 
-        (Kafka looks at all partitions each half `replica.lag.time.max.ms`, so a follower is out somewhat later there.)
+        (Kafka checks all partitions each half of `replica.lag.time.max.ms`, so followers leave somewhat later there.)
         """
         end = self.log.end_offset
         behind = [
@@ -321,7 +321,7 @@ class Partition:
             self._lag_check = self.broker.timer.call_later(max(wait, _SOON), self._check_lag)
 
     def _check_lag(self) -> None:
-        """Propose an in-sync set without those that have not been at the end for too long. Kafka: `maybeShrinkIsr`."""
+        """Propose an in-sync set without the replicas that have lagged for too long. Kafka: `maybeShrinkIsr`."""
         self._lag_check = None
         if not self.leads:
             return
@@ -334,18 +334,18 @@ class Partition:
         }
         if out:
             self._propose_isr(tuple(broker for broker in self.state.isr if broker not in out))
-        if self.raise_high_watermark():  # it may have waited for one that was about to come in
+        if self.raise_high_watermark():  # it may have waited for one that was about to join
             self._check_all()
         if self._lag_check is None:
             self._watch_lag()
 
-    # -- odds and ends
+    # -- helpers
 
     def _set_min_isr(self, wanted: int) -> None:
         self.min_isr = min(wanted, len(self.state.replicas))
 
     def _check_all(self) -> None:
-        """Something has changed for whoever waits on this partition."""
+        """Check all operations that wait for this partition."""
         self.broker.produce_purgatory.check_and_complete(self)
         self.broker.fetch_purgatory.check_and_complete(self)
         self.broker.delete_records_purgatory.check_and_complete(self)

@@ -20,10 +20,10 @@ class FollowerSession(Protocol):
 
 
 class Remote:
-    """How far a follower is, and since when it has not been at the end of the log.
+    """A follower's log end offset, and when it was last caught up.
 
-    A follower that is at the end is there at each of its fetches, without being mentioned in them: then the time of its
-    session's last fetch is the one that counts, and `fell_behind` notes it when the log grows.
+    A partition that is caught up is not listed in the follower's fetches: then the time of the session's last fetch
+    counts, and `fell_behind` records it when the log grows.
     """
 
     __slots__ = (
@@ -51,7 +51,7 @@ class Remote:
         self._end_then = 1 << 63  # the leader's end at that fetch
 
     def fetched(self, offset: int, start: int, leader_end: int, now: float) -> None:
-        """It has fetched from `offset`, so it has all before. Kafka: `Replica.updateFetchStateOrThrow`."""
+        """Record a fetch from `offset`: the follower has everything before. Kafka: `updateFetchStateOrThrow`."""
         if offset >= leader_end:
             self.caught_up_at = now
         elif offset >= self._end_then and self._fetched_at > self.caught_up_at:
@@ -62,13 +62,13 @@ class Remote:
         self._end_then = leader_end
 
     def fell_behind(self, end_before: int) -> None:
-        """The leader's log has grown beyond `end_before`, where this follower was."""
+        """Record that the leader's log has grown beyond `end_before`, where this follower was."""
         if self.session is not None and self.session.fetched_at > self.caught_up_at:
             self.caught_up_at = self._fetched_at = self.session.fetched_at
             self._end_then = end_before
 
     def last_caught_up(self, leader_end: int) -> float:
-        """When it last was at the end of the leader's log, as far as the leader knows."""
+        """Return when it was last at the end of the leader's log, in seconds on the broker's clock."""
         if self.end >= leader_end and self.session is not None:
             return max(self.caught_up_at, self.session.fetched_at)
         return self.caught_up_at

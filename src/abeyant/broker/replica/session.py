@@ -1,8 +1,8 @@
 """The leader's end of a follower's fetches: one session for each broker that follows this one.
 
-The follower has one fetch under way, for all partitions that it follows here, and mentions those whose position has
-changed. `ready` has the partitions for which there is something to be told: it is kept as logs grow and marks rise, so
-that a fetch that waits looks at no log (K3), and is complete when it is not empty.
+The follower has one fetch in flight, for all partitions that it follows here, and lists those whose position has
+changed. `ready` has the partitions with something new for the follower. It is updated as logs grow and high watermarks
+advance, so a fetch that waits reads no log (K3): it completes when `ready` is not empty.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """What a broker knows of another that follows it."""
+    """The fetches of one broker that follows this one."""
 
     __slots__ = (
         "_answers",
@@ -43,16 +43,16 @@ class Session:
         self.client_id = follower_name(follower)
         self._number = 0
         self._partitions: dict[Partition, None] = {}  # in the order in which they came
-        self._answers: list[Answered] = []  # errors to be told
+        self._answers: list[Answered] = []  # errors for the next response
         self._operation: DelayedReplicaFetch | None = None
         self._fetch: ReplicaFetch | None = None  # the last
         self.ready: set[Partition] = set()
         self.fetched_at = 0.0  # when its last fetch came, in seconds
 
     def fetch(self, fetch: ReplicaFetch) -> None:
-        """Take note of how far the follower is, then answer when there is something to be told."""
+        """Record the follower's positions, then wait until there is something new for it."""
         now = self._broker.now()
-        if self._operation is not None:  # it follows another partition now, and asks anew for all
+        if self._operation is not None:  # it follows another partition now, and fetches again for all
             self._broker.fetch_purgatory.cancel(self._operation)
             self._operation = None
         if fetch.number != self._number:
@@ -71,21 +71,21 @@ class Session:
         self._broker.fetch_purgatory.try_complete_else_watch(operation, [*self._partitions] or [self])
 
     def leave(self, partition: Partition) -> None:
-        """A partition that the follower does not follow here any more."""
+        """Forget a partition that the follower no longer follows here."""
         self._partitions.pop(partition, None)
         self.ready.discard(partition)
 
     def followed(self) -> list[Key]:
-        """The partitions that the follower follows here."""
+        """Return the partitions that the follower follows here."""
         return [(partition.topic, partition.index) for partition in self._partitions]
 
     @property
     def has_news(self) -> bool:
-        """Whether there is something to be told."""
+        """Return whether there is something new for the follower."""
         return bool(self.ready or self._answers)
 
     def completed(self) -> None:
-        """The fetch waits no more: answer when what happens now has happened, that all of it travels together."""
+        """Send the response after the current messages are handled, so that one response carries all of it."""
         self._operation = None
         self._broker.cluster.network.send(self._broker, self._answer, self._number)
 
@@ -102,7 +102,7 @@ class Session:
         self._answers.clear()
 
     def _take(self, position: Position, now: float) -> None:
-        """One position: checked as Kafka's leader checks a fetch."""
+        """Record one position, after the checks that Kafka's leader makes."""
         partition = self._broker.partitions.get((position.topic, position.partition))
         remote = None if partition is None else partition.remotes.get(self.follower)
         if partition is None or not partition.leads:
@@ -162,7 +162,7 @@ class Session:
 
     def _answer(self, number: int) -> None:
         if number != self._number or self._operation is not None:
-            return  # the follower has begun anew meanwhile
+            return  # the follower has started a new session meanwhile
         answers, self._answers = self._answers, []
         left = self._broker.replica_fetch_bytes
         ready, self.ready = self.ready, set()
@@ -202,25 +202,25 @@ class Session:
 
 
 class DelayedReplicaFetch(BrokerOperation):
-    """In the Fetch purgatory of the leader, on all partitions of the session."""
+    """Waits in the Fetch purgatory of the leader, keyed by all partitions of the session."""
 
     __slots__ = ("_session",)
 
     kind = "Fetch"
 
     def __init__(self, session: Session, timeout: float, since: float) -> None:
-        """`timeout` in seconds: `replica.fetch.wait.max.ms`."""
+        """Wait for at most `timeout` seconds: `replica.fetch.wait.max.ms`."""
         super().__init__(timeout, session.client_id, since)
         self._session = session
 
     def keys(self) -> Iterable[tuple[str, int]]:
-        """All that it follows here."""
+        """Return the partitions that the follower follows here."""
         return self._session.followed()
 
     def try_complete(self) -> bool:
-        """No look at a log: whoever appends says that there is something to be told."""
+        """Complete when there is something new. No log is read: an append marks the partition as ready."""
         return self._session.has_news and self.force_complete()
 
     def on_complete(self) -> None:
-        """Answer, with nothing too."""
+        """Answer, with an empty response too."""
         self._session.completed()

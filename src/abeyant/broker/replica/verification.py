@@ -1,8 +1,8 @@
-"""Transactional records are taken only once their coordinator has said that the transaction is open here (KIP-890).
+"""Accept transactional records only after the coordinator has verified that the transaction is open (KIP-890).
 
-Without that a record that comes late, behind its transaction's marker, would begin a transaction that nobody ends. So
-before its first record of a transaction is appended the coordinator is asked; a marker that comes in between takes the
-question back.
+Without it, a record that arrives after its transaction's marker would begin a transaction that nobody ends. So the
+coordinator is asked before the first record of a transaction is appended; a marker that arrives in between cancels the
+verification.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from abeyant.broker.log.errors import InvalidTransactionStateError, OutOfOrderSe
 
 
 class Verification:
-    """That a producer's coordinator is being asked, or has said yes. Its identity is what counts."""
+    """A verification of one producer, in progress or passed. Compared by identity."""
 
     __slots__ = ("bumps", "epoch", "first_sequence", "producer_id")
 
@@ -25,7 +25,7 @@ class Verification:
 
 
 class Verifications:
-    """Those of one partition, by producer. Only its leader has any."""
+    """The verifications of one partition, by producer id. Only its leader has any."""
 
     __slots__ = ("_by_producer", "_log")
 
@@ -34,7 +34,7 @@ class Verifications:
         self._by_producer: dict[int, Verification] = {}
 
     def needed(self, producer_id: int, epoch: int, sequence: int, *, bumps: bool) -> Verification | None:
-        """What a batch is to be appended with, once the coordinator has said yes; None where nobody need be asked."""
+        """Return the verification that a batch needs before it is appended; None where it needs none."""
         if self._log.in_transaction(producer_id, epoch):
             return None
         known = self._by_producer.get(producer_id)
@@ -44,7 +44,7 @@ class Verifications:
         return known
 
     def check(self, batch: Batch, given: Verification | None) -> None:
-        """Refuse a client's batch that is part of no transaction, or not its first.
+        """Check that a client's batch is part of a verified transaction, or is its first.
 
         Raises InvalidTransactionStateError, OutOfOrderSequenceError.
         """
@@ -66,13 +66,13 @@ class Verifications:
             )
 
     def holds(self, given: Verification) -> bool:
-        """Whether nothing has taken it back meanwhile."""
+        """Return whether it has not been cancelled meanwhile."""
         return self._by_producer.get(given.producer_id) is given
 
     def forget(self, producer_id: int) -> None:
-        """Its transaction has begun here, or has ended."""
+        """Forget a producer's verification: its transaction has begun here, or has ended."""
         self._by_producer.pop(producer_id, None)
 
     def clear(self) -> None:
-        """This replica leads no more."""
+        """Forget all: this replica no longer leads."""
         self._by_producer.clear()

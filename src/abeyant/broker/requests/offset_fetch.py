@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from abeyant.broker.coordinator.shard import told
+from abeyant.broker.coordinator.shard import coordinator_error
 from abeyant.broker.delayed.produce import DelayedProduce, PendingAck
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
@@ -42,7 +42,9 @@ def handle(call: Call) -> None:
 
     def answer() -> None:
         rows = [
-            message if acked is None or acked.error is ErrorCode.none else _failed(asked, told(acked.error), request)
+            message
+            if acked is None or acked.error is ErrorCode.none
+            else _failed(asked, coordinator_error(acked.error), request)
             for asked, message, acked in found
         ]
         if request.groups is None:
