@@ -72,6 +72,7 @@ FLOORS = (
     ("kernels",),
     ("engine",),
     ("_compilation", "_interpreted", "cache", "command_line", "ending", "forking", "lazy", "reporting", "signature"),
+    ("installation",),
     ("errors",),
 )
 ROOMS = {name: number for number, floor in enumerate(FLOORS) for name in floor}

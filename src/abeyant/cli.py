@@ -23,6 +23,7 @@ from abeyant.command_line import CommandParser
 from abeyant.ending import add_json, print_json
 from abeyant.engine import is_compiled
 from abeyant.errors import AbeyantError
+from abeyant.installation import install_command
 from abeyant.lab import command as lab_command
 from abeyant.pipeline.commands import analyze, model, pending, replay, resolve, stream
 from abeyant.pipeline.spark.java import find_java
@@ -95,7 +96,7 @@ def _version(distribution: str, extra: str) -> str:
     try:
         return f"{distribution} {importlib.metadata.version(distribution)}"
     except importlib.metadata.PackageNotFoundError:
-        return f"no {distribution}; to have it: pip install 'abeyant[{extra}]'"
+        return f"no {distribution}; to have it: {install_command(extra)}"
 
 
 def _java() -> str:

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first asked for, with what an extra brings, if any."""
+"""Names of a package that are imported at their first use, and what to install where an extra is missing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ from importlib.util import find_spec
 from typing import Any
 
 from abeyant.errors import AbeyantError
+from abeyant.installation import install_command
 
 
-def check_installed(what: str, extra: str, brings: Collection[str]) -> None:
-    """Raise AbeyantError, saying what to install for `what`, where a package of the extra is missing. Imports none."""
-    for package in brings:
-        if find_spec(package) is None:
-            raise AbeyantError(f"{what} needs {package}: pip install 'abeyant[{extra}]'")
+def missing(extras: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
+    """Return the missing packages of each extra that has any; `extras` has the packages of each. Imports none."""
+    found = {extra: [name for name in brings if find_spec(name) is None] for extra, brings in extras.items()}
+    return {extra: names for extra, names in found.items() if names}
+
+
+def needs(what: str, lacking: Mapping[str, Collection[str]]) -> AbeyantError:
+    """Return the error that names what is missing for `what`, by extra, and the one command that installs it all."""
+    names = [*dict.fromkeys(name for brings in lacking.values() for name in brings)]
+    listed = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+    return AbeyantError(f"{what} needs {listed}: {install_command(*lacking)}")
 
 
 def lazy_names(
@@ -32,9 +39,9 @@ def lazy_names(
         try:
             found = getattr(import_module(f"{package}.{homes[name]}"), name)
         except ModuleNotFoundError as error:
-            missing = (error.name or "").partition(".")[0]
-            if missing in brings:
-                raise AbeyantError(f"{name} needs {missing}: pip install 'abeyant[{extra}]'") from error
+            absent = (error.name or "").partition(".")[0]
+            if absent in brings:
+                raise needs(name, missing({extra: brings}) or {extra: [absent]}) from error
             raise
         setattr(sys.modules[package], name, found)
         return found

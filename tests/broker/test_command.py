@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from abeyant.installation import install_command
+
 COMMAND = [sys.executable, "-m", "abeyant", "broker", "--port", "0"]
 
 
@@ -142,7 +144,7 @@ def test_the_extra_that_is_not_installed_is_named() -> None:
     without = "import sys; sys.modules['kio'] = None; from abeyant.cli import main; sys.exit(main(['broker']))"
     done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    said = "Cluster needs kio: pip install 'abeyant[broker]'"
+    said = f"Cluster needs kio: {install_command('broker')}"
     assert done.stderr.splitlines() == [f"abeyant: error: {said}"]
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyant.command_line import did_you_mean
 from abeyant.ending import add_ending, add_json, end, print_json
 from abeyant.errors import AbeyantError
+from abeyant.lazy import missing, needs
+from abeyant.pipeline.spark.extra import BRINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +41,6 @@ examples:
   abeyant lab report
       lab-results/report.html, with the last run of each experiment
 """
-_SPARK_MODULES: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich")
 _DIR: Final = Path("lab-results")
 _TRACED: Final = "geometry"
 """The experiment that replays traces of logs."""
@@ -172,7 +173,7 @@ def _with_extra(module: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing in _SPARK_MODULES:
-            raise AbeyantError(f"the lab needs {missing}: pip install 'abeyant[lab]'") from error
+        absent = (error.name or "").partition(".")[0]
+        if absent in BRINGS:
+            raise needs("the lab", missing({"lab": (*BRINGS, "plotly")}) or {"lab": [absent]}) from error
         raise

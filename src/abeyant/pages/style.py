@@ -7,6 +7,7 @@ import math
 from typing import Any, Final
 
 from abeyant.errors import AbeyantError
+from abeyant.installation import install_command
 from abeyant.pages.words import tick_values
 
 
@@ -30,9 +31,8 @@ def plotly(module: str) -> Any:
     try:
         return importlib.import_module(f"plotly.{module}")
     except ImportError as error:
-        raise ReportError(
-            "the report draws its figures with plotly, which is not installed: pip install 'abeyant[report]'"
-        ) from error
+        why = "the report draws its figures with plotly, which is not installed"
+        raise ReportError(f"{why}: {install_command('report')}") from error
 
 
 def faint(colour: str, opacity: float) -> str:

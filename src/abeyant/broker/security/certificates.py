@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from abeyant.errors import AbeyantError
+from abeyant.installation import install_command
 
 __all__ = ["Certificates"]
 
@@ -49,7 +50,7 @@ class Certificates:
         except ModuleNotFoundError as error:
             raise AbeyantError(
                 f"{error.name} is not installed; TLS without ssl.keystore.location needs it: "
-                "pip install 'abeyant[broker-security]'"
+                f"{install_command('broker-security')}"
             ) from error
         authority = trustme.CA()
         authority.issue_cert(*dict.fromkeys((*_NAMES, host))).configure_cert(self.context)

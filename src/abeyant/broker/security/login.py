@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from abeyant.errors import AbeyantError
+from abeyant.lazy import needs
 
 __all__ = ["MECHANISMS", "AuthenticationError", "Login", "Users"]
 
@@ -198,7 +198,5 @@ def _scramp() -> Any:
     try:
         import scramp
     except ModuleNotFoundError as error:
-        raise AbeyantError(
-            f"{error.name} is not installed; SCRAM needs it: pip install 'abeyant[broker-security]'"
-        ) from error
+        raise needs("SCRAM", {"broker-security": [error.name or "scramp"]}) from error
     return scramp

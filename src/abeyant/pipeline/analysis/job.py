@@ -18,6 +18,7 @@ from uuid import uuid4
 import pyarrow.parquet as pq
 
 from abeyant.errors import AbeyantError
+from abeyant.lazy import needs
 from abeyant.pipeline.analysis import (
     by_key,
     incidents,
@@ -261,7 +262,7 @@ def _report_writer() -> Callable[[Path, Path], None]:
     try:
         from abeyant.pipeline.report.page import write_report
     except ModuleNotFoundError as error:
-        raise AbeyantError(f"the report needs {error.name}: pip install 'abeyant[report]'") from error
+        raise needs("the report", {"report": [error.name or "plotly"]}) from error
     return write_report
 
 

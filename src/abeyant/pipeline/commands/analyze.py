@@ -7,7 +7,7 @@ import sys
 from typing import Any, Final
 
 from abeyant.ending import add_ending, end
-from abeyant.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report, generate_java
+from abeyant.pipeline.commands.arguments import add_master, add_result, add_timezone, generate_java
 from abeyant.pipeline.commands.given import given
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyant.pipeline.request_log.files import chunks, find_logs, need_session
@@ -76,8 +76,7 @@ def run(args: argparse.Namespace) -> int:
         text = sum(piece.cost for piece in chunks(files))
         brief = text <= _BRIEF_BYTES
         generate_java(args, text)
-    check_report()
-    check_extra("analyze")
+    check_extra("analyze", report=True)
 
     try:
         with terminate_as_interrupt(), spark_for(args, "abeyant analyze", brief=brief) as spark:

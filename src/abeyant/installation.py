@@ -1,0 +1,98 @@
+"""Where this installation came from, so that a message can say how to install an extra.
+
+Installers note it in the distribution's `direct_url.json` (PEP 610): a checkout, a file, an archive's address or a
+repository. They note nothing for what came from an index. Until there is a release no index has the package, so its
+name alone is never enough; a release is recognised by the home page in its metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+from urllib.request import url2pathname
+
+__all__ = ["install_command"]
+
+_NAME: Final = "abeyant"
+
+
+def install_command(*extras: str) -> str:
+    """Return the command that installs the extras from where this installation came. Reads two small files."""
+    from importlib.metadata import PackageNotFoundError, distribution  # costs as much as all of the package's timers
+
+    released, noted = False, None
+    try:
+        found = distribution(_NAME)
+        released = bool(found.metadata.get_all("Project-URL"))
+        noted = json.loads(found.read_text("direct_url.json") or "null")
+    except (PackageNotFoundError, OSError, ValueError):
+        pass  # run from a folder on the path, or a note that is damaged
+    checkout = Path(__file__).parents[2]
+    return command(noted, extras, checkout if (checkout / "pyproject.toml").is_file() else None, released=released)
+
+
+def command(noted: Any, extras: tuple[str, ...], checkout: Path | None, *, released: bool) -> str:
+    """Return the command for what an installer has noted (PEP 610), or None.
+
+    `checkout` is the one that the package is run from, if any; `released` whether an index has the package. No
+    credentials are in it: neither a user, nor a password, nor the query of an address.
+    """
+    wanted = f"[{','.join(extras)}]"
+    if isinstance(noted, Mapping) and isinstance(noted.get("url"), str):
+        editable, vcs = (noted.get("dir_info") or {}).get("editable"), noted.get("vcs_info") or {}
+        with suppress(ValueError):  # for what is no URL, or has a port that is none
+            url = urlsplit(noted["url"])
+            if not vcs and (file := _file(url)) is not None:
+                if file.exists():
+                    return f"pip install {'-e ' if editable else ''}{_quoted(f'{file}{wanted}')}"
+                return f"{_unknown(wanted)}; it was {file}, which is gone"
+            if (address := _address(url, vcs, noted.get("subdirectory"))) is not None:
+                return f"pip install {_quoted(f'{_NAME}{wanted} @ {address}')}"
+    elif checkout is not None:
+        return f"pip install {_quoted(f'{checkout}{wanted}')}"
+    elif released:
+        return f"pip install {_quoted(f'{_NAME}{wanted}')}"
+    return _unknown(wanted)
+
+
+def _unknown(wanted: str) -> str:
+    place = _quoted(f"PLACE{wanted}")
+    return f"pip install {place}, where PLACE is the wheel or checkout from which {_NAME} was installed"
+
+
+def _file(parts: SplitResult) -> Path | None:
+    """Return the file or folder of this machine that a URL names."""
+    if parts.scheme != "file":
+        return None
+    host = f"//{parts.netloc}" if parts.netloc not in ("", "localhost") else ""
+    return Path(url2pathname(host + parts.path))
+
+
+def _address(parts: SplitResult, vcs: Mapping[str, Any], subdirectory: object) -> str | None:
+    """Return the requirement's address without anything that may be secret; None for what is no address."""
+    host = parts.hostname or ""
+    if not parts.scheme or not (host or parts.scheme == "file"):
+        return None
+    # As everybody's user of Git over SSH it is no secret, and part of the address.
+    user = "git@" if parts.username == "git" and parts.password is None else ""
+    host = f"[{host}]" if ":" in host else host
+    port = f":{parts.port}" if parts.port is not None else ""
+    scheme = f"{vcs['vcs']}+{parts.scheme}" if vcs.get("vcs") else parts.scheme
+    revision = vcs.get("commit_id") or vcs.get("requested_revision")
+    return (
+        f"{scheme}://{user}{host}{port}{parts.path}"
+        + (f"@{revision}" if revision else "")
+        + ("?(hidden)" if parts.query else "")
+        + (f"#subdirectory={subdirectory}" if isinstance(subdirectory, str) else "")
+    )
+
+
+def _quoted(word: str) -> str:
+    """Quote a word for the shell that a user of this system has."""
+    return f'"{word}"' if os.name == "nt" else shlex.quote(word)
