@@ -18,6 +18,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from abeyant.broker import Cluster
+from abeyant.errors import AbeyantError
 from broker.clients import wait_for
 from broker.log.batches import batch
 from broker.wire import WireClient
@@ -137,6 +138,26 @@ def test_connections_that_are_idle_are_closed() -> None:
         with pytest.raises(ConnectionError):
             idle.receive(*METADATA, 2)
         assert busy.ask(*METADATA, topics=[]).cluster_id
+
+
+def test_a_held_clock_steps_to_the_next_deadline() -> None:
+    with Cluster(clock="held") as kafka, WireClient(kafka.bootstrap) as idle:
+        idle.ask(*METADATA, topics=[])
+        passed = 0.0
+        idle.socket.settimeout(0.01)
+        while True:
+            step = kafka.clock.advance_to_next()
+            assert step is not None
+            passed += step
+            assert passed <= 601.0
+            try:
+                assert idle.socket.recv(1) == b""
+                break
+            except TimeoutError:
+                continue
+        assert passed >= 600.0
+    with Cluster() as kafka, pytest.raises(AbeyantError, match="held"):
+        kafka.clock.advance_to_next()
 
 
 def test_a_broker_that_stands_still_closes_no_connection_until_it_goes_on() -> None:

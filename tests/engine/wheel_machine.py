@@ -277,6 +277,17 @@ class WheelMachine(RuleBasedStateMachine):
             assert upcoming is not None
             assert self.wheel.clock <= upcoming <= max(first, self.wheel.clock)
 
+    @invariant()
+    def earliest_is_the_first_deadline_and_all_that_have_it(self) -> None:
+        first = self.oracle.first_deadline()
+        found = self.wheel.earliest()
+        if first is None:
+            assert found is None
+        else:
+            assert found is not None
+            same = [key for key in self.oracle.pending() if self.oracle.deadline(key) == first]
+            assert (found[0], len(found[1]), set(found[1])) == (first, len(same), set(same))
+
     # -- helpers -------------------------------------------------------------------------------------------
 
     @property

@@ -50,6 +50,18 @@ def test_call_at_counts_from_the_beginning_of_the_clock(ran: list[Any]) -> None:
     assert ran == ["at 101", "at 102"]
 
 
+def test_a_step_to_the_next_deadline_runs_what_is_due_there_and_no_more(timer: ManualTimer, ran: list[Any]) -> None:
+    assert (timer.next_deadline(), timer.advance_to_next(), timer.time()) == (None, 0, 0.0)
+    for deadline in (3600.5, 3600.25, 3600.25, math.inf):
+        timer.call_at(deadline, ran.append, deadline)
+    assert timer.next_deadline() == 3600.25
+    assert (timer.advance_to_next(), ran, timer.time()) == (2, [3600.25, 3600.25], 3600.25)
+    timer.call_later(0, ran.append, "now")
+    assert (timer.advance_to_next(), timer.time()) == (1, 3600.25)
+    assert (timer.advance_to_next(), timer.time()) == (1, 3600.5)
+    assert (timer.next_deadline(), timer.advance_to_next(), timer.time()) == (math.inf, 0, 3600.5)
+
+
 def test_arguments_reach_the_callback_and_a_tuple_stays_one_argument(timer: ManualTimer, ran: list[Any]) -> None:
     def callback(*args: object) -> None:
         ran.append(args)

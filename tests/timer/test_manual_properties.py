@@ -32,11 +32,15 @@ class Advance(NamedTuple):
     by: int
 
 
+class AdvanceToNext(NamedTuple):
+    pass
+
+
 class Raise(NamedTuple):
     pass
 
 
-Action = Start | Cancel | Refresh | Advance | Raise
+Action = Start | Cancel | Refresh | Advance | AdvanceToNext | Raise
 
 delays = st.one_of(
     st.integers(-3, 12),
@@ -46,8 +50,9 @@ delays = st.one_of(
 steps = st.one_of(st.integers(0, 12), st.sampled_from([63, 64, 65, 4096, 10**6]), st.integers(0, 10**15))
 tasks_by_number = st.integers(0, 30)
 plain: st.SearchStrategy[Action] = st.one_of(
-    st.builds(Cancel, tasks_by_number), st.builds(Refresh, tasks_by_number), st.builds(Advance, steps), st.builds(Raise)
-)
+    st.builds(Cancel, tasks_by_number), st.builds(Refresh, tasks_by_number), st.builds(Advance, steps),
+    st.builds(AdvanceToNext), st.builds(Raise),
+)  # fmt: skip
 actions: st.SearchStrategy[Action] = st.recursive(
     st.one_of(plain, st.builds(Start, delays, st.just([]))),
     lambda inner: st.one_of(plain, st.builds(Start, delays, st.lists(inner, max_size=4))),
@@ -82,6 +87,8 @@ class Trial:
                 assert self.tasks[key].refresh() == pending
             case Advance(by):
                 self.advance(by)
+            case AdvanceToNext():
+                self.advance_to_next()
             case Raise():
                 self.raised += 1
                 raise OnPurposeError
@@ -114,6 +121,17 @@ class Trial:
         assert self.nanoseconds() == self.now
         assert not self.oracle.due(target), "T2: all that was due has run"
 
+    def advance_to_next(self) -> None:
+        first, before, began = self.oracle.first_deadline(), self.ran, self.now
+        ran = self.timer.advance_to_next()
+        if first is None:
+            assert (ran, self.nanoseconds()) == (0, began)
+        else:
+            self.now = max(self.now, first)
+            assert 1 <= ran <= self.ran - before
+            assert self.nanoseconds() == self.now, "not beyond it"
+            assert not self.oracle.due(self.now), "T2: all that was due has run"
+
     def nanoseconds(self) -> int:
         return round(self.timer.time() * 1e9)
 
@@ -133,6 +151,8 @@ class Trial:
         assert (upcoming is None) == (first is None)
         if upcoming is not None and first is not None:
             assert round(upcoming * 1e9) <= max(first, self.now)
+        exact = self.timer.next_deadline()
+        assert (None if exact is None else round(exact * 1e9)) == first
 
 
 @settings(max_examples=10 * settings().max_examples)

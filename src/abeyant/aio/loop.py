@@ -125,12 +125,12 @@ class WheelTimers:
         """
         self._schedule.use_clock(clock)
 
-    def _upcoming(self) -> float | None:
-        """When the next timer, or its bucket, comes up, in seconds on the loop's clock; None for never. O(1).
+    def _earliest(self) -> Any:
+        """Return the handle with the earliest deadline; None where nothing is pending.
 
         For virtual time, which goes there when nothing else can run.
         """
-        return self._schedule.upcoming()
+        return self._schedule.earliest()
 
     def close(self) -> None:
         """As asyncio's. Pending timers are let go of, and never called."""

@@ -32,6 +32,7 @@ cdef class Schedule:
     cdef object _file(self, TimerHandle handle)
     @cython.locals(tick=cython.longlong)
     cpdef object upcoming(self)
+    cpdef object earliest(self)
     @cython.locals(now=cython.double, tick=cython.longlong, left=cython.int)
     cpdef object collect(self, object ready)
     cdef object _take(self, TimerHandle handle, double now, object ready)

@@ -132,6 +132,15 @@ class Schedule:
             return self._near[0][0]
         return None if ticks is None else ticks / _TICKS
 
+    def earliest(self) -> TimerHandle | None:
+        """Return the handle with the earliest deadline, exactly; None where nothing is pending. As the wheel's."""
+        self.upcoming()  # drops what is cancelled, and follows a clock that went back
+        found = self._wheel.earliest()
+        handles: list[Any] = [] if found is None else found[1]
+        if self._near:
+            handles.append(self._near[0][2])
+        return min(handles, key=TimerHandle.when, default=None)
+
     def collect(self, ready: deque[Any]) -> None:
         """Append what is due to `ready`, in order: at most one turn's worth; `upcoming` says if there is more."""
         now = self.now()

@@ -46,13 +46,16 @@ cdef class Timer(_Timer):
     @cython.locals(due_at=cython.longlong, left=cython.int, ends=cython.longlong, now=cython.longlong)
     cpdef object _turn(self)
     cdef object _arm_for(self, long long deadline)
+    cpdef bint _arm_at_earliest(self) except -1
     @cython.locals(upcoming=cython.longlong)
-    cdef object _arm(self, bint early)
+    cdef object _arm(self, bint early, tuple earliest=*)
     cdef object _disarm(self)
     cdef object _check_callback(self, object callback)
     cpdef object _check_thread(self)
 
 
 cpdef object _wake(_Keeper keeper)
+@cython.locals(keeper=_Keeper)
+cpdef object timer_of(object handle)
 cdef object _without_context(object callback, tuple args)
 cdef object _not_before(long long deadline)

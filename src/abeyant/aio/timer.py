@@ -319,13 +319,28 @@ class Timer(_Timer):
         if deadline < self._wakes_at:
             self._arm(False)
 
-    def _arm(self, early: bool) -> None:
-        """Have the loop wake this when the next bucket comes up; a little later if it has just been `early`."""
+    def _arm_at_earliest(self) -> bool:
+        """Have the loop wake this at the earliest deadline; return whether it would have before. For virtual time."""
+        enter(self)
+        try:
+            found = self._wheel.earliest()
+        finally:
+            leave(self)
+        if found is not None and found[0] == self._wakes_at:
+            return False
+        self._arm(False, found)
+        return True
+
+    def _arm(self, early: bool, earliest: tuple[int, list[object]] | None = None) -> None:
+        """Have the loop wake this when the next bucket comes up; a little later if it has just been `early`.
+
+        Where `earliest` is given, of the wheel, at that deadline.
+        """
         self._disarm()
         self._debug = self._loop.get_debug()
         enter(self)
         try:
-            upcoming = self._wheel._upcoming()
+            upcoming = self._wheel._upcoming() if earliest is None else earliest[0]
             self._wakes_at = _NEVER if upcoming < 0 else upcoming
             if len(self._wheel):
                 self._sleeps_until = self._wakes_at
@@ -374,6 +389,14 @@ def _wake(keeper: _Keeper) -> None:
     timer = keeper.reference()
     if timer is not None:
         timer._turn()
+
+
+def timer_of(handle: Any) -> Timer | None:
+    """The timer that a handle of a loop wakes; None for any other handle."""
+    if handle._callback is not _wake:
+        return None
+    keeper: _Keeper = handle._args[0]
+    return keeper.reference()
 
 
 def _without_context(callback: Any, args: tuple[Any, ...]) -> tuple[Callback, tuple[Any, ...]]:

@@ -10,6 +10,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 from abeyant.aio.timer import Timer
 from abeyant.errors import AbeyantError
@@ -48,6 +49,10 @@ class Clock:
         """Let `seconds` pass. Raises AbeyantError: only a held clock waits to be told."""
         raise AbeyantError('only a held clock can be advanced: make the Cluster with clock="held"')
 
+    def advance_to_next(self) -> float | None:
+        """Advance to the next deadline, as `advance`; return the seconds that passed, None where nothing waits."""
+        raise AbeyantError('only a held clock can be advanced: make the Cluster with clock="held"')
+
     def close(self) -> None:
         """Run nothing any more."""
         self.timer.close()
@@ -84,7 +89,7 @@ class HeldClock(Clock):
     held = True
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, on_loop: Callable[[Callable[[], None]], None], settle: Callable[[], None]
+        self, loop: asyncio.AbstractEventLoop, on_loop: Callable[[Callable[[], Any]], Any], settle: Callable[[], None]
     ) -> None:
         """`on_loop` has something done in the loop's thread, `settle` has what brokers tell one another delivered."""
         super().__init__(loop)
@@ -108,16 +113,26 @@ class HeldClock(Clock):
             raise ValueError(f"seconds must be 0 or more: time does not go back; not {seconds!r}")
         self._on_loop(lambda: self._advance(seconds))
 
+    def advance_to_next(self) -> float | None:
+        """Advance to the next deadline; return the seconds that passed, None where nothing waits. From any thread."""
+        passed: float | None = self._on_loop(self._advance_to_next)
+        return passed
+
+    def _advance_to_next(self) -> float | None:
+        self._settle()
+        began, deadline = self._manual.time(), self._manual.next_deadline()
+        if deadline is None or deadline == math.inf:
+            return None
+        self._manual.advance_to_next()
+        self._settle()
+        return self._manual.time() - began
+
     def _advance(self, seconds: float) -> None:
         settle = self._settle
         target = self._manual.time() + seconds
         settle()
-        while (upcoming := self._manual.next_expiration()) is not None and upcoming <= target:
-            if not self._manual.advance_to(max(upcoming, self._manual.time())):
-                # a bucket that only cascaded; or the nearest float is a nanosecond early
-                self._manual.advance_to(min(target, max(math.nextafter(upcoming, math.inf), self._manual.time())))
-                if self._manual.next_expiration() == upcoming:
-                    break
+        while (deadline := self._manual.next_deadline()) is not None and deadline <= target:
+            self._manual.advance_to_next()
             settle()
         self._manual.advance_to(max(target, self._manual.time()))
         settle()

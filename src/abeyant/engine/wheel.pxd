@@ -55,6 +55,11 @@ cdef class TimingWheel:
     cdef bint _is_pending(self, long long handle) noexcept
     @cython.locals(upcoming=cython.longlong)
     cpdef object next_expiration(self)
+    cpdef object earliest(self)
+    @cython.locals(slab=Slab, queue=DelayQueue, earliest=cython.longlong)
+    cdef list _earliest(self)
+    @cython.locals(slab=Slab, slot=cython.int, deadline=cython.longlong)
+    cdef int64_t _read_earliest(self, int sentinel, long long earliest, list slots) except? -1
     @cython.locals(ticks=cython.longlong)
     cdef long long _now(self) noexcept
     cdef int64_t _upcoming(self) except? -2

@@ -238,6 +238,57 @@ class TimingWheel:
         ticks = self._next_ticks()
         return -1 if ticks < 0 else ticks * self._tick
 
+    def earliest(self) -> tuple[int, list[object]] | None:
+        """Return the earliest deadline, in units, rounded up to a tick, and the items that have it; None for none.
+
+        Exact, where `next_expiration` gives the bucket that comes up first: for virtual clocks, which stop there. It
+        reads the buckets that come up by then: O(tasks that are to cascade before the clock gets there).
+        """
+        self._must_be_made()
+        paused = pause_collection()
+        try:
+            slots = self._earliest()
+            if not slots:
+                return None
+            return self._slab.deadline[slots[0]] * self._tick, [self._slab.items[slot] for slot in slots]
+        finally:
+            resume_collection(paused)
+
+    def _earliest(self) -> list[int]:
+        """The slots that have the earliest deadline, in no particular order."""
+        slab = self._slab
+        queue = self._queue
+        slots: list[int] = []
+        self._next_ticks()  # drops what is stale
+        if self._overdue:
+            earliest = self._overdue[0][0]
+            return list({slab.find(e[2]) for e in self._overdue if e[0] == earliest and self._is_overdue(e)})
+        earliest = self._read_earliest(self._due, _FOREVER, slots)
+        earliest = self._read_earliest(self._cascading, earliest, slots)
+        read: list[tuple[int, int]] = []
+        try:
+            while len(queue) and queue.first_expiration() <= earliest:
+                read.append((queue.first_expiration(), queue.first_bucket()))
+                earliest = self._read_earliest(queue.pop(), earliest, slots)
+        finally:
+            for expiration, sentinel in read:
+                queue.push(expiration, sentinel)
+        return slots
+
+    def _read_earliest(self, sentinel: int, earliest: int, slots: list[int]) -> int:
+        """Keep in `slots` those with the earliest deadline, of them and of one bucket's; return that deadline."""
+        slab = self._slab
+        slot = slab.first(sentinel)
+        while slot != sentinel:
+            deadline = slab.deadline[slot]
+            if deadline < earliest:
+                earliest = deadline
+                slots.clear()
+            if deadline == earliest:
+                slots.append(slot)
+            slot = slab.first(slot)
+        return earliest
+
     def advance(self, now: int, budget: int | None = None) -> list[object]:
         """Move the clock to `now` and return the items due, in the order of their deadlines' ticks.
 

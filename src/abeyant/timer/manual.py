@@ -88,6 +88,31 @@ class ManualTimer(Timer):
         self._forwards(target - self._time, time)
         return self._advance(target, max_tasks, max_seconds)
 
+    def advance_to_next(self) -> int:
+        """Advance to the next deadline and run what is due there; return how many tasks ran.
+
+        0, and the clock stays where it is, where no task has a finite deadline. As `next_deadline`, plus the tasks.
+        """
+        target = self._earliest()
+        return 0 if target >= NEVER else self._advance(max(target, self._time), None, None)
+
+    def next_deadline(self) -> float | None:
+        """Return the earliest deadline, in seconds, rounded up to a tick; None when nothing is pending.
+
+        Exact, where `next_expiration` may give an earlier time at which the wheel only files tasks anew. It reads
+        those tasks: O(tasks to be filed anew on the way to that deadline).
+        """
+        return to_seconds(self._earliest()) if len(self) else None
+
+    def _earliest(self) -> int:
+        """The earliest deadline in nanoseconds; NEVER for none."""
+        enter(self)
+        try:
+            found = self._wheel.earliest()
+        finally:
+            leave(self)
+        return NEVER if found is None else found[0]
+
     def _forwards(self, step: int, given: object) -> int:
         if step < 0:
             raise ValueError(f"time does not go back: {given!r} is before {to_seconds(self._time)} s")

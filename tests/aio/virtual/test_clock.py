@@ -181,3 +181,84 @@ def test_time_is_never_told_to_go_back(run_virtual: RunVirtual) -> None:
 
     run_virtual(main(), clock)
     assert repr(clock) == "<VirtualClock at 1s, jumping, on no loop>"
+
+
+def test_a_step_to_the_next_deadline_runs_what_is_due_there(run_virtual: RunVirtual) -> None:
+    clock = aio.VirtualClock(autojump=False)
+
+    async def main() -> None:
+        seen = []
+
+        async def sleeper(length: float) -> None:
+            await asyncio.sleep(length)
+            for _ in range(3):
+                await asyncio.sleep(0)
+            seen.append(length)
+
+        assert await clock.advance_to_next() is None
+        tasks = [asyncio.create_task(sleeper(length)) for length in (7.5, 3600.25, 3600.25)]
+        assert (await clock.advance_to_next(), seen) == (7.5, [7.5])
+        assert list(await asyncio.gather(clock.advance_to_next(), clock.advance_to_next())) == [3592.75, 3592.75]
+        assert (seen, now()) == ([7.5, 3600.25, 3600.25], 3600.25)
+        assert await clock.advance_to_next() is None
+        assert all(task.done() for task in tasks)
+        asyncio.get_running_loop().call_later(10, seen.append, 10)
+        assert list(await asyncio.gather(clock.advance_to_next(), clock.advance(4))) == [10.0, None]
+        assert now() == 3610.25
+
+    run_virtual(main(), clock)
+    with pytest.raises(RuntimeError, match="on no loop"):
+        asyncio.run(clock.advance_to_next())
+
+
+def count_stops(clock: aio.VirtualClock, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    stops, move = list[float](), clock._move
+
+    def moved(to: float, deadline: float | None) -> None:
+        stops.append(to)
+        move(to, deadline)
+
+    monkeypatch.setattr(clock, "_move", moved)
+    return stops
+
+
+@pytest.mark.parametrize("others", [0, 1, 100])
+def test_the_clock_stops_at_deadlines_and_nowhere_on_the_way(
+    run_virtual: RunVirtual, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    """Not where the wheel cascades: each stop costs a grace where something is open to the outside."""
+    clock = aio.VirtualClock()
+    stops = count_stops(clock, monkeypatch)
+
+    async def main() -> None:
+        for number in range(others):
+            asyncio.get_running_loop().call_later(1e6 + number, print)
+        for length in (0.1, 60, 3600.5, 1e-7, 1 / 3, 1e5):
+            await asyncio.sleep(length)
+
+    run_virtual(main(), clock)
+    assert len(stops) == 6
+
+
+def test_the_clock_does_not_stop_for_what_a_timer_no_longer_waits_for(
+    run_virtual: RunVirtual, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = aio.VirtualClock()
+    stops = count_stops(clock, monkeypatch)
+
+    async def main() -> None:
+        timer, ran = aio.Timer(), []
+        timer.call_later(3600.5, lambda: ran.append(now()))
+        cancelled, refreshed = timer.call_later(60, print), timer.call_later(100, lambda: ran.append(now()))
+        await asyncio.sleep(50)
+        cancelled.cancel()
+        refreshed.refresh()
+        await asyncio.sleep(7200)
+        assert ran == [150.0, 3600.5]
+        timer.call_later(60, print).cancel()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(100):
+                await asyncio.Event().wait()
+
+    run_virtual(main(), clock)
+    assert stops == [50.0, 150.0, 3600.5, 7250.0, 7350.0]

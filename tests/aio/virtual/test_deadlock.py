@@ -6,7 +6,7 @@ import pickle
 import socket
 import time
 from collections.abc import AsyncIterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -30,6 +30,16 @@ def test_it_is_raised_at_the_time_at_which_nothing_more_could_run(run_virtual: R
         "nothing can run any more at 3600 s: no callback is ready, no timer pending, nothing open to the outside"
     )
     assert str(error).startswith(f"{error.reason}. 1 task waits:\nTask-")
+
+
+@pytest.mark.parametrize("options", [{"autojump": False}, {"limit": 3000}])
+def test_it_names_the_deadline_itself(run_virtual: RunVirtual, options: dict[str, Any]) -> None:
+    async def main() -> None:
+        aio.Timer().call_later(3600.375, print)
+        asyncio.get_running_loop().call_later(3600.25, print)
+        await asyncio.sleep(3600.5)
+
+    assert "at 3600.25 s" in deadlock(run_virtual, main(), aio.VirtualClock(**options)).reason
 
 
 def test_each_task_is_told_with_its_place_and_what_it_waits_for(run_virtual: RunVirtual) -> None:

@@ -12,12 +12,12 @@ import selectors
 from collections.abc import Mapping
 from typing import Any
 
+from abeyant.aio.timer import timer_of
 from abeyant.aio.virtual.deadlock import DeadlockError, all_waiting
 from abeyant.aio.virtual.outside import Outlook, Outside
 from abeyant.aio.virtual.timeline import Timeline
 
 _Events = list[tuple[selectors.SelectorKey, int]]
-_AGES = 1e9  # seconds, 30 years: so far off, it may be that the wheel has only endless timers left
 _SLICE = 0.05  # real seconds: how long at most until we look again whether what we wait for is still there
 
 
@@ -38,8 +38,9 @@ class VirtualSelector(selectors.BaseSelector):
 
         Raises DeadlockError where the clock cannot move and no task is left to be told.
         """
-        if timeout is not None and timeout <= 0:
-            return self._real.select(0)
+        events = self._real.select(0)
+        if events or (timeout is not None and timeout <= 0):
+            return events
         deadline = self._next_deadline(timeout)
         target = self.clock._step(deadline)
         waited = 0.0  # counted, not measured: tests freeze the machine's clocks, too
@@ -63,21 +64,30 @@ class VirtualSelector(selectors.BaseSelector):
     def _next_deadline(self, timeout: float | None) -> float | None:
         """When the loop has something to do next, as exactly as it can say; None for never.
 
-        A loop may offer `_upcoming()`, as ours does; asyncio's has a heap; of others there is what they would sleep.
+        Neither a bucket of the wheel on the way there, nor what a `Timer` on this loop has armed before: each stop
+        would cost an `io_grace`.
         """
         if timeout is None:
             return None
         now = self.clock.time()
-        upcoming = getattr(self._loop, "_upcoming", None)
-        if upcoming is not None:
-            deadline: float | None = upcoming()
-            if deadline is None or deadline < now + _AGES:
-                return deadline
-        timers = getattr(self._loop, "_scheduled", None)
-        if timers:
-            first = float(timers[0].when())
-            return first if first < math.inf else None
-        return max(now + timeout, math.nextafter(now, math.inf))
+        if not hasattr(self._loop, "_earliest") and not getattr(self._loop, "_scheduled", None):
+            return max(now + timeout, math.nextafter(now, math.inf))  # of an unknown loop: what it would sleep
+        while (handle := self._earliest()) is not None:
+            timer = timer_of(handle)
+            if timer is None or not timer._arm_at_earliest():
+                return float(handle.when()) if handle.when() < math.inf else None
+        return None
+
+    def _earliest(self) -> asyncio.TimerHandle | None:
+        """The loop's handle with the earliest deadline: it may offer `_earliest()`, as ours does; or it has a heap."""
+        earliest = getattr(self._loop, "_earliest", None)
+        if earliest is not None:
+            ours: asyncio.TimerHandle | None = earliest()
+            return ours
+        heap: list[asyncio.TimerHandle] = self._loop._scheduled
+        if heap and heap[0].cancelled():
+            heap = [handle for handle in heap if not handle.cancelled()]
+        return min(heap[:1] if heap is self._loop._scheduled else heap, default=None)
 
     def _reason(self, target: float | None, outlook: Outlook, deadline: float | None) -> str:
         now = f"{self.clock.time():.9g} s"

@@ -40,7 +40,8 @@ class Timeline:
         self._loop: asyncio.AbstractEventLoop | None = None  # whose time it is
         self._task: asyncio.Task[object] | None = None  # the one that entered, and is told of a deadlock
         self._deadlock: DeadlockError | None = None  # told to it, not yet raised
-        self._stops: list[tuple[float, int, asyncio.Future[None]]] = []  # where `advance` calls end: a heap
+        self._stops: list[tuple[float, int, asyncio.Future[bool]]] = []  # where `advance` calls end: a heap
+        self._to_next: list[asyncio.Future[bool]] = []  # calls of `advance_to_next` whose end is not known yet
         self._order = itertools.count()
 
     def time(self) -> float:
@@ -60,6 +61,19 @@ class Timeline:
         heapq.heappush(self._stops, (self._time + step, next(self._order), arrival))
         await arrival
 
+    async def advance_to_next(self) -> float | None:
+        """Advance to the loop's next deadline and run what is due there; return the seconds that passed.
+
+        Returns when nothing more can run at that time; None, and no time passes, where no timer is pending by then.
+        Raises RuntimeError outside of the block.
+        """
+        if self._loop is None:
+            raise RuntimeError("this clock is on no loop: advance it inside `async with clock:`")
+        began = self._time
+        arrival = self._loop.create_future()
+        self._to_next.append(arrival)
+        return self._time - began if await arrival else None
+
     def _step(self, deadline: float | None) -> float | None:
         """Where the clock goes from here, with the loop's next expiration at `deadline`; None is nowhere.
 
@@ -67,16 +81,28 @@ class Timeline:
         """
         while self._stops and self._stops[0][2].done():  # whoever advanced was cancelled
             heapq.heappop(self._stops)
+        self._to_next = [arrival for arrival in self._to_next if not arrival.done()]
+        if self._to_next and deadline is None:
+            return self._time  # to tell them so
         stop = self._stops[0][0] if self._stops else None
         if stop is None:
-            return deadline if self.autojump else None
+            return deadline if self.autojump or self._to_next else None
         return stop if deadline is None else min(stop, deadline)
 
     def _move(self, to: float, deadline: float | None) -> None:
         """Go where `_step` says."""
         self._time = max(self._time, to)
+        if deadline is None or to == deadline:
+            for arrival in self._to_next:
+                if deadline is None:
+                    arrival.set_result(False)
+                else:  # they are to return when what is due there has run
+                    heapq.heappush(self._stops, (to, next(self._order), arrival))
+            if self._to_next:
+                self._to_next = []
+                return
         if self._stops and (deadline is None or to < deadline):
-            heapq.heappop(self._stops)[2].set_result(None)
+            heapq.heappop(self._stops)[2].set_result(True)
 
     def _begin(self, loop: asyncio.AbstractEventLoop, start: float) -> None:
         self._loop = loop
@@ -85,8 +111,9 @@ class Timeline:
 
     def _end(self) -> None:
         self._loop = None
-        for _, _, arrival in self._stops:
+        for arrival in [*self._to_next, *(stop[2] for stop in self._stops)]:
             arrival.cancel("virtual time has ended")
+        self._to_next.clear()
         self._stops.clear()
 
     def __repr__(self) -> str:

@@ -46,7 +46,7 @@ class ClusterApi(Outages):
 
     brokers: dict[int, Broker]
     clock: Clock
-    """The cluster's one clock: `clock.now()` in seconds, and `clock.advance(seconds)` where it is held."""
+    """The cluster's one clock: `now()` in seconds, and `advance(seconds)` and `advance_to_next()` where it is held."""
     controller: Controller
     network: Network
     awaited: list[_Awaited]
