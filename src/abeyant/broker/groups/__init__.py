@@ -1,8 +1,7 @@
-"""The group coordinator: who is in a group, who has which partitions, and how far they are.
+"""The group coordinator: members, assignments and committed offsets.
 
-`shard` has all of it for one partition of `__consumer_offsets`. `classic` is the state of a group of the classic
-protocol and nothing else; `membership` and `rebalancing` are that protocol, in terms of members, time-outs and a log.
-`consumer` is the state of a group of the new protocol, `consuming` that protocol. `migration` makes a group of one kind
-of one of the other, and `classic_members` serves those that speak the classic protocol in a group of the new one. None
-of them knows a socket.
+`shard` has all of it for one partition of `__consumer_offsets`. `classic/` and `consumer/` are the two protocols: in
+each, `group` is the state of one group and nothing else, `protocol` what requests do to it. `migration/` converts a
+group from one protocol to the other, and serves classic members in a consumer group. `offsets/` are committed offsets.
+`waits` and `session` are the operations in which groups wait. None of them knows a socket.
 """

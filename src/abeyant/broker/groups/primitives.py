@@ -1,4 +1,4 @@
-"""Kafka's primitive types as bytes: what the records of groups, and what consumers tell one another, are made of."""
+"""Kafka's primitive types as bytes, as used in groups' records and in the consumers' own metadata."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Self
 
 
 class Writer:
-    """Kafka's primitive types, appended to bytes."""
+    """Appends Kafka's primitive types to bytes."""
 
     def __init__(self, layout: str = "", *values: int) -> None:
-        """Begin with these numbers; `layout` is struct's, without the byte order."""
+        """Start with these numbers; `layout` is struct's, without the byte order."""
         self._data = bytearray(struct.pack(f">{layout}", *values))
 
     def numbers(self, layout: str, *values: int | bytes) -> Self:
-        """Numbers, by struct's layout."""
+        """Append numbers, by struct's layout."""
         self._data += struct.pack(f">{layout}", *values)
         return self
 
@@ -33,19 +33,19 @@ class Writer:
         return self
 
     def done(self) -> bytes:
-        """All of it."""
+        """Return the bytes."""
         return bytes(self._data)
 
 
 class Reader:
-    """Kafka's primitive types, read from bytes. Raises struct.error or UnicodeDecodeError where it is another."""
+    """Reads Kafka's primitive types from bytes. Raises struct.error or UnicodeDecodeError for other bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._position = 0
 
     def number(self, code: str) -> int:
-        """One number, by struct's code."""
+        """Read a number, by struct's code."""
         (value,) = struct.unpack_from(f">{code}", self._data, self._position)
         self._position += struct.calcsize(code)
         return int(value)

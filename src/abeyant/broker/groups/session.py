@@ -18,42 +18,42 @@ class Session:
     __slots__ = ("client_id", "deadline", "group_id", "member_id", "operation", "seconds")
 
     def __init__(self, group_id: str, member_id: str, client_id: str) -> None:
-        """Of a member, or of one that has been given an id and has not joined with it yet."""
+        """Create the session of a member, or of one that got an id and has not joined with it yet."""
         self.group_id = group_id
         self.member_id = member_id
         self.client_id = client_id
         self.seconds = 0.0
         self.deadline = 0.0  # seconds on the cluster's clock
-        self.operation: DelayedHeartbeat | None = None  # while time runs
+        self.operation: DelayedHeartbeat | None = None  # while the session runs
 
 
 class DelayedHeartbeat(BrokerOperation):
-    """In the Heartbeat purgatory, on the session."""
+    """Waits in the Heartbeat purgatory, keyed by the session."""
 
     __slots__ = ("_over", "_session")
 
     kind = "Heartbeat"
 
     def __init__(self, session: Session, timeout: float, since: float, over: Callable[[Session], object]) -> None:
-        """`over` is called when the time is; `timeout` in seconds, what is left until the deadline."""
+        """Call `over` in `timeout` seconds, which is what is left until the deadline."""
         super().__init__(timeout, session.client_id, since)
         self._session = session
         self._over = over
 
     def keys(self) -> Iterable[tuple[str, str]]:
-        """The member that it is the session of."""
+        """Return the group id and member id."""
         return ((self._session.group_id, self._session.member_id),)
 
     def told(self, broker: int) -> Waiting:
-        """With the deadline that the last heartbeat has set."""
+        """Describe it with the deadline that the last heartbeat has set."""
         session = self._session
         since = session.deadline - session.seconds
         return Waiting(broker, self.kind, tuple(self.keys()), self.client_id, since, session.deadline)
 
     def try_complete(self) -> bool:
-        """Never: a member that leaves has it cancelled."""
+        """Return False: only expiry ends it, or a cancel when the member leaves."""
         return False
 
     def on_expiration(self) -> None:
-        """See whether the member was silent."""
+        """Check whether the member was silent."""
         self._over(self._session)

@@ -38,14 +38,14 @@ _EMPTY = (State.EMPTY, ConsumerState.EMPTY)
 
 
 class GroupShard(Shard):
-    """Use from the loop's thread only."""
+    """The group coordinator's state in one partition. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, partition: Partition) -> None:
-        """Know nothing yet."""
+        """Start empty; `load` fills it."""
         super().__init__(broker, partition)
         settings = broker.cluster.settings
         self.groups: dict[str, ClassicGroup] = {}
-        self.consumers: dict[str, ConsumerGroup] = {}  # those of the new protocol; an id is here or there
+        self.consumers: dict[str, ConsumerGroup] = {}  # consumer groups; an id is in one of the two
         self.offsets = Offsets()
         waits = Waits(broker.rebalance_purgatory, broker.heartbeat_purgatory, broker.now, self._expired)
         max_classic = settings["group.max.size"]
@@ -74,7 +74,7 @@ class GroupShard(Shard):
     # -- as a shard
 
     def replay(self, record: Record, batch: Batch) -> None:
-        """Learn what a record says."""
+        """Apply a record of the log."""
         assert record.key is not None
         kind = kind_of(record.key)
         if kind <= offset_records.OFFSET:
@@ -83,7 +83,7 @@ class GroupShard(Shard):
             group_id = classic_records.read_group_key(record.key)
             if record.value is None:
                 gone = self.groups.pop(group_id, None)
-                if gone is not None:  # whoever waits joins again, if the group goes on with the new protocol
+                if gone is not None:  # waiting members join again, if the group goes on with the consumer protocol
                     self.protocol.end(gone, ErrorCode.rebalance_in_progress)
             else:
                 self.consumers.pop(group_id, None)
@@ -96,11 +96,11 @@ class GroupShard(Shard):
         if group is None:
             if value is None:
                 return
-            self.groups.pop(group_id, None)  # which had nothing but offsets
+            self.groups.pop(group_id, None)  # which had only offsets
             group = self.consumers[group_id] = ConsumerGroup(group_id)
         if kind == consumer_records.GROUP and value is None:
             del self.consumers[group_id]
-            if self.offsets.keys(group_id):  # it is to speak the classic protocol from now on
+            if self.offsets.keys(group_id):  # it is a classic group from now on
                 self.groups[group_id] = ClassicGroup(group_id, None)
         elif kind == consumer_records.GROUP and value is not None:
             group.epoch = consumer_records.read_epoch(value)
@@ -130,18 +130,18 @@ class GroupShard(Shard):
             self.offsets.put(key, offset, record.offset, self.replicated)
 
     def ended(self, producer_id: int, place: int, *, commits: bool) -> None:
-        """A transaction that committed offsets is over: its marker is at `place` in the log."""
+        """Apply the end of a transaction with offsets: its marker is at offset `place`."""
         self.offsets.ended(producer_id, place, self.replicated, commits=commits)
 
     def begin(self) -> None:
-        """Sessions of the members that there are begin now."""
+        """Start the sessions of all members."""
         for group in self.groups.values():
             self.protocol.resume(group)
         for consumers in self.consumers.values():
             self.consuming.resume(consumers)
 
     def end(self) -> None:
-        """Another broker coordinates these groups."""
+        """Stop all sessions, and answer waiting requests: another broker coordinates these groups."""
         for group in self.groups.values():
             self.protocol.end(group)
         for consumers in self.consumers.values():
@@ -151,24 +151,24 @@ class GroupShard(Shard):
 
     @property
     def replicated(self) -> int:
-        """The offset in the log below which every in-sync replica has all."""
+        """Return the offset up to which every in-sync replica has the log."""
         return self.partition.high_watermark
 
     # -- groups
 
     def group(self, group_id: str) -> ClassicGroup:
-        """By its id. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        """Return a classic group. Raises ApiError: GROUP_ID_NOT_FOUND."""
         return self._found(self.groups, group_id, "a classic group")
 
     def known(self, group_id: str) -> ClassicGroup:
-        """A classic group that somebody says to be a member of. Raises ApiError: UNKNOWN_MEMBER_ID."""
+        """Return the classic group of a member's request. Raises ApiError: UNKNOWN_MEMBER_ID."""
         group = self.groups.get(group_id)
         if group is None:
             raise ApiError(ErrorCode.unknown_member_id)
         return group
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
-        """A group of the new protocol. Raises ApiError: GROUP_ID_NOT_FOUND."""
+        """Return a consumer group. Raises ApiError: GROUP_ID_NOT_FOUND."""
         return self._found(self.consumers, group_id, "a consumer group")
 
     def _found(self, groups: dict[str, GroupT], group_id: str, what: str) -> GroupT:
@@ -179,13 +179,13 @@ class GroupShard(Shard):
         return groups[group_id]
 
     def every_group(self) -> list[ClassicGroup | ConsumerGroup]:
-        """All groups, of both protocols."""
+        """Return all groups, of both protocols."""
         return [*self.groups.values(), *self.consumers.values()]
 
     def group_or_new(self, group_id: str) -> ClassicGroup:
-        """By its id; made if there is none, also in place of one of the new protocol that is empty.
+        """Return a classic group; create it if there is none, or only an empty consumer group.
 
-        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL, where that has members.
+        Raises ApiError: INCONSISTENT_GROUP_PROTOCOL, where a consumer group of that id has members.
         """
         group = self.groups.get(group_id)
         consumers = self.consumers.get(group_id)
@@ -199,9 +199,9 @@ class GroupShard(Shard):
         return group
 
     def join(self, beat: HeartbeatRequest, group_id: str, then: Callable[[HeartbeatResponse], object]) -> None:
-        """A member of the new protocol joins; its group is made if there is none, also of a classic one.
+        """Join a consumer member; create its group if there is none, or upgrade a classic one.
 
-        Raises ApiError: GROUP_ID_NOT_FOUND, where that can or may not change its protocol.
+        Raises ApiError: GROUP_ID_NOT_FOUND, where the classic group cannot be upgraded.
         """
         group = self.consumers.get(group_id)
         first: list[Entry] = []
@@ -215,23 +215,23 @@ class GroupShard(Shard):
         if first and group_id in self.consumers:
             self.consuming.resume(self.consumers[group_id])
 
-    # -- what `consuming` and `classic_members` need of the shard
+    # -- what the consumer protocol and its classic members need of the shard
 
     def consumers_of(self, group_id: str) -> ConsumerGroup | None:
-        """The group of the new protocol, as the log says it now."""
+        """Return the consumer group as the log has it now."""
         return self.consumers.get(group_id)
 
     def session_of(self, group_id: str) -> float:
-        """Seconds for which one that speaks the new protocol may be silent."""
+        """Return the session time-out of a consumer group's members, in seconds."""
         session: int = self._group_settings.value(group_id, "consumer.session.timeout.ms")
         return session / 1000
 
     def keep(self, entries: Sequence[Entry], then: Callable[[ErrorCode], object]) -> None:
-        """Write and replay; then tell how it went."""
+        """Write and replay records; call back with the result."""
         self.write(entries, then, timeout=self._timeout)
 
     def downgraded(self, group: ConsumerGroup, gone: Collection[str], then: Callable[[ErrorCode], object]) -> bool:
-        """Whether the group speaks the classic protocol now that these leave; if so they have left, and it is told."""
+        """Downgrade the group if removing these members requires it. Return whether it did."""
         if not self.migration.downgrades(group, gone):
             return False
         self._downgrade(group, self.migration.downgraded(group, gone, rebalance=True), then)
@@ -246,7 +246,7 @@ class GroupShard(Shard):
         *,
         rebalance: bool,
     ) -> None:
-        """Have the group speak the classic protocol, with a member that takes the place of the last of the new one."""
+        """Downgrade the group, with a classic member that replaces its last consumer member."""
         self._downgrade(group, self.migration.downgraded(group, [old_id], joins, rebalance=rebalance), then)
 
     def _downgrade(
@@ -263,21 +263,21 @@ class GroupShard(Shard):
         self.protocol.resume(classic)
 
     def members(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
-        """The instance id and the client id of each member of a group; None where there is no such group."""
+        """Return the instance id and the client id of each member of a group; None where there is no such group."""
         group = self.groups.get(group_id) or self.consumers.get(group_id)
         if group is None:
             return None
         return {member.id: (member.instance_id, member.client_id) for member in group.members.values()}
 
     def expire(self, group_id: str, member_id: str) -> None:
-        """Put a member out, as if its session were over."""
+        """Remove a member, as if its session had expired."""
         if group_id in self.consumers:
             self.consuming.expired(group_id, member_id)
         else:
             self.protocol.remove(self.groups[group_id], member_id)
 
     def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
-        """Delete groups with their offsets, and tell of each."""
+        """Delete groups with their offsets; `then` gets an error, or NONE, for each."""
         results: dict[str, ErrorCode] = {}
         entries: list[Entry] = []
         for group_id in group_ids:
@@ -323,7 +323,7 @@ class GroupShard(Shard):
     # -- offsets
 
     def metadata_fits(self, metadata: str | None) -> bool:
-        """Whether what a commit says about itself is short enough."""
+        """Return whether the metadata of a commit is short enough."""
         return metadata is None or len(metadata) <= self._longest_metadata
 
     def commit(
@@ -334,14 +334,14 @@ class GroupShard(Shard):
         client_id: str = "",
         producer: tuple[int, int] | None = None,
     ) -> None:
-        """Write offsets down, in a producer's transaction if there is one; `then` is told once they are replicated."""
+        """Write offsets, in a producer's transaction if there is one; `then` is called once they are replicated."""
         entries: list[Entry] = [
             (offset_records.offset_key(key), offset_records.offset_value(offset)) for key, offset in offsets.items()
         ]
         self.write(entries, then, timeout=self._timeout, client_id=client_id, producer=producer)
 
     def forget_offsets(self, keys: Collection[OffsetKey], then: Callable[[ErrorCode], object]) -> None:
-        """Delete offsets; those that are not there are deleted already."""
+        """Delete offsets; missing ones are ignored."""
         present = {group: set(self.offsets.every_key(group)) for group in {key.group for key in keys}}
         entries: list[Entry] = [(offset_records.offset_key(key), None) for key in keys if key in present[key.group]]
         if entries:
@@ -350,13 +350,13 @@ class GroupShard(Shard):
             then(ErrorCode.none)
 
     def forget_topic(self, topic: str) -> None:
-        """A topic is gone: so are the offsets in it."""
+        """Delete the offsets of a deleted topic."""
         gone = [key for group in self.every_group() for key in self.offsets.every_key(group.id) if key.topic == topic]
         if gone:
             self.forget_offsets(gone, _nothing)
 
     def forget_old(self, now_ms: int) -> None:
-        """Delete offsets whose retention is over, and groups that are empty and have none any more."""
+        """Delete offsets past their retention, and empty groups without offsets."""
         entries: list[Entry] = []
         for group in self.every_group():
             keys = self.offsets.keys(group.id)
@@ -369,7 +369,7 @@ class GroupShard(Shard):
             self.write(entries, _nothing, timeout=self._timeout)
 
     def _is_old(self, group: ClassicGroup | ConsumerGroup, key: OffsetKey, now_ms: int) -> bool:
-        """Kafka: `ClassicGroup.offsetExpirationCondition`."""
+        """Return whether an offset is past its retention. Kafka: `ClassicGroup.offsetExpirationCondition`."""
         offset = self.offsets.committed(key, self.replicated)
         if offset is None or self.offsets.is_unstable(key):
             return False
@@ -389,4 +389,4 @@ class GroupShard(Shard):
 
 
 def _nothing(_: ErrorCode) -> None:
-    """It will be tried again."""
+    """Ignore a failed write: the next round of housekeeping writes it again."""

@@ -1,7 +1,7 @@
-"""What consumers tell one another through the coordinator, as far as the coordinator has to know (ConsumerProtocol).
+"""The metadata that consumers exchange through the coordinator (ConsumerProtocol), as far as the coordinator reads it.
 
-A consumer that joins says what it subscribes to and, from version 1 on, what it has. The one that leads says what each
-is to have. Where a group speaks the new protocol, the coordinator is in the leader's place.
+A consumer that joins sends its subscription and, from version 1 on, its partitions. The leader sends the assignment of
+each member. In a consumer group the coordinator takes the leader's place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from abeyant.broker.groups.primitives import Reader, Writer
 
 CONSUMER = "consumer"
-"""The protocol type of consumers. Others, Connect's for instance, are nobody's business but their own."""
+"""The protocol type of consumers. The metadata of others, of Connect for instance, is not read."""
 
 NamedPartition = tuple[str, int]
 """A topic's name, and a partition's index."""
@@ -24,7 +24,7 @@ _OWNED_SINCE, _GENERATION_SINCE, _RACK_SINCE = 1, 2, 3
 
 
 class Subscription(NamedTuple):
-    """What a consumer says of itself."""
+    """A consumer's subscription."""
 
     version: int
     topics: tuple[str, ...]
@@ -34,14 +34,14 @@ class Subscription(NamedTuple):
 
 
 def read_subscription(metadata: bytes) -> Subscription:
-    """A ConsumerProtocolSubscription of any version. Raises ValueError where it is no such thing."""
+    """Read a ConsumerProtocolSubscription of any version. Raises ValueError for other bytes."""
     try:
         reader = Reader(metadata)
         version = _version(reader)
         topics = tuple(reader.text() for _ in range(reader.number("i")))
         owned: tuple[NamedPartition, ...] = ()
         rack_id = None
-        reader.data()  # for an assignor of the user's own
+        reader.data()  # of a custom assignor
         if version >= _OWNED_SINCE:
             owned = _partitions(reader)
         if version >= _GENERATION_SINCE:
@@ -54,7 +54,7 @@ def read_subscription(metadata: bytes) -> Subscription:
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:
-    """The topics that a consumer subscribes to; none where it is no consumer that says this."""
+    """Return the topics of a consumer's subscription; none for metadata that is no consumer's."""
     try:
         return frozenset(read_subscription(metadata).topics)
     except ValueError:
@@ -62,9 +62,9 @@ def subscribed_topics(metadata: bytes) -> frozenset[str]:
 
 
 def read_assignment(assignment: bytes) -> tuple[tuple[NamedPartition, ...], bytes]:
-    """A ConsumerProtocolAssignment of any version: what is assigned, and what a user's own assignor says beside it.
+    """Read a ConsumerProtocolAssignment of any version: the partitions, and a custom assignor's user data.
 
-    Raises ValueError where it is no such thing.
+    Raises ValueError for other bytes.
     """
     try:
         reader = Reader(assignment)
@@ -75,12 +75,12 @@ def read_assignment(assignment: bytes) -> tuple[tuple[NamedPartition, ...], byte
 
 
 def assignment_value(version: int, partitions: Iterable[NamedPartition]) -> bytes:
-    """A ConsumerProtocolAssignment, for a consumer that has told its subscription in this version."""
+    """Return a ConsumerProtocolAssignment, for a consumer whose subscription has this version."""
     rows = [(topic, [index for _, index in of]) for topic, of in groupby(sorted(partitions), lambda one: one[0])]
     writer = Writer("hi", min(version, _LATEST), len(rows))
     for topic, indexes in rows:
         writer.text(topic).numbers(f"i{len(indexes)}i", len(indexes), *indexes)
-    return writer.numbers("i", -1).done()  # nothing of a user's own
+    return writer.numbers("i", -1).done()  # no user data
 
 
 def _version(reader: Reader) -> int:

@@ -1,4 +1,4 @@
-"""How groups wait: operations in a broker's purgatories Rebalance and Heartbeat, on its clock (K7, K8)."""
+"""The operations in which groups wait: in the Rebalance and Heartbeat purgatories, on the broker's clock (K7, K8)."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class DelayedJoin(BrokerOperation):
         *,
         early: bool = True,
     ) -> None:
-        """`timeout` in seconds; not `early` is a group's initial delay, which is waited for whoever has joined."""
+        """Wait for at most `timeout` seconds; with `early=False` for all of them: a group's initial delay."""
         super().__init__(timeout, client_id, since)
         self._group = group
         self._complete = complete
         self._early = early
 
     def keys(self) -> Iterable[tuple[str, str]]:
-        """The members that have not joined."""
+        """Return the members that have not joined."""
         group = self._group
         missing = [member.id for member in group.members.values() if member.joining is None]
         return ((group.id, member) for member in missing + list(group.pending))
@@ -51,7 +51,7 @@ class DelayedJoin(BrokerOperation):
         return self._early and self._group.all_joined and self.force_complete()
 
     def on_complete(self) -> None:
-        """Answer those that have joined; the others are out."""
+        """Answer the members that have joined, and remove the others."""
         self._complete(self._group)
 
 
@@ -73,23 +73,23 @@ class DelayedSync(BrokerOperation):
         since: float,
         late: Callable[[ClassicGroup], object],
     ) -> None:
-        """`timeout` in seconds; `late` is called if it is over."""
+        """Call `late` after `timeout` seconds."""
         super().__init__(timeout, client_id, since)
         self._group = group
         self._generation = group.generation
         self._late = late
 
     def keys(self) -> Iterable[tuple[str, str]]:
-        """The members that have not asked."""
+        """Return the members that have sent no SyncGroup."""
         return ((self._group.id, member) for member in sorted(self._group.unsynced))
 
     def try_complete(self) -> bool:
-        """Complete when all have asked, or another rebalance has begun. Kafka: `DelayedSync.tryComplete`."""
+        """Complete when all have sent one, or another rebalance has begun. Kafka: `DelayedSync.tryComplete`."""
         group = self._group
         return (not group.unsynced or group.generation != self._generation) and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Put those out that have not."""
+        """Remove the members that have not."""
         self._late(self._group)
 
 
@@ -113,27 +113,27 @@ class DelayedDeadline(BrokerOperation):
         is_due: Callable[[], bool],
         late: Callable[[], object],
     ) -> None:
-        """`member`: the group's and its own id; after `timeout` seconds `late` is called."""
+        """Call `late` after `timeout` seconds; `member` is the group id and the member id."""
         super().__init__(timeout, client_id, since)
         self._member = member
         self._is_due = is_due
         self._late = late
 
     def keys(self) -> Iterable[tuple[str, str]]:
-        """The member."""
+        """Return the member."""
         return (self._member,)
 
     def try_complete(self) -> bool:
-        """Complete when it has done what it had to, or has left."""
+        """Complete when the member has done what it had to, or has left."""
         return not self._is_due() and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Put it out."""
+        """Remove the member."""
         self._late()
 
 
 class Waits:
-    """For the groups of one shard."""
+    """Submits and checks the operations of one shard's groups."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Waits:
         now: Callable[[], float],
         expired: Callable[[str, str], object],
     ) -> None:
-        """`now` in seconds; `expired(group id, member id)` is called when a session is over."""
+        """Take the clock, in seconds, and a callback `expired(group id, member id)` for sessions."""
         self._rebalance = rebalance
         self._heartbeat = heartbeat
         self._now = now
@@ -151,15 +151,15 @@ class Waits:
     # -- rebalances
 
     def for_joins(self, group: ClassicGroup, seconds: float, then: Then) -> None:
-        """Call `then(group)` once all members have joined, or after so many seconds."""
+        """Call `then(group)` once all members have joined, or after `seconds`."""
         self._submit(group, DelayedJoin(group, seconds, _client(group), self._now(), then))
 
     def for_delay(self, group: ClassicGroup, seconds: float, then: Then) -> None:
-        """Call `then(group)` after so many seconds."""
+        """Call `then(group)` after `seconds`."""
         self._submit(group, DelayedJoin(group, seconds, _client(group), self._now(), then, early=False))
 
     def for_syncs(self, group: ClassicGroup, seconds: float, late: Then) -> None:
-        """Call `late(group)` after so many seconds, unless all members have sent their SyncGroup by then."""
+        """Call `late(group)` after `seconds`, unless all members have sent their SyncGroup by then."""
         self._submit(group, DelayedSync(group, seconds, _client(group), self._now(), late))
 
     def for_deadline(
@@ -170,20 +170,20 @@ class Waits:
         is_due: Callable[[], bool],
         late: Callable[[], object],
     ) -> None:
-        """Call `late()` after so many seconds, unless it is not due any more by then what the member has to do."""
+        """Call `late()` after `seconds`, unless `is_due` returns False by then."""
         operation = DelayedDeadline(member, seconds, client_id, self._now(), is_due, late)
         self._rebalance.try_complete_else_watch(operation, [member])
 
     def check_member(self, member: tuple[str, str]) -> None:
-        """Look again at what waits for a member to do what it has to."""
+        """Check the operations that wait for a member."""
         self._rebalance.check_and_complete(member)
 
     def check(self, group: ClassicGroup) -> None:
-        """Look again at what waits for the group: a member has joined, asked, or left."""
+        """Check the operations that wait for a group: a member has joined, synced or left."""
         self._rebalance.check_and_complete(group)
 
     def forget(self, group: ClassicGroup) -> None:
-        """Wait no more for it."""
+        """Cancel the operations that wait for a group."""
         self._rebalance.cancel_for_key(group)
 
     def _submit(self, group: ClassicGroup, operation: DelayedJoin | DelayedSync) -> None:
@@ -192,7 +192,7 @@ class Waits:
     # -- sessions
 
     def watch(self, session: Session, seconds: float) -> None:
-        """The member is alive: its session lasts `seconds` from now. A store, where time runs already."""
+        """Restart a session of `seconds`: one store where it runs already."""
         deadline = self._now() + seconds
         running = session.operation
         session.seconds = seconds
@@ -204,7 +204,7 @@ class Waits:
         self._start(session, seconds)
 
     def unwatch(self, session: Session) -> None:
-        """It may be silent."""
+        """Stop a session."""
         running, session.operation = session.operation, None
         if running is not None:
             self._heartbeat.cancel(running)
@@ -225,6 +225,6 @@ class Waits:
 
 
 def _client(group: ClassicGroup) -> str:
-    """Whose rebalance it is: the leader's, as far as that can be said."""
+    """Return the leader's client id; empty without a leader."""
     leader = group.members.get(group.leader or "")
     return "" if leader is None else leader.client_id

@@ -1,6 +1,6 @@
-"""A group that speaks the classic protocol: its members and where it is in its rebalance. State, and no time.
+"""A group of the classic protocol: its members, and its state in a rebalance. It has no clock.
 
-Kafka: `ClassicGroup`. What leads from one state to the next is in `rebalancing`, who joins and leaves in `membership`.
+Kafka: `ClassicGroup`. The transitions are in `rebalancing`; joining and leaving are in `protocol`.
 
     Empty ---------> PreparingRebalance ----> CompletingRebalance ----> Stable
       ^                 |     ^  ^                     |                  |
@@ -25,7 +25,7 @@ _LONGEST_NAME = 1_000  # characters, of at most 4 bytes
 
 
 class State(Enum):
-    """As Kafka names them."""
+    """The states of a group, by Kafka's names."""
 
     EMPTY = "Empty"
     """No members; maybe offsets."""
@@ -45,20 +45,20 @@ class ClassicGroup:
     type = "classic"
 
     def __init__(self, group_id: str, now_ms: int | None) -> None:
-        """Empty."""
+        """Create an empty group."""
         self.id = group_id
         self.state = State.EMPTY
         self.previous = State.EMPTY
-        self.since_ms = now_ms  # when it came into this state; None where a log of old does not say
+        self.since_ms = now_ms  # since when it is in this state; None where an old record does not say
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
         self.members: dict[str, Member] = {}
         self.static: dict[str, str] = {}  # the member ids of instance ids
-        self.pending: dict[str, Session] = {}  # they have been given an id, and have not joined with it yet
-        self.unsynced: set[str] = set()  # they have joined, and have not sent a SyncGroup yet
-        self.new_member_added = False  # while the first members are waited for
+        self.pending: dict[str, Session] = {}  # members that got an id, and have not joined with it yet
+        self.unsynced: set[str] = set()  # members that have joined, and have not sent a SyncGroup yet
+        self.new_member_added = False  # during the initial rebalance delay
         self._awaiting_join = 0
         self._supported: Counter[str] = Counter()  # how many members have a protocol
 
@@ -69,43 +69,43 @@ class ClassicGroup:
 
     @property
     def all_joined(self) -> bool:
-        """Whether every member that is known waits for this rebalance to be over."""
+        """Return whether every known member waits for this rebalance to complete."""
         return self._awaiting_join == len(self.members) and not self.pending
 
     @property
     def awaiting_join(self) -> int:
-        """How many wait for it."""
+        """Return how many members wait for it."""
         return self._awaiting_join
 
     @property
     def rebalance_timeout(self) -> int:
-        """The longest that a member allows the others, in ms."""
+        """Return the longest rebalance time-out of a member, in ms."""
         return max((member.rebalance_timeout for member in self.members.values()), default=0)
 
     @property
     def can_rebalance(self) -> bool:
-        """Whether it can begin one: not while one has begun."""
+        """Return whether a rebalance can begin: not while one is in progress."""
         return self.state in (State.EMPTY, State.COMPLETING, State.STABLE)
 
     @property
     def simple(self) -> bool:
-        """Whether nobody has ever joined: it has offsets and no more."""
+        """Return whether nobody has ever joined, so that the group has only offsets."""
         return self.protocol_type is None
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether a member reads a topic; what they tell has to be read for that. O(members)."""
+        """Return whether a member subscribes to a topic. Decodes the members' subscriptions: O(members)."""
         if self.protocol_type != CONSUMER or self.protocol is None:
             return False
         return any(topic in subscribed_topics(member.metadata(self.protocol)) for member in self.members.values())
 
     def supports(self, protocol_type: str, names: list[str]) -> bool:
-        """Whether who has these protocols can be a member beside those that there are."""
+        """Return whether a member with these protocols shares one with all present members."""
         if self.state is State.EMPTY:
             return bool(protocol_type) and bool(names)
         return self.protocol_type == protocol_type and any(self._supported[name] == len(self.members) for name in names)
 
     def require(self, member_id: str, instance_id: str | None) -> Member:
-        """The member. Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where another took its place."""
+        """Return a member. Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where another took its place."""
         if instance_id is not None:
             present = self.static.get(instance_id)
             if present is None:
@@ -118,7 +118,7 @@ class ClassicGroup:
         return member
 
     def require_current(self, member_id: str, instance_id: str | None, generation: int) -> Member:
-        """The member, in this generation. Raises ApiError: as `require`, or ILLEGAL_GENERATION."""
+        """Return a member of this generation. Raises ApiError: as `require`, or ILLEGAL_GENERATION."""
         if self.state is State.DEAD:
             raise ApiError(ErrorCode.coordinator_not_available)
         member = self.require(member_id, instance_id)
@@ -127,23 +127,23 @@ class ClassicGroup:
         return member
 
     def roster(self) -> tuple[tuple[str, str | None, bytes], ...]:
-        """What the leader is told of the members."""
+        """Return the members as the leader gets them."""
         return tuple(
             (member.id, member.instance_id, member.metadata(self.protocol)) for member in self.members.values()
         )
 
     def new_id(self, client_id: str, instance_id: str | None) -> str:
-        """An id that nobody has. No longer than a text may be: all members are told the leader's."""
+        """Return a new member id, short enough for a response to all members."""
         return f"{(client_id if instance_id is None else instance_id)[:_LONGEST_NAME]}-{uuid.uuid4()}"
 
     # -- what changes it
 
     def become(self, state: State, now_ms: int) -> None:
-        """Go on to a state."""
+        """Change to a state."""
         self.previous, self.state, self.since_ms = self.state, state, now_ms
 
     def add(self, member: Member) -> None:
-        """Have a member; the first leads."""
+        """Add a member; the first becomes the leader."""
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader is None:
@@ -156,7 +156,7 @@ class ClassicGroup:
         self._awaiting_join += member.joining is not None
 
     def remove(self, member: Member) -> None:
-        """Have it no longer. If it led, the one that has been there longest does."""
+        """Remove a member. If it led, the oldest remaining member becomes the leader."""
         del self.members[member.id]
         if member.instance_id is not None and self.static.get(member.instance_id) == member.id:
             del self.static[member.instance_id]
@@ -167,7 +167,7 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
 
     def replace(self, instance_id: str, new_id: str) -> Member:
-        """Give a static member another id: a new process has taken its place. What waited for the old one is fenced."""
+        """Give a static member a new id, as a new process has taken its place. Requests of the old one are fenced."""
         old = self.members[self.static[instance_id]]
         led = self.leader == old.id
         self.answer_join(old, Joined(ErrorCode.fenced_instance_id, old.id))
@@ -181,23 +181,23 @@ class ClassicGroup:
         return old
 
     def await_join(self, member: Member, joining: Callable[[Joined], object]) -> None:
-        """It waits for the rebalance to be over. One that waits already is forgotten, as in Kafka: its client was."""
+        """Let a member wait for the rebalance. A JoinGroup of it that waits already is dropped, as in Kafka."""
         self._awaiting_join += member.joining is None
         member.joining = joining
 
     def answer_join(self, member: Member, answer: Joined) -> None:
-        """Answer its JoinGroup, if it has one waiting."""
+        """Answer the member's JoinGroup, if one waits."""
         self._awaiting_join -= member.joining is not None
         member.joined(answer)
 
     def update_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
-        """A member has other protocols than before."""
+        """Replace the protocols of a member."""
         self._supported.subtract({name for name, _ in member.protocols})
         member.protocols = protocols
         self._supported.update({name for name, _ in protocols})
 
     def elect_leader(self) -> bool:
-        """Have a leader among those that have joined; False where nobody has."""
+        """Choose a leader among the members that have joined; return False where nobody has."""
         if self.leader is None:
             return False
         if self.members[self.leader].joining is None:
@@ -208,7 +208,7 @@ class ClassicGroup:
         return True
 
     def next_generation(self, now_ms: int) -> None:
-        """The rebalance's first half is over."""
+        """Begin the next generation: the first half of the rebalance is complete."""
         self.generation += 1
         self.unsynced.clear()
         if self.members:
@@ -219,7 +219,7 @@ class ClassicGroup:
             self.become(State.EMPTY, now_ms)
 
     def choose_protocol(self) -> str:
-        """That which most members like best among those that all have."""
+        """Return the protocol that gets most members' votes, among those that all support."""
         candidates = {name for name, count in self._supported.items() if count == len(self.members)}
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]

@@ -1,4 +1,4 @@
-"""A member of a group that speaks the classic protocol: what it has told, and what it waits for."""
+"""A member of a classic group: its metadata, and the requests of it that wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from abeyant.broker.wire.schema import ErrorCode
 
 
 class Joining(NamedTuple):
-    """A JoinGroup, as the protocol sees it. Times in ms."""
+    """A JoinGroup request, independent of versions. Times in ms."""
 
     member_id: str
     """Empty for one that has none yet."""
@@ -28,7 +28,7 @@ class Joining(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """The answer to a JoinGroup."""
+    """The response to a JoinGroup."""
 
     error: ErrorCode
     member_id: str
@@ -42,7 +42,7 @@ class Joined(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """The answer to a SyncGroup."""
+    """The response to a SyncGroup."""
 
     error: ErrorCode
     protocol_type: str | None = None
@@ -51,7 +51,7 @@ class Synced(NamedTuple):
 
 
 class Member:
-    """Times in ms."""
+    """One member. Times in ms."""
 
     __slots__ = (
         "assignment",
@@ -70,7 +70,7 @@ class Member:
     )
 
     def __init__(self, group_id: str, member_id: str, asked: Joining) -> None:
-        """One that has asked to join."""
+        """Create the member from its first JoinGroup."""
         self.id = member_id
         self.instance_id = asked.instance_id
         self.client_id = asked.client_id
@@ -80,27 +80,27 @@ class Member:
         self.protocol_type = asked.protocol_type
         self.protocols = asked.protocols
         self.assignment = b""
-        self.is_new = False  # it has never been told its id: only its JoinGroup speaks for it
+        self.is_new = False  # it does not know its id yet: only its JoinGroup shows that it is alive
         self.joining: Callable[[Joined], object] | None = None  # answers its JoinGroup
         self.syncing: Callable[[Synced], object] | None = None  # answers its SyncGroup
         self.session = Session(group_id, member_id, asked.client_id)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it says about itself in a protocol; nothing in one that it does not have."""
+        """Return its metadata for a protocol; empty for one that it does not support."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: set[str]) -> str:
-        """The first of its protocols that all have."""
+        """Return the first of its protocols that is a candidate."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def joined(self, answer: Joined) -> None:
-        """Answer its JoinGroup, if it has one waiting."""
+        """Answer its JoinGroup, if one waits."""
         joining, self.joining = self.joining, None
         if joining is not None:
             joining(answer)
 
     def synced(self, answer: Synced) -> bool:
-        """Answer its SyncGroup; whether it has one waiting."""
+        """Answer its SyncGroup, if one waits; return whether one did."""
         syncing, self.syncing = self.syncing, None
         if syncing is None:
             return False

@@ -1,7 +1,7 @@
-"""The classic protocol: who comes, stays and goes. What follows of it is a rebalance: see `rebalancing`.
+"""The classic protocol: joining, heartbeats and leaving. Each change starts a rebalance: see `rebalancing`.
 
-A member joins, and joins again when it is told to; it says from time to time that it is there (`DelayedHeartbeat`); it
-leaves, or its session ends. A static one may be another process the next time, and goes on with what it had.
+A member joins, and joins again when a heartbeat asks for it; its heartbeats keep its session (`DelayedHeartbeat`); it
+leaves, or its session expires. A static member may come back as another process, and keeps its assignment.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ if TYPE_CHECKING:
     from abeyant.broker.groups.classic.rebalancing import Rebalancing, Store
     from abeyant.broker.groups.waits import Waits
 
-_NEW_MEMBER_JOIN = 300.0  # seconds: who has no id yet cannot send heartbeats; Kafka's CONSUMER_GROUP_NEW_MEMBER_JOIN
+_NEW_MEMBER_JOIN = (
+    300.0  # seconds: a member without an id cannot send heartbeats; Kafka's CONSUMER_GROUP_NEW_MEMBER_JOIN
+)
 _NONE = ErrorCode.none
 
 
 class ClassicProtocol:
-    """For the groups of one shard. Use from the loop's thread only."""
+    """The classic protocol, for the groups of one shard. Use from the loop's thread only."""
 
     def __init__(
         self, waits: Waits, store: Store, rebalances: Rebalancing, now_ms: Callable[[], int], *, max_size: int
     ) -> None:
-        """`max_size`: how many members a group may have."""
+        """Allow at most `max_size` members a group."""
         self._waits = waits
         self._store = store
         self.rebalances = rebalances
@@ -39,7 +41,7 @@ class ClassicProtocol:
     # -- JoinGroup
 
     def join(self, group: ClassicGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
-        """A member joins, or joins again. `then` is called once, unless it asks again by another connection."""
+        """Join a member, new or known. `then` is called once, unless the member sends another JoinGroup meanwhile."""
         if not self._accepts(group, asked.member_id):
             self._turn_away(group, asked.member_id)
             then(Joined(ErrorCode.group_max_size_reached, ""))
@@ -59,7 +61,7 @@ class ClassicProtocol:
             self._join_again(group, asked, then)
 
     def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
-        """Whether there is room."""
+        """Return whether there is room for a member."""
         member = group.members.get(member_id)
         if group.state in (State.EMPTY, State.DEAD):
             return True
@@ -104,7 +106,7 @@ class ClassicProtocol:
         ):
             self._update(group, member, asked, then)
             self.rebalances.rebalance(group)
-        else:  # it has lost the answer, or has nothing new to tell
+        else:  # it has lost the response, or has nothing new
             leads = group.state is State.COMPLETING and group.leader == member.id
             then(self.rebalances.joined(group, member, leads=leads))
 
@@ -127,7 +129,7 @@ class ClassicProtocol:
     def _join_in_place(
         self, group: ClassicGroup, instance_id: str, new_id: str, asked: Joining, then: Callable[[Joined], object]
     ) -> None:
-        """A static member's process has started anew: while nothing else changes, it goes on with what it had."""
+        """Replace a restarted static member; without other changes it keeps its assignment and needs no rebalance."""
         old = group.members[group.static[instance_id]]
         old_id, old_leader = old.id, group.leader
         before = old.rebalance_timeout, old.session_timeout, old.protocols
@@ -156,17 +158,17 @@ class ClassicProtocol:
                 group.answer_join(
                     member, self.rebalances.joined(group, member, leads=leads)._replace(skip_assignment=leads)
                 )
-            else:  # it is told of the old leader, so that it does not assign
+            else:  # it gets the old leader's id, so that it does not compute assignments
                 group.answer_join(
                     member, self.rebalances.joined(group, member, leads=False)._replace(leader=old_leader or "")
                 )
 
         self._store(group, None, stored)
 
-    # -- Heartbeat, and its absence
+    # -- Heartbeat and expired sessions
 
     def heartbeat(self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> None:
-        """A member is alive. Raises ApiError, REBALANCE_IN_PROGRESS when it is to join again."""
+        """Keep a member's session. Raises ApiError, REBALANCE_IN_PROGRESS when it has to join again."""
         member = group.require_current(member_id, instance_id, generation)
         if group.state is State.EMPTY:
             raise ApiError(ErrorCode.unknown_member_id)
@@ -175,7 +177,7 @@ class ClassicProtocol:
             raise ApiError(ErrorCode.rebalance_in_progress)
 
     def alive(self, group: ClassicGroup, member_id: str) -> None:
-        """A member has committed offsets, which is as good as a heartbeat."""
+        """Keep a member's session: it has committed offsets, which counts as a heartbeat."""
         member = group.members.get(member_id)
         if member is not None and group.state in (State.STABLE, State.PREPARING):
             self.rebalances.watch(member)
@@ -183,9 +185,9 @@ class ClassicProtocol:
     def require_may_commit(
         self, group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, *, transactional: bool
     ) -> None:
-        """Whether a group's offsets are a client's to commit. Raises ApiError. Kafka: `validateOffsetCommit`.
+        """Raise ApiError unless the client may commit offsets. Kafka: `validateOffsetCommit`.
 
-        Who is no member, an admin client for instance, may while there are none.
+        A client that is no member, an admin client for instance, may do so while the group is empty.
         """
         if group.state is State.DEAD:
             raise ApiError(ErrorCode.coordinator_not_available)
@@ -199,7 +201,7 @@ class ClassicProtocol:
             raise ApiError(ErrorCode.rebalance_in_progress)
 
     def expired(self, group: ClassicGroup, member_id: str) -> None:
-        """A session is over. Who waits for an answer of ours is not silent, but one that has never been answered is."""
+        """Handle an expired session. A member with a waiting request is kept, unless it has never been answered."""
         if group.pending.pop(member_id, None) is not None:
             self._waits.check(group)
             return
@@ -215,7 +217,7 @@ class ClassicProtocol:
         identities: Sequence[tuple[str, str | None]],
         then: Callable[[list[ErrorCode]], object],
     ) -> None:
-        """Members leave all at once, static ones maybe by their instance ids; the others share what they had."""
+        """Remove members in one rebalance; static ones may be named by their instance ids."""
         errors = [self._leave(group, *identity) for identity in identities]
         if _NONE in errors:
             self._left(group)
@@ -245,13 +247,13 @@ class ClassicProtocol:
     # -- the end
 
     def remove(self, group: ClassicGroup, member_id: str) -> None:
-        """Put a member out, as if its session were over."""
+        """Remove a member, as if its session had expired."""
         self._remove(group, group.members[member_id])
 
     def resume(self, group: ClassicGroup) -> None:
-        """A group has been read from the log, or has changed its protocol: its members' sessions begin.
+        """Start the sessions of a group's members: it was loaded from the log, or has changed its protocol.
 
-        And a rebalance, if nobody leads it yet.
+        A group without a leader starts a rebalance, too.
         """
         for member in group.members.values():
             self.rebalances.watch(member)
@@ -260,7 +262,7 @@ class ClassicProtocol:
             self.rebalances.rebalance(group)
 
     def end(self, group: ClassicGroup, error: ErrorCode = ErrorCode.not_coordinator) -> None:
-        """This broker does not coordinate it any more, or not as a classic group: who waits is told the error."""
+        """Stop serving a group here, or as a classic group: answer the requests that wait with `error`."""
         for session in [member.session for member in group.members.values()] + list(group.pending.values()):
             self._waits.unwatch(session)
         for member in list(group.members.values()):
@@ -274,7 +276,7 @@ class ClassicProtocol:
         self._left(group)
 
     def _drop(self, group: ClassicGroup, member: Member) -> None:
-        """Without a rebalance. One that waits for an answer gets one, so that it can begin anew."""
+        """Remove a member without a rebalance. A request of it that waits is answered, so that it can join again."""
         self._waits.unwatch(member.session)
         group.answer_join(member, Joined(ErrorCode.unknown_member_id, ""))
         member.synced(Synced(ErrorCode.unknown_member_id))

@@ -1,14 +1,14 @@
-"""The classic protocol's rebalance: how a group comes from one state to the next. Who is in it: see `membership`.
+"""The rebalance of the classic protocol: how a group moves from one state to the next. Membership is in `protocol`.
 
-Kafka: `GroupMetadataManager`, of which every rule here is one. A rebalance has two halves: all members join, and are
-told who they are (`DelayedJoin`); the leader says who has what, and all are told that (`DelayedSync`). In between and
-afterwards each says from time to time that it is there (`DelayedHeartbeat`).
+Every rule is one of Kafka's `GroupMetadataManager`. A rebalance has two halves: all members join and get their ids
+(`DelayedJoin`); the leader sends the assignments and all members get theirs (`DelayedSync`). In between and afterwards
+each sends heartbeats (`DelayedHeartbeat`).
 
     JoinGroup, LeaveGroup, the end of a session
-      -> prepare           the group rebalances: whoever is a member has to join again
-      -> complete_join     all have, or the time is over: those that have not are out (K5)
+      -> prepare           the group rebalances: every member has to join again
+      -> complete_join     all have, or the time-out is over: the others are removed (K5)
     SyncGroup of the leader
-      -> written to the log, and then told to all: the group is stable
+      -> written to the log, then sent to all: the group is stable
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ Assignments = dict[str, bytes]
 
 
 class Store(Protocol):
-    """Where a group is written down."""
+    """Writes groups to the log."""
 
     def __call__(
         self, group: ClassicGroup, assignments: Assignments | None, then: Callable[[ErrorCode], object]
     ) -> None:
-        """Write down the group with these assignments, None for those that its members have; then tell how it went."""
+        """Write the group with these assignments, None for its members' own; call back with the result."""
 
 
 class Rebalancing:
-    """For the groups of one shard. Use from the loop's thread only."""
+    """Rebalances the groups of one shard. Use from the loop's thread only."""
 
     def __init__(self, waits: Waits, store: Store, now_ms: Callable[[], int], *, initial_delay: float) -> None:
-        """`initial_delay` in seconds: how long the first members of a group wait for others."""
+        """Let the first members of a group wait `initial_delay` seconds for others."""
         self._waits = waits
         self._store = store
         self._now_ms = now_ms
@@ -51,20 +51,20 @@ class Rebalancing:
     # -- a rebalance's first half
 
     def rebalance(self, group: ClassicGroup) -> None:
-        """Begin one, or see whether the one that has begun is over."""
+        """Begin a rebalance, or check whether the one in progress is complete."""
         if group.can_rebalance:
             self.prepare(group)
         else:
             self._waits.check(group)
 
     def prepare(self, group: ClassicGroup) -> None:
-        """Begin one: whoever is a member has to join again."""
+        """Begin a rebalance: every member has to join again."""
         if group.state is State.COMPLETING:
             self._tell_all(group, Synced(ErrorCode.rebalance_in_progress))
         group.unsynced.clear()
         first = group.state is State.EMPTY
         group.become(State.PREPARING, self._now_ms())
-        self._waits.check(group)  # nobody waits for a SyncGroup any more
+        self._waits.check(group)  # no SyncGroup is waited for any more
         if not first:
             self._waits.for_joins(group, group.rebalance_timeout / 1000, self.complete_join)
         else:
@@ -72,7 +72,7 @@ class Rebalancing:
             self._wait_for_others(group, self._initial_delay, left)
 
     def _wait_for_others(self, group: ClassicGroup, delay: float, left: float) -> None:
-        """Have the first members of a group wait for others, and longer whenever one comes."""
+        """Delay the first rebalance of a group, and extend the delay whenever another member joins."""
         if delay <= 0:
             self.complete_join(group)
             return
@@ -89,7 +89,7 @@ class Rebalancing:
         self._waits.for_delay(group, delay, over)
 
     def complete_join(self, group: ClassicGroup) -> None:
-        """All have joined, or the time is over: tell who is in. Kafka: `completeClassicGroupJoin`."""
+        """Complete the first half: all have joined, or the time-out is over. Kafka: `completeClassicGroupJoin`."""
         if group.state is not State.PREPARING:
             return
         for member in list(group.members.values()):
@@ -125,7 +125,7 @@ class Rebalancing:
         assignments: Assignments,
         then: Callable[[Synced], object],
     ) -> None:
-        """A member wants to know what it has; the leader says it. `protocols`: type and name, where it tells them."""
+        """Handle a SyncGroup; the leader's has the assignments. `protocols` are type and name, where it has them."""
         try:
             member = group.require_current(member_id, instance_id, generation)
             if any(
@@ -170,14 +170,14 @@ class Rebalancing:
         self._store(group, assignments, stored)
 
     def _tell_all(self, group: ClassicGroup, answer: Synced) -> None:
-        """Answer all that wait for what they have."""
+        """Answer all SyncGroups that wait."""
         for member in list(group.members.values()):
             assignment = member.assignment if answer.error is _NONE else b""
             if member.synced(answer._replace(assignment=assignment)):
                 self.watch(member)
 
     def _sync_expired(self, group: ClassicGroup, generation: int) -> None:
-        """The time for SyncGroups is over: who has sent none is out."""
+        """Remove the members that have sent no SyncGroup in time."""
         if group.generation != generation or group.state not in (State.COMPLETING, State.STABLE):
             return
         late = [group.members[member_id] for member_id in group.unsynced if member_id in group.members]
@@ -188,16 +188,16 @@ class Rebalancing:
             self.prepare(group)
 
     def joined(self, group: ClassicGroup, member: Member, *, leads: bool) -> Joined:
-        """The answer to a JoinGroup of a member that is in."""
+        """Return the response to the JoinGroup of a member."""
         return Joined(
             _NONE, member.id, group.generation, group.protocol_type, group.protocol, group.leader or "",
             group.roster() if leads else (),
         )  # fmt: skip
 
     def watch(self, member: Member) -> None:
-        """It is alive: its session lasts from now on."""
+        """Restart a member's session."""
         self._waits.watch(member.session, member.session_timeout / 1000)
 
 
 def _nothing(_: ErrorCode) -> None:
-    """It could not be written down that a group is empty: the next coordinator will find out by itself."""
+    """Ignore that an empty group could not be written: the next coordinator will find out by itself."""

@@ -13,19 +13,19 @@ GROUP = 2
 
 
 def group_key(group_id: str) -> bytes:
-    """As Kafka writes it."""
+    """Return the record's key as Kafka writes it."""
     return Writer("h", GROUP).text(group_id).done()
 
 
 def read_group_key(data: bytes) -> str:
-    """The group's id."""
+    """Return the group id."""
     reader = Reader(data)
     reader.number("h")
     return reader.text()
 
 
 def group_value(group: ClassicGroup, assignments: dict[str, bytes]) -> bytes:
-    """As Kafka writes it, with these assignments in place of those that its members have."""
+    """Return the record's value as Kafka writes it, with these assignments in place of the members' own."""
     writer = Writer("h", 3).text(group.protocol_type or "").numbers("i", group.generation)
     writer.text(group.protocol).text(group.leader)
     writer.numbers("qi", -1 if group.since_ms is None else group.since_ms, len(group.members))
@@ -37,7 +37,7 @@ def group_value(group: ClassicGroup, assignments: dict[str, bytes]) -> bytes:
 
 
 def read_group_value(group_id: str, data: bytes) -> ClassicGroup:
-    """A group with its members, of versions 0 to 3. Raises ValueError for others."""
+    """Return the group with its members, from versions 0 to 3. Raises ValueError for others."""
     reader = Reader(data)
     version = read_version(reader, 3, "a group")
     protocol_type = reader.text()

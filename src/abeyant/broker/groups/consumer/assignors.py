@@ -1,7 +1,7 @@
-"""Who is to have which partitions, where the coordinator decides (KIP-848): the assignors `uniform` and `range`.
+"""The server-side assignors `uniform` and `range` (KIP-848).
 
-Both are functions: members with what they subscribe to, topics with how many partitions they have, and what each member
-is to have now; the answer is what each is to have next. They are the same for the same input, in whatever order it is.
+Both are functions of the members' subscriptions, the topics' partition counts and the current target assignment, and
+return the next target assignment. They are deterministic, whatever the order of their input.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Assignor = Callable[[Subscriptions, Mapping[uuid.UUID, int], Mapping[str, Assign
 def by_range(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], _: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Of each topic a run of partitions to each member, in the order of their ids; the first have one more."""
+    """Assign each member a range of each topic's partitions, in the order of member ids; the first get one more."""
     given: dict[str, set[Partition]] = {member: set() for member in members}
     for topic, count in topics.items():
         readers = sorted(member for member, subscribed in members.items() if topic in subscribed)
@@ -40,7 +40,7 @@ def by_range(
 def uniform(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """As even as can be over all topics, and with as few partitions moved as that allows."""
+    """Balance partitions over all topics, and move as few as that allows."""
     if not members:
         return {}
     if len(set(members.values())) == 1:
@@ -55,12 +55,12 @@ ASSIGNORS: dict[str, Assignor] = {"uniform": uniform, "range": by_range}
 def _evenly(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """All read the same: each has its share, and some one more. O(partitions log partitions)."""
+    """Assign where all subscribe to the same topics: equal shares, some one more. O(partitions log partitions)."""
     (subscribed,) = set(members.values())
     free = {(topic, index) for topic, count in topics.items() if topic in subscribed for index in range(count)}
     least, more = divmod(len(free), len(members))
     kept: dict[str, list[Partition]] = {}
-    # Those that have most get the one more, so that as few as can be are moved.
+    # Members that have most get the extra ones, so that as few as possible move.
     for member in sorted(members, key=lambda member: (-len(present.get(member, NOTHING) & free), member)):
         mine = sorted(present.get(member, NOTHING) & free)
         share = least + (more > 0)
@@ -78,7 +78,7 @@ def _evenly(
 def _greedily(
     members: Subscriptions, topics: Mapping[uuid.UUID, int], present: Mapping[str, Assignment]
 ) -> dict[str, Assignment]:
-    """Some read what others do not: what is free goes to who has least, and then moves as long as that evens out."""
+    """Assign where subscriptions differ: free partitions to the least loaded, then moves while they balance."""
     readers = {
         topic: sorted(member for member, subscribed in members.items() if topic in subscribed) for topic in topics
     }
@@ -94,7 +94,7 @@ def _greedily(
     for partition in sorted(free, key=lambda one: (len(readers[one[0]]), one)):
         given[poorest(partition[0])].add(partition)
     moved = True
-    while moved:  # each move makes the sum of squares less, so there is an end
+    while moved:  # each move reduces the sum of squares, so this ends
         moved = False
         for member in sorted(members, key=lambda member: (-len(given[member]), member)):
             for partition in sorted(given[member]):

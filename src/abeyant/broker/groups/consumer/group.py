@@ -1,10 +1,10 @@
-"""A group that speaks the new protocol (KIP-848): its members, and how each comes to what it is to have.
+"""A group of the consumer protocol (KIP-848): its members, and how each reaches its target assignment.
 
-State, and no time. Kafka: `ConsumerGroup`, `CurrentAssignmentBuilder`.
+It has no clock. Kafka: `ConsumerGroup`, `CurrentAssignmentBuilder`.
 
-The group's epoch grows with every change of members, subscriptions and topics. The coordinator makes a target of it:
-what each member is to have in that epoch. A member gives back what is not in its target; once it has said so, it is in
-the target's epoch, and gets what others have given back.
+The group epoch is bumped with every change of members, subscriptions and topics. The coordinator computes the target
+assignment of that epoch. A member revokes partitions that are not in its target; once it has confirmed that, it is in
+the target's epoch, and gets partitions that others have revoked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEAVES_FOR_A_WHILE = -2
 
 
 class ConsumerState(Enum):
-    """As Kafka names them."""
+    """The states of a group, by Kafka's names."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -39,7 +39,7 @@ class ConsumerState(Enum):
 
 
 class MemberState(IntEnum):
-    """Where a member is; the numbers are those of Kafka's records."""
+    """The states of a member; the numbers are those of Kafka's records."""
 
     STABLE = 0
     UNREVOKED = 1
@@ -55,7 +55,7 @@ _NEVER: Mapping[Partition, int] = MappingProxyType({})
 
 
 class Classic(NamedTuple):
-    """What a member has told that speaks the classic protocol."""
+    """The metadata of a member of the classic protocol."""
 
     session_timeout: int
     """In ms."""
@@ -63,12 +63,12 @@ class Classic(NamedTuple):
 
     @property
     def names(self) -> frozenset[str]:
-        """Its protocols, by name."""
+        """Return the names of its protocols."""
         return frozenset(name for name, _ in self.protocols)
 
 
 class ConsumerMember(NamedTuple):
-    """All that the log knows of a member. Times in ms."""
+    """A member, as its records in the log describe it. Times in ms."""
 
     id: str
     instance_id: str | None = None
@@ -94,34 +94,34 @@ class ConsumerMember(NamedTuple):
 
     @property
     def subscription(self) -> Subscription:
-        """What it reads."""
+        """Return its subscription: topic names and a pattern."""
         return self.topics, self.regex
 
 
 class ConsumerGroup:
-    """One group. It changes only as records say: see `records` and `consuming`."""
+    """One group. It changes only by the replay of records: see `records` and `protocol`."""
 
     type = "consumer"
     protocol_type = "consumer"
 
     def __init__(self, group_id: str) -> None:
-        """Empty."""
+        """Create an empty group."""
         self.id = group_id
-        self.epoch = 1  # as in Kafka: the first member brings it to 2
+        self.epoch = 1  # as in Kafka: the first member bumps it to 2
         self.target_epoch = 0
         self.members: dict[str, ConsumerMember] = {}
         self.static: dict[str, str] = {}  # the member ids of instance ids
         self.subscriptions: Counter[Subscription] = Counter()  # how many members subscribe like this
         self.target: dict[str, Assignment] = {}
         self.topics: dict[str, tuple[object, int]] = {}  # as the target was made for: id and number of partitions
-        self.owners: dict[Partition, str] = {}  # who has a partition, or has to give it back still
+        self.owners: dict[Partition, str] = {}  # the owner of each partition, also while it has yet to revoke it
 
     def __repr__(self) -> str:
         return f"<ConsumerGroup {self.id} {self.state.value} of {len(self.members)} in epoch {self.epoch}>"
 
     @property
     def state(self) -> ConsumerState:
-        """O(members)."""
+        """Return the group's state. O(members)."""
         if not self.members:
             return ConsumerState.EMPTY
         if self.epoch > self.target_epoch:
@@ -133,19 +133,19 @@ class ConsumerGroup:
 
     @property
     def assignor(self) -> str | None:
-        """What most members that choose have chosen; None where nobody chooses."""
+        """Return the assignor that most members ask for; None where none does."""
         chosen = [member.assignor for member in self.members.values() if member.assignor is not None]
         return max(sorted(set(chosen)), key=chosen.count) if chosen else None
 
     def require(self, member_id: str) -> ConsumerMember:
-        """The member. Raises ApiError: UNKNOWN_MEMBER_ID."""
+        """Return a member. Raises ApiError: UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
             raise ApiError(ErrorCode.unknown_member_id, f"Member {member_id} is not a member of group {self.id}.")
         return member
 
     def require_instance(self, member_id: str, instance_id: str | None) -> ConsumerMember:
-        """The member, a static one maybe without its id.
+        """Return a member by its id, or a static one by its instance id.
 
         Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where another took its place.
         """
@@ -159,22 +159,22 @@ class ConsumerGroup:
         return self.members[present]
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether who has these classic protocols can be a member beside those that speak it too. O(members)."""
+        """Return whether these classic protocols have one that the other classic members support. O(members)."""
         others = [member.classic.names for member in self.members.values() if member.classic is not None]
         return protocol_type == CONSUMER and any(all(name in known for known in others) for name in names)
 
     def only_classic_without(self, gone: Collection[str]) -> bool:
-        """Whether all speak the classic protocol once these are gone, and did not before. O(members)."""
+        """Return whether removing these members leaves only classic ones, and did not have so before. O(members)."""
         new = [member.id for member in self.members.values() if member.classic is None]
         return bool(new) and all(member_id in gone for member_id in new)
 
     def awaits_others(self, member: ConsumerMember) -> bool:
-        """Whether what it is to have is still with others. O(its partitions)."""
+        """Return whether a part of its target is still owned by others. O(its partitions)."""
         wanted = self.target.get(member.id, NOTHING) - member.assigned
         return member.state is MemberState.UNRELEASED and any(one in self.owners for one in wanted)
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether a member reads a topic. O(members)."""
+        """Return whether a member subscribes to a topic. O(members)."""
         return any(topic in member.topics for member in self.members.values()) or topic in self.topics
 
     def require_may_commit(
@@ -186,7 +186,7 @@ class ConsumerGroup:
         what one of the new protocol may be told.
         """
         if epoch < 0 and not self.members:
-            return  # who is no member may while there are none
+            return  # a client that is no member may commit while the group is empty
         if transactional and epoch < 0 and not member_id:
             return
         member = self.require(member_id)
@@ -196,7 +196,7 @@ class ConsumerGroup:
             self.require_epoch(member, epoch)
 
     def require_epoch(self, member: ConsumerMember, epoch: int) -> None:
-        """Whether a member knows where it is. Raises ApiError: STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION."""
+        """Raise ApiError unless the member's epoch is current: STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION."""
         if epoch != member.epoch and member.classic is not None:
             raise ApiError(
                 ErrorCode.illegal_generation,
@@ -211,7 +211,7 @@ class ConsumerGroup:
     # -- what the log says
 
     def put(self, member: ConsumerMember) -> None:
-        """Have a member as it is now."""
+        """Add or replace a member."""
         self._release(member.id)
         known = self.members.get(member.id)
         if known is not None:
@@ -223,7 +223,7 @@ class ConsumerGroup:
         self.owners.update(dict.fromkeys(member.assigned | member.revoking, member.id))
 
     def remove(self, member_id: str) -> None:
-        """Have it no longer."""
+        """Remove a member."""
         self._release(member_id)
         member = self.members.pop(member_id, None)
         if member is not None:
@@ -260,7 +260,7 @@ def reconciled(
     target_epoch: int,
     owners: dict[Partition, str],
 ) -> ConsumerMember:
-    """The member after a heartbeat: one step towards its target. `owned` is what it has, where it has told that."""
+    """Return the member one step closer to its target, after a heartbeat with the partitions that it owns, if any."""
     if member.state is MemberState.STABLE and member.epoch == target_epoch:
         return member
     epoch = member.epoch

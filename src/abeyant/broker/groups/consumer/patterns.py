@@ -1,8 +1,8 @@
-"""What topics' names look like, where a group of the new protocol subscribes by a regular expression (KIP-848).
+"""Match topic names against a group's regular expression, in bounded time (KIP-848).
 
-Kafka matches by RE2/J: no look-around, no back-reference, and a time that is bounded. Python's `re` has the former, and
-for some expressions it takes ages: one member could halt all brokers (K9). So Python's parser reads the expression, and
-all positions in a name that it may have come to move through it together, as the bits of one number (Thompson: Regular
+Kafka uses RE2/J: no look-around, no back-references, linear time. Python's `re` has the former, and backtracks for so
+long on some expressions that one member could halt all brokers (K9). So Python's parser reads the expression, and all
+positions in a name that the automaton may have reached advance together, as the bits of one number (Thompson: Regular
 Expression Search Algorithm, 1968).
 """
 
@@ -32,18 +32,18 @@ _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT)
 
 
 class PatternError(Exception):
-    """It is no regular expression of RE2's. The message says why."""
+    """The text is not a regular expression of RE2. The message says why."""
 
 
 @lru_cache(256)
 def check(regex: str) -> None:
-    """Raise PatternError for what is no regular expression, or one that RE2 does not have."""
+    """Raise PatternError unless the text is a regular expression that RE2 supports."""
     _parsed(regex)
 
 
 @lru_cache(1 << 14)
 def matches(regex: str, name: str) -> bool:
-    """Whether it matches all of a name. One that takes too many steps does not, nor what is no expression."""
+    """Return whether it matches the whole name. False, too, for an invalid expression or one with too many steps."""
     try:
         tree, flags = _parsed(regex)
         return bool(_Name(name).through(tree, 1, flags) >> len(name) & 1)

@@ -33,7 +33,7 @@ _JOINS = 0  # the epoch with which a member joins
 
 
 class HeartbeatRequest(NamedTuple):
-    """A ConsumerGroupHeartbeat, as the protocol sees it. What is None has not changed. Times in ms."""
+    """A ConsumerGroupHeartbeat, independent of versions. A field of None has not changed. Times in ms."""
 
     member_id: str
     epoch: int
@@ -49,13 +49,13 @@ class HeartbeatRequest(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether it tells everything: then it is told everything."""
+        """Return whether all fields are set: then the response has the full assignment."""
         told = self.topics is not None or self.regex is not None
         return self.epoch == _JOINS or (self.rebalance_timeout >= 0 and told and self.owned is not None)
 
 
 class HeartbeatResponse(NamedTuple):
-    """The answer to one."""
+    """The response to a ConsumerGroupHeartbeat."""
 
     error: ErrorCode
     message: str | None = None
@@ -66,23 +66,23 @@ class HeartbeatResponse(NamedTuple):
 
 
 class Groups(Protocol):
-    """Where groups are kept and written down."""
+    """The shard that keeps groups and writes them to the log."""
 
     def consumers_of(self, group_id: str) -> ConsumerGroup | None:
-        """The group of the new protocol, as the log says it now."""
+        """Return the consumer group as the log has it now."""
 
     def session_of(self, group_id: str) -> float:
-        """Seconds for which one that speaks the new protocol may be silent."""
+        """Return the session time-out of a group's members, in seconds."""
 
     def keep(self, entries: Sequence[Entry], then: Then) -> None:
-        """Write and replay; then tell how it went."""
+        """Write and replay records; call back with the result."""
 
     def downgraded(self, group: ConsumerGroup, gone: Collection[str], then: Then) -> bool:
-        """Whether the group speaks the classic protocol now that these leave; if so they have left, and it is told."""
+        """Downgrade the group if removing these members requires it. Return whether it did."""
 
 
 class ConsumerProtocol:
-    """The protocol, for the groups of one shard. Use from the loop's thread only."""
+    """The consumer protocol, for the groups of one shard. Use from the loop's thread only."""
 
     def __init__(self, waits: Waits, groups: Groups, targets: Targets, *, max_size: int) -> None:
         self._waits = waits
@@ -92,7 +92,7 @@ class ConsumerProtocol:
         self._sessions: dict[tuple[str, str], Session] = {}
         self.deadlines = Deadlines(waits, self.expired)
 
-    # -- a member that is there, or joins
+    # -- members that join or stay
 
     def heartbeat(
         self,
@@ -101,9 +101,9 @@ class ConsumerProtocol:
         then: Callable[[HeartbeatResponse], object],
         first: Sequence[Entry] = (),
     ) -> None:
-        """Take a member one step on, and tell it where it is. Raises ApiError: then nothing has changed.
+        """Handle a heartbeat: move the member one step towards its target. Raises ApiError; then nothing has changed.
 
-        `first`: what has to be written before, where the group has spoken the classic protocol until now.
+        `first` are records to write before, where the group used the classic protocol until now.
         """
         entries = list(first)
         before, target = self._present(group, beat, entries)
@@ -131,10 +131,10 @@ class ConsumerProtocol:
         *,
         replaced: str = "",
     ) -> tuple[ConsumerMember, Subscribed]:
-        """A member that was `before` and says that it is `member`, one step on; and what the group subscribes to.
+        """Return the member one step further, from `before` to `member` by its heartbeat, and the group's topics.
 
-        What changes is added to the entries. `target` is None for one that has none yet, `owned` for one that does not
-        say what it has. `replaced` is the id of the member whose place it takes.
+        Changes are added to `entries`. `target` is None for a member without one, `owned` for a member that does not
+        list its partitions. `replaced` is the id of the static member that it replaces.
         """
         if member.id not in group.members or member != before:
             entries.append((records.key(records.MEMBER, group.id, member.id), records.member_value(member)))
@@ -147,7 +147,7 @@ class ConsumerProtocol:
         if epoch > target_epoch:
             members = {**group.members, member.id: member}
             members.pop(replaced, None)
-            target = self._targets.aim(group, members, topics, epoch, entries)[member.id]
+            target = self._targets.compute(group, members, topics, epoch, entries)[member.id]
             target_epoch = epoch
         owners = group.owners
         if replaced:
@@ -158,7 +158,7 @@ class ConsumerProtocol:
         return after, topics
 
     def settle(self, group_id: str, member_id: str, topics: Subscribed) -> None:
-        """A member has taken a step, or could not: its session begins anew if it is there."""
+        """Restart the session of a member after its step, if it is still there."""
         group = self._groups.consumers_of(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None:
@@ -168,18 +168,18 @@ class ConsumerProtocol:
         self.watch(group, member)
 
     def catch_up(self, group: ConsumerGroup) -> None:
-        """Make a target where the group's epoch has none yet, though nobody asks for it who speaks the new protocol."""
+        """Compute the target of the group's epoch where it has none yet, and no consumer member asks for it."""
         if group.epoch > group.target_epoch:
             topics = self._targets.subscribed(group.subscriptions)
             entries: list[Entry] = []
-            self._targets.aim(group, group.members, topics, group.epoch, entries)
+            self._targets.compute(group, group.members, topics, group.epoch, entries)
             self._groups.keep(entries, _nothing)
             group.topics = topics
 
     def _present(
         self, group: ConsumerGroup, beat: HeartbeatRequest, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment | None]:
-        """The member as it is, and its target. Raises ApiError."""
+        """Return the member and its target. Raises ApiError."""
         member = group.members.get(beat.member_id)
         if beat.instance_id is not None:
             present = group.static.get(beat.instance_id)
@@ -201,7 +201,7 @@ class ConsumerProtocol:
             return rejoined, group.target.get(member.id)
         member = group.require(beat.member_id)
         lost = beat.epoch == member.previous_epoch and beat.owned is not None and beat.owned <= member.assigned
-        if beat.epoch != member.epoch and not lost:  # an answer to it may have been lost
+        if beat.epoch != member.epoch and not lost:  # the response to it may have been lost
             size = "larger" if beat.epoch > member.epoch else "smaller"
             raise ApiError(
                 ErrorCode.fenced_member_epoch,
@@ -213,7 +213,7 @@ class ConsumerProtocol:
     def _in_place(
         self, group: ConsumerGroup, old: ConsumerMember, beat: HeartbeatRequest, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment | None]:
-        """A static member's process has started anew: it goes on with what waits for it."""
+        """Replace a restarted static member: it keeps its assignment."""
         if beat.epoch != _JOINS:
             raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {beat.instance_id} is another member's now.")
         if old.epoch != LEAVES_FOR_A_WHILE and old.classic is None:
@@ -227,7 +227,7 @@ class ConsumerProtocol:
     def take_place(
         self, group: ConsumerGroup, old: ConsumerMember, new_id: str, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment]:
-        """The member that goes on with what another had, and its target."""
+        """Return a member with the assignment of the one that it replaces, and its target."""
         entries += tombstones(group.id, old.id)
         target = group.target.get(old.id, NOTHING)
         entries.append((records.key(records.TARGET_OF_MEMBER, group.id, new_id), records.target_value(target)))
@@ -237,10 +237,10 @@ class ConsumerProtocol:
         )
         return fresh, target
 
-    # -- a member that leaves, or is silent
+    # -- members that leave or expire
 
     def leave(self, group: ConsumerGroup, beat: HeartbeatRequest, then: Callable[[HeartbeatResponse], object]) -> None:
-        """A member leaves; a static one may do so for a while. Raises ApiError."""
+        """Remove a member; a static one may leave temporarily. Raises ApiError."""
         if beat.instance_id is not None and group.static.get(beat.instance_id, beat.member_id) != beat.member_id:
             raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {beat.instance_id} is another member's now.")
         member = group.require(beat.member_id)
@@ -258,13 +258,13 @@ class ConsumerProtocol:
             self.fence(group, [member.id], then_told)
 
     def expired(self, group_id: str, member_id: str) -> None:
-        """Put a member out: its session is over, or it has not done what it had to."""
+        """Remove a member: its session or one of its deadlines has expired."""
         group = self._groups.consumers_of(group_id)
         if group is not None and member_id in group.members:
             self.fence(group, [member_id], _nothing)
 
     def fence(self, group: ConsumerGroup, gone: Collection[str], then: Then) -> None:
-        """Have these members no longer: the others share what they had."""
+        """Remove these members: their partitions go to the others."""
         if self._groups.downgraded(group, gone, then):
             return
         entries: list[Entry] = []
@@ -277,20 +277,20 @@ class ConsumerProtocol:
     # -- time
 
     def resume(self, group: ConsumerGroup) -> None:
-        """A group has been read from the log, or has changed its protocol: its members' sessions begin."""
+        """Start the sessions of a group's members: it was loaded from the log, or has changed its protocol."""
         if group.epoch == group.target_epoch:
             group.topics = self._targets.subscribed(group.subscriptions)
         for member in group.members.values():
             self.watch(group, member)
 
     def end(self, group: ConsumerGroup) -> None:
-        """This broker does not coordinate it any more."""
+        """Stop the sessions and deadlines of a group: another broker coordinates it."""
         for member_id in list(group.members):
             self.unwatch(group.id, member_id)
             group.remove(member_id)
 
     def watch(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """A member is alive; it has time to give back what it has to."""
+        """Restart a member's session, and the deadline for what it has to revoke."""
         key = (group.id, member.id)
         session = self._sessions.get(key)
         if session is None:
@@ -303,7 +303,7 @@ class ConsumerProtocol:
             self.deadlines.done(group.id, member.id, Duty.REVOKE)
 
     def unwatch(self, group_id: str, member_id: str) -> None:
-        """It may be silent, and has to do nothing."""
+        """Stop a member's session and deadlines."""
         self.deadlines.done(group_id, member_id, *Duty)
         session = self._sessions.pop((group_id, member_id), None)
         if session is not None:
@@ -311,7 +311,7 @@ class ConsumerProtocol:
 
 
 def _updated(member: ConsumerMember, beat: HeartbeatRequest) -> ConsumerMember:
-    """With what a heartbeat tells anew."""
+    """Return the member with the fields that the heartbeat has set."""
     regex = member.regex if beat.regex is None else beat.regex
     if regex:
         try:
@@ -335,13 +335,13 @@ def _updated(member: ConsumerMember, beat: HeartbeatRequest) -> ConsumerMember:
 
 
 def _replaced(group: ConsumerGroup, beat: HeartbeatRequest) -> str:
-    """The id of the member whose place the heartbeat's takes; none, mostly."""
+    """Return the id of the static member that the heartbeat's replaces; empty for none."""
     present = "" if beat.instance_id is None else group.static.get(beat.instance_id, "")
     return "" if present == beat.member_id else present
 
 
 def tombstones(group_id: str, member_id: str) -> list[Entry]:
-    """What says that a member is no more."""
+    """Return the tombstones of a member's records."""
     return [
         (records.key(kind, group_id, member_id), None)
         for kind in (records.CURRENT, records.TARGET_OF_MEMBER, records.MEMBER)
@@ -349,4 +349,4 @@ def tombstones(group_id: str, member_id: str) -> list[Entry]:
 
 
 def _nothing(_: ErrorCode) -> None:
-    """It could not be written down: the session of the member will end again at the next coordinator."""
+    """Ignore that a removal could not be written: the member's session expires again at the next coordinator."""

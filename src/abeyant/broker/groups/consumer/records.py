@@ -1,11 +1,11 @@
-"""The records of groups that speak the new protocol, byte for byte as Kafka's.
+"""The records of consumer groups, byte for byte as Kafka's.
 
-    3  a group: its epoch                    5  a member: what it subscribes to
-    6  the target: the epoch it is for       7  the target of one member
-    8  what a member has
+    3  a group: its epoch                    5  a member: its subscription
+    6  the target assignment: its epoch      7  the target of one member
+    8  the current assignment of a member
 
-Keys are as those of `records`; values are of the flexible kind: lengths are varints, one more than they say, and each
-structure ends with tags: how many, and of each its number, its length and what it says.
+Keys are as in the classic records; values use the flexible encoding: lengths are varints, plus one, and each structure
+ends with tagged fields: their count, and for each its number, length and data.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT = 3, 5, 6, 7, 8
 KINDS = (GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT)
 _NO_TAGS = 0
 # tags
-_CLASSIC = 0  # what a member has told that speaks the classic protocol
-_EPOCHS = 0  # in which a member was given partitions of a topic
+_CLASSIC = 0  # the metadata of a member of the classic protocol
+_EPOCHS = 0  # in which a member got partitions of a topic
 _PRESENT = 1
 
 
 class CompactWriter(Writer):
-    """Flexible types."""
+    """Appends types of the flexible encoding."""
 
     def size(self, size: int) -> Self:
         """A length; -1 is null."""
@@ -51,7 +51,7 @@ class CompactWriter(Writer):
         return self.size(len(data)).numbers(f"{len(data)}s", data)
 
     def partitions(self, assignment: Assignment, since: Mapping[Partition, int] | None = None) -> Self:
-        """Topics with their partitions; `since`: with the epochs of these, by partition."""
+        """Append topics with their partitions; with `since`, also the epoch of each partition."""
         topics = [
             (topic, [index for _, index in rows]) for topic, rows in groupby(sorted(assignment), lambda one: one[0])
         ]
@@ -74,7 +74,7 @@ class CompactWriter(Writer):
 
 
 class CompactReader(Reader):
-    """Flexible types."""
+    """Reads types of the flexible encoding."""
 
     def size(self) -> int:
         """A length; -1 is null."""
@@ -98,7 +98,7 @@ class CompactReader(Reader):
         return tuple(self.compact() or "" for _ in range(self.size()))
 
     def partitions(self, since: dict[Partition, int] | None = None) -> Assignment:
-        """Topics with their partitions; their epochs are added to `since`, where they are told."""
+        """Read topics with their partitions; epochs, where there are some, are added to `since`."""
         found: list[Partition] = []
         for _ in range(self.size()):
             topic = uuid.UUID(bytes=self._take(16))
@@ -111,35 +111,35 @@ class CompactReader(Reader):
         return frozenset(found)
 
     def tags(self) -> list[tuple[int, bytes]]:
-        """Those of a structure, also those that a later Kafka may have written."""
+        """Skip the tagged fields of a structure, also those of a later Kafka."""
         return [(self.size() + 1, self._take(self.size() + 1)) for _ in range(self.size() + 1)]
 
 
 def key(kind: int, group_id: str, member_id: str | None = None) -> bytes:
-    """Of a group, or of one of its members."""
+    """Return the key of a group's record, or of one of its members'."""
     writer = Writer("h", kind).text(group_id)
     return (writer if member_id is None else writer.text(member_id)).done()
 
 
 def read_key(data: bytes) -> tuple[str, str]:
-    """The group's id, and the member's where the key has one."""
+    """Return the group id, and the member id where the key has one."""
     reader = Reader(data)
     kind = reader.number("h")
     return reader.text(), reader.text() if kind in (MEMBER, TARGET_OF_MEMBER, CURRENT) else ""
 
 
 def epoch_value(epoch: int) -> bytes:
-    """Of a group, or of its target."""
+    """Return the value for the epoch of a group, or of its target."""
     return CompactWriter("hi", 0, epoch).end()
 
 
 def read_epoch(data: bytes) -> int:
-    """Of a group, or of its target."""
+    """Return the epoch of a group, or of its target."""
     return _value(data).number("i")
 
 
 def member_value(member: ConsumerMember) -> bytes:
-    """What it subscribes to, and who it is."""
+    """Return the value with a member's subscription and identity."""
     writer = CompactWriter("h", 0)
     for text in (member.instance_id, member.rack_id, member.client_id, member.client_host):
         writer.compact(text)
@@ -159,7 +159,7 @@ def member_value(member: ConsumerMember) -> bytes:
 
 
 def read_member(data: bytes, known: ConsumerMember) -> ConsumerMember:
-    """The member with what the record says of it."""
+    """Return the member with its subscription and identity from a value."""
     reader = _value(data)
     instance_id, rack_id = reader.compact(), reader.compact()
     client_id, client_host = reader.compact() or "", reader.compact() or ""
@@ -172,7 +172,7 @@ def read_member(data: bytes, known: ConsumerMember) -> ConsumerMember:
 
 
 def _read_classic(reader: CompactReader) -> Classic | None:
-    """What the first tag says, if it is that of the classic protocol; others are left unread."""
+    """Return the classic metadata of the first tagged field; other tags are skipped."""
     if reader.size() + 1 == 0 or reader.size() + 1 != _CLASSIC:
         return None
     reader.size()
@@ -187,24 +187,24 @@ def _read_classic(reader: CompactReader) -> Classic | None:
 
 
 def target_value(assignment: Assignment) -> bytes:
-    """What a member is to have."""
+    """Return the value for a member's target assignment."""
     return CompactWriter("h", 0).partitions(assignment).end()
 
 
 def read_target(data: bytes) -> Assignment:
-    """What a member is to have."""
+    """Return a member's target assignment."""
     return _value(data).partitions()
 
 
 def current_value(member: ConsumerMember) -> bytes:
-    """What it has."""
+    """Return the value for a member's current assignment."""
     writer = CompactWriter("hiib", 0, member.epoch, member.previous_epoch, member.state)
     since = {one: member.since.get(one, member.epoch) for one in member.assigned | member.revoking}
     return writer.partitions(member.assigned, since).partitions(member.revoking, since).end()
 
 
 def read_current(data: bytes, known: ConsumerMember) -> ConsumerMember:
-    """The member with what the record says that it has."""
+    """Return the member with its current assignment from a value."""
     reader = _value(data)
     since: dict[Partition, int] = {}
     return known._replace(

@@ -1,4 +1,4 @@
-"""What each member of a group of the new protocol is to have: the topics that there are, and the assignor's answer."""
+"""Compute target assignments of consumer groups from the subscribed topics, with an assignor."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ Subscribed = dict[str, tuple[object, int]]
 
 
 class Targets:
-    """For the groups of one shard."""
+    """Computes the target assignments of one shard's groups."""
 
     def __init__(
         self, topics: Callable[[], Mapping[str, Topic]], by_id: Callable[[], Mapping[uuid.UUID, Topic]]
     ) -> None:
-        """The topics that there are now, by name and by id."""
+        """Read the topics through these functions, by name and by id."""
         self._topics = topics
         self._by_id = by_id
 
     def subscribed(self, subscriptions: Iterable[Subscription]) -> Subscribed:
-        """The topics that are subscribed to and there, with their ids and how many partitions they have."""
+        """Return the existing topics of these subscriptions, with their ids and partition counts."""
         present = self._topics()
         names = {name for one in subscriptions for name in self._names(one)}
         return {name: (present[name].id, len(present[name].partitions)) for name in sorted(names) if name in present}
 
     def named(self, assignment: Assignment) -> list[NamedPartition]:
-        """An assignment with names in place of ids; topics that are gone are left out."""
+        """Return an assignment with topic names in place of ids, without deleted topics."""
         present = self._by_id()
         return [(present[topic].name, index) for topic, index in assignment if topic in present]
 
     def identified(self, partitions: tuple[NamedPartition, ...]) -> Assignment:
-        """The other way round."""
+        """Return an assignment with topic ids in place of names, without deleted topics."""
         present = self._topics()
         return frozenset((present[name].id, index) for name, index in partitions if name in present)
 
-    def aim(
+    def compute(
         self,
         group: ConsumerGroup,
         members: Mapping[str, ConsumerMember],
@@ -54,7 +54,7 @@ class Targets:
         epoch: int,
         entries: list[Entry],
     ) -> dict[str, Assignment]:
-        """Make a target for an epoch; what it changes is added to the entries."""
+        """Return the target assignment for an epoch; records of changes are added to `entries`."""
         ids: dict[str, uuid.UUID] = {name: self._topics()[name].id for name in topics}
         names = {one: self._names(one) for one in {member.subscription for member in members.values()}}
         subscribed = {
@@ -73,7 +73,7 @@ class Targets:
         return target
 
     def _names(self, subscription: Subscription) -> set[str]:
-        """The topics of a subscription, by name and by what names look like."""
+        """Return the topic names of a subscription, by name and by pattern."""
         topics, regex = subscription
         names = set(topics)
         if regex:

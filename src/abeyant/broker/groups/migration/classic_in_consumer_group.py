@@ -1,8 +1,8 @@
-"""Members that speak the classic protocol in a group of the new one: what they ask is answered in its terms.
+"""Classic members in a consumer group: their requests are translated to the consumer protocol.
 
-Kafka: `classicGroupJoinToConsumerGroup`. A JoinGroup is a heartbeat that says all, and is answered at once:
-the generation is the member's epoch, and nobody leads. A SyncGroup brings what the member has. A Heartbeat says when it
-is to join again: when there is a new target, when it has given back what it had to, when others have.
+Kafka: `classicGroupJoinToConsumerGroup`. A JoinGroup is a heartbeat with all fields, and is answered at once: the
+generation is the member epoch, and there is no leader. A SyncGroup returns the member's assignment. A Heartbeat is
+answered with REBALANCE_IN_PROGRESS for a new target, or once the member or others have revoked partitions.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _JOIN_AGAIN = ErrorCode.rebalance_in_progress
 
 
 class Groups(Protocol):
-    """Where groups are kept and written down."""
+    """The shard that keeps groups and writes them to the log."""
 
     def keep(self, entries: Sequence[Entry], then: Then) -> None:
-        """Write and replay; then tell how it went."""
+        """Write and replay records; call back with the result."""
 
     def replaced(
         self, group: ConsumerGroup, old_id: str, joins: ConsumerMember, then: Then, *, rebalance: bool
     ) -> None:
-        """Have the group speak the classic protocol, with a member that takes the place of the last of the new one."""
+        """Downgrade the group, with a classic member that replaces its last consumer member."""
 
 
 class ClassicInConsumerGroup:
-    """For the groups of one shard. Use from the loop's thread only."""
+    """Serves classic members of one shard's consumer groups. Use from the loop's thread only."""
 
     def __init__(
         self, groups: Groups, consuming: ConsumerProtocol, migration: Migration, targets: Targets, *, max_size: int
@@ -58,7 +58,7 @@ class ClassicInConsumerGroup:
     # -- JoinGroup
 
     def join(self, group: ConsumerGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
-        """A member joins, or joins again."""
+        """Handle a JoinGroup."""
         try:
             self._join(group, asked, then)
         except ApiError as error:
@@ -80,7 +80,7 @@ class ClassicInConsumerGroup:
         try:
             member, owned = self._updated(before, asked)
         except ValueError:
-            raise ApiError(ErrorCode.unknown_server_error) from None  # as Kafka says of what is no consumer's
+            raise ApiError(ErrorCode.unknown_server_error) from None  # Kafka's error for metadata that is no consumer's
         downgrades = old is not None and self._migration.downgrades(group, [old.id], coming=1)
         after, topics = self._consuming.advance(group, before, member, target, owned, entries, replaced=replaced)
         stale = downgrades and after.epoch > group.target_epoch  # there will be a rebalance, and this is not in it yet
@@ -105,7 +105,7 @@ class ClassicInConsumerGroup:
     def _present(
         self, group: ConsumerGroup, asked: Joining, member_id: str, entries: list[Entry]
     ) -> tuple[ConsumerMember | None, ConsumerMember, Assignment | None]:
-        """The member whose place is taken, the member as it is, and its target. Raises ApiError."""
+        """Return the member that is replaced, the member itself, and its target. Raises ApiError."""
         if asked.instance_id is not None:
             if asked.member_id:
                 member = group.require_instance(member_id, asked.instance_id)
@@ -117,7 +117,7 @@ class ClassicInConsumerGroup:
         return None, known or ConsumerMember(member_id), group.target.get(member_id)
 
     def _updated(self, member: ConsumerMember, asked: Joining) -> tuple[ConsumerMember, Assignment]:
-        """With what it tells anew, and what it says that it has. Raises ValueError."""
+        """Return the member with its new metadata, and the partitions that it lists as owned. Raises ValueError."""
         said = read_subscription(asked.protocols[0][1])
         told = member._replace(
             instance_id=asked.instance_id or member.instance_id,
@@ -141,7 +141,7 @@ class ClassicInConsumerGroup:
         protocols: tuple[str | None, str | None],
         then: Callable[[Synced], object],
     ) -> None:
-        """A member wants to know what it has. `protocols`: type and name, where it tells them. Raises ApiError."""
+        """Handle a SyncGroup. `protocols` are type and name, where it has them. Raises ApiError."""
         member, told = self._require(group, identity, generation)
         mine = (CONSUMER, told.protocols[0][0])
         if any(given not in (None, present) for given, present in zip(protocols, mine, strict=True)):
@@ -157,7 +157,7 @@ class ClassicInConsumerGroup:
         then(Synced(ErrorCode.none, *protocols, assignment))
 
     def heartbeat(self, group: ConsumerGroup, identity: Identity, generation: int) -> None:
-        """A member is alive. Raises ApiError, REBALANCE_IN_PROGRESS when it is to join again."""
+        """Keep a member's session. Raises ApiError, REBALANCE_IN_PROGRESS when it has to join again."""
         member, _ = self._require(group, identity, generation)
         self._consuming.watch(group, member)
         self._consuming.catch_up(group)
@@ -170,7 +170,7 @@ class ClassicInConsumerGroup:
             raise ApiError(_JOIN_AGAIN)
 
     def _require(self, group: ConsumerGroup, identity: Identity, generation: int) -> tuple[ConsumerMember, Classic]:
-        """The member, if it speaks the classic protocol, and what it has told. Raises ApiError."""
+        """Return a classic member and its metadata. Raises ApiError."""
         member_id, instance_id = identity
         member = group.require_instance(member_id, instance_id)
         if instance_id is not None and member.id != member_id:
@@ -185,7 +185,7 @@ class ClassicInConsumerGroup:
     def leave(
         self, group: ConsumerGroup, identities: Sequence[Identity], then: Callable[[list[ErrorCode]], object]
     ) -> None:
-        """Members leave, of whichever protocol, all at once; who administers a group may name them by instance."""
+        """Remove members of either protocol in one step; static ones may be named by their instance ids."""
         errors: list[ErrorCode] = []
         gone: list[str] = []
         for member_id, instance_id in identities:

@@ -1,9 +1,8 @@
-"""A group that changes its protocol while members are there: classic to new, and back. Kafka: `convertToConsumerGroup`.
+"""Convert a group with members from one protocol to the other. Kafka: `convertToConsumerGroup`.
 
-It goes over to the new protocol when the first member joins that speaks it: the others become its members with what
-they have, and go on with JoinGroup, SyncGroup and Heartbeat (see `classic_members`). It goes back when the last such
-member has left. What here makes a group of another is a function of it, and the records that say so; who calls writes
-them.
+A classic group is upgraded when the first consumer member joins: the others become members with their assignments, and
+keep using JoinGroup, SyncGroup and Heartbeat (`classic_in_consumer_group`). It is downgraded when the last consumer
+member has left. A conversion is a function that returns the new group and its records; the caller writes them.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _DOWNGRADES = ("downgrade", "bidirectional")
 
 
 class Migration:
-    """For the groups of one shard."""
+    """Converts the groups of one shard."""
 
     def __init__(
         self, policy: str, targets: Targets, now_ms: Callable[[], int], *, max_consumers: int, max_classic: int
     ) -> None:
-        """`policy` is the setting `group.consumer.migration.policy`; the sizes are those of a group of each kind."""
+        """Take `group.consumer.migration.policy`, and the largest size of a group of each kind."""
         self._policy = policy.lower()
         self._targets = targets
         self._now_ms = now_ms
@@ -47,7 +46,7 @@ class Migration:
     # -- from the classic protocol to the new one
 
     def upgraded(self, group: ClassicGroup) -> tuple[ConsumerGroup, list[Entry]]:
-        """The group that a classic one becomes. Raises ApiError, GROUP_ID_NOT_FOUND, where it may or can not."""
+        """Return the consumer group of a classic one. Raises ApiError, GROUP_ID_NOT_FOUND, unless allowed."""
         if self._policy not in _UPGRADES:
             raise _cannot_upgrade(group, "online upgrade is disabled")
         if group.protocol_type != CONSUMER:
@@ -67,9 +66,9 @@ class Migration:
         return made, [(classic_records.group_key(group.id), None), *all_records(made)]
 
     def _moved(self, group: ClassicGroup, member: Member) -> ConsumerMember:
-        """A member as it goes over. Raises ValueError where it is no consumer, ApiError for a user's own assignor."""
+        """Return the converted member. Raises ValueError for no consumer, ApiError for a custom assignor."""
         assigned: Assignment = NOTHING
-        if member.assignment:  # one that has joined and not synced yet has none
+        if member.assignment:  # a member that has joined and not synced yet has none
             partitions, own = read_assignment(member.assignment)
             if own:
                 raise _cannot_upgrade(
@@ -94,10 +93,10 @@ class Migration:
             classic=Classic(member.session_timeout, member.protocols),
         )
 
-    # -- members that speak the classic protocol in a group of the new one
+    # -- classic members in a consumer group
 
     def require_may_join(self, group: ConsumerGroup) -> None:
-        """Whether they may. Raises ApiError, INCONSISTENT_GROUP_PROTOCOL."""
+        """Raise ApiError, INCONSISTENT_GROUP_PROTOCOL, unless the classic member may join."""
         if self._policy == _NEVER:
             raise ApiError(
                 ErrorCode.inconsistent_group_protocol,
@@ -108,7 +107,7 @@ class Migration:
     # -- and back
 
     def downgrades(self, group: ConsumerGroup, gone: Collection[str], coming: int = 0) -> bool:
-        """Whether the group is to speak the classic protocol once these have gone, and `coming` others have come."""
+        """Return whether the group has to be downgraded once these are removed, and `coming` others have joined."""
         left = len(group.members) - len(gone) + coming
         return (
             group.only_classic_without(gone)
@@ -119,9 +118,9 @@ class Migration:
     def downgraded(
         self, group: ConsumerGroup, gone: Collection[str], joins: ConsumerMember | None = None, *, rebalance: bool
     ) -> tuple[ClassicGroup, list[Entry]]:
-        """The classic group that is left. One that joins takes over what the one had whose place it takes.
+        """Return the classic group that remains. A joining member gets the assignment of the one it replaces.
 
-        Where a rebalance comes next nobody leads yet: so it is told to a coordinator that reads the log, too.
+        Where a rebalance follows, the group has no leader: a coordinator that loads the log sees that, too.
         """
         made = ClassicGroup(group.id, self._now_ms())
         made.generation = group.epoch
@@ -134,8 +133,8 @@ class Migration:
         for one in made.members.values():
             heir_of = group.members[next(iter(gone)) if joins is not None and one.id == joins.id else one.id]
             version = read_subscription(one.metadata(made.protocol)).version
-            # Not its target, as in Kafka: should the group change back before this member has been heard of again, what
-            # it has still would be given to another.
+            # Not its target, as in Kafka: if the group were upgraded again before the next request of this member, its
+            # partitions would be given to another.
             one.assignment = assignment_value(version, self._targets.named(heir_of.assigned | heir_of.revoking))
         assignments = {member.id: member.assignment for member in made.members.values()}
         if rebalance:
@@ -145,14 +144,14 @@ class Migration:
 
 
 def forgotten(group: ConsumerGroup) -> list[Entry]:
-    """What says that a group of the new protocol is no more."""
+    """Return the tombstones of a consumer group's records."""
     entries = [entry for member_id in group.members for entry in tombstones(group.id, member_id)]
     kinds = (consumer_records.TARGET, consumer_records.GROUP)
     return entries + [(consumer_records.key(kind, group.id), None) for kind in kinds]
 
 
 def all_records(group: ConsumerGroup) -> list[Entry]:
-    """All that the log has to say of a group."""
+    """Return all records of a consumer group."""
     key = consumer_records.key
     epoch = consumer_records.epoch_value(group.epoch)
     members = group.members.values()

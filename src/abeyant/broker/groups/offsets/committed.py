@@ -1,9 +1,9 @@
-"""The offsets that groups have committed: what the log says, and what of that every in-sync replica has.
+"""The offsets that groups have committed.
 
-A commit counts once it is replicated (K1): until then readers see the one before. So an entry knows its place in the
-log, and the entry that it replaces for as long as it may be needed.
+A commit becomes visible once it is replicated (K1): until then readers see the one before. So an entry has its offset
+in the log, and keeps the entry that it replaces for as long as it may be needed.
 
-Those of a transaction that is open are pending: nobody sees them until it commits.
+Offsets of an open transaction are pending: nobody sees them until it commits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 
 
 class Entry:
-    """One commit, at `place` in the log. It counts once `counts_from`, in a transaction the marker's place, is safe."""
+    """One commit, at offset `place` of the log. Visible once `counts_from` (a transaction's marker) is replicated."""
 
     __slots__ = ("before", "counts_from", "offset", "place")
 
@@ -31,17 +31,17 @@ Place = tuple[str, int]
 
 
 class Offsets:
-    """Those of all groups in one partition of the log."""
+    """The committed offsets of all groups in one partition of the log."""
 
     def __init__(self) -> None:
         self._committed: dict[str, dict[Place, Entry]] = {}
         self._pending: dict[int, dict[OffsetKey, Entry]] = {}  # by the producer's id
-        self._unstable: Counter[OffsetKey] = Counter()  # in how many open transactions
+        self._unstable: Counter[OffsetKey] = Counter()  # the number of open transactions with this key
 
     # -- what the log says
 
     def put(self, key: OffsetKey, offset: Offset, place: int, replicated: int) -> None:
-        """A commit at `place` in the log, of which all below `replicated` is safe. O(1)."""
+        """Apply a commit at offset `place` of the log, which is replicated up to `replicated`. O(1)."""
         self._put(key, offset, place, place, replicated)
 
     def _put(self, key: OffsetKey, offset: Offset, place: int, counts_from: int, replicated: int) -> None:
@@ -52,14 +52,14 @@ class Offsets:
         entries[key.topic, key.partition] = Entry(offset, place, counts_from, known)
 
     def put_pending(self, producer_id: int, key: OffsetKey, offset: Offset, place: int) -> None:
-        """A commit in a producer's transaction."""
+        """Apply a commit in a producer's transaction."""
         pending = self._pending.setdefault(producer_id, {})
         if key not in pending:
             self._unstable[key] += 1
         pending[key] = Entry(offset, place, place, None)
 
     def forget(self, key: OffsetKey) -> None:
-        """It was deleted, or its time was over. What open transactions would commit there is gone too, as in Kafka."""
+        """Delete an offset, with what open transactions would commit for it, as in Kafka."""
         if self._unstable.pop(key, 0):
             for pending in self._pending.values():
                 pending.pop(key, None)
@@ -70,7 +70,7 @@ class Offsets:
                 del self._committed[key.group]
 
     def ended(self, producer_id: int, marker: int, replicated: int, *, commits: bool) -> None:
-        """A producer's transaction is over, its marker in this place. What was committed later outside of it stays."""
+        """End a producer's transaction with its marker at `place`. Later commits outside of it stay."""
         for key, entry in self._pending.pop(producer_id, {}).items():
             self._unstable[key] -= 1
             if not self._unstable[key]:
@@ -82,30 +82,30 @@ class Offsets:
     # -- what is asked
 
     def committed(self, key: OffsetKey, replicated: int) -> Offset | None:
-        """The last commit below `replicated` in the log."""
+        """Return the last commit below `replicated`; None for none."""
         return _safe(self._committed.get(key.group, {}).get((key.topic, key.partition)), replicated)
 
     def of_group(self, group: str, replicated: int) -> Iterator[tuple[Place, Offset]]:
-        """All of a group's."""
+        """Return all offsets of a group."""
         for place, entry in self._committed.get(group, {}).items():
             offset = _safe(entry, replicated)
             if offset is not None:
                 yield place, offset
 
     def keys(self, group: str) -> list[OffsetKey]:
-        """Where a group has committed anything."""
+        """Return the partitions with a committed offset of a group."""
         return [OffsetKey(group, topic, partition) for topic, partition in self._committed.get(group, {})]
 
     def every_key(self, group: str) -> list[OffsetKey]:
-        """Where a group has committed anything, or an open transaction may yet."""
+        """Return the partitions with a committed or pending offset of a group."""
         return list(dict.fromkeys([*self.keys(group), *(key for key in self._unstable if key.group == group)]))
 
     def is_unstable(self, key: OffsetKey) -> bool:
-        """Whether an open transaction may change it."""
+        """Return whether an open transaction may change it."""
         return key in self._unstable
 
     def has_pending(self, group: str) -> bool:
-        """Whether an open transaction has offsets of this group. O(open transactions' offsets)."""
+        """Return whether an open transaction has offsets of this group. O(open transactions' offsets)."""
         return any(key.group == group for key in self._unstable)
 
 

@@ -14,7 +14,7 @@ _FOR_EVER = -1
 
 
 class OffsetKey(NamedTuple):
-    """Of which group's reader, in which partition."""
+    """A group and a partition."""
 
     group: str
     topic: str
@@ -22,7 +22,7 @@ class OffsetKey(NamedTuple):
 
 
 class Offset(NamedTuple):
-    """What was committed."""
+    """A committed offset."""
 
     offset: int
     leader_epoch: int
@@ -32,19 +32,19 @@ class Offset(NamedTuple):
 
 
 def offset_key(key: OffsetKey) -> bytes:
-    """As Kafka writes it."""
+    """Return the record's key as Kafka writes it."""
     return Writer("h", OFFSET).text(key.group).text(key.topic).numbers("i", key.partition).done()
 
 
 def read_offset_key(data: bytes) -> OffsetKey:
-    """Of either version."""
+    """Return the group and partition from a key of either version."""
     reader = Reader(data)
     reader.number("h")
     return OffsetKey(reader.text(), reader.text(), reader.number("i"))
 
 
 def offset_value(offset: Offset) -> bytes:
-    """As Kafka writes it."""
+    """Return the record's value as Kafka writes it."""
     if offset.expire_ms is not None:
         return (
             Writer("hq", 1, offset.offset)
@@ -58,7 +58,7 @@ def offset_value(offset: Offset) -> bytes:
 
 
 def read_offset_value(data: bytes) -> Offset:
-    """Of versions 0 to 3. Raises ValueError for others."""
+    """Return the offset from a value of version 0 to 3. Raises ValueError for others."""
     reader = Reader(data)
     version = read_version(reader, 3, "an offset")
     offset = reader.number("q")
