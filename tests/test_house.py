@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -198,6 +199,53 @@ def test_a_circle_of_imports_is_found() -> None:
 def test_the_pipelines_rooms_are_seen_from_the_folder_list() -> None:
     modules = {path.name for path in (SOURCE / "abeyant" / "pipeline").glob("*.py")}
     assert modules == {"__init__.py", "schemas.py"}
+
+
+# What is private to Spark stands in one module per kind; docs/dependencies.md lists them.
+PRIVATE = {
+    "pipeline.spark.hadoop_files": "Hadoop's files and settings in the driver's JVM",
+    "pipeline.spark.kafka_client": "Kafka's admin client in the driver's JVM",
+    "pipeline.spark.jvm": "the JVM's process, and how it is started",
+    "pipeline.spark.accumulators": "the thread that collects accumulators",
+    "pipeline.spark.plans": "a table's plan",
+    "pipeline.spark.errors": "messages that are matched by their text",
+    "pipeline.spark.versions": "checks of versions",
+}
+INSIDE_SPARK = re.compile(
+    r"\b_(?:jvm|jdf|jsparkSession|jsc|sc|gateway|jconf|jreader|jwrite|jrdd|accumulatorServer)\b"
+    r"|\bfrom py4j\b|\bimport py4j\b|(?<!apache\.)\bspark\.version\b|\bpyspark\.__version__"
+    r"|\bin str\(error\)|\b(?:search|match|findall)\(str\(error\)"
+)
+
+
+def inside_spark(texts: Mapping[str, str]) -> list[str]:
+    return [
+        f"{name}: {found[0]}"
+        for name, text in texts.items()
+        if name not in PRIVATE and name.startswith("pipeline.")
+        for found in INSIDE_SPARK.finditer(text)
+    ]
+
+
+def test_what_is_private_to_spark_stands_in_modules_of_its_own() -> None:
+    assert inside_spark(sources()) == []
+    listed = (SOURCE.parent / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    files = {f"`spark/{name.rpartition('.')[2]}.py`" for name in PRIVATE}
+    assert [file for file in sorted(files) if file not in listed] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "spark._jvm.java.lang",
+        "table._jdf.queryExecution()",
+        "from py4j.protocol import Py4JError",
+        "if 'No such table' in str(error): pass",
+        "if spark.version < '4.2': pass",
+    ],
+)
+def test_what_is_private_to_spark_is_found(text: str) -> None:
+    assert len(inside_spark({**sources(), "pipeline.sources.planted": text})) == 1
 
 
 def test_reports_know_no_spark() -> None:

@@ -80,7 +80,7 @@ def halves(store: Store) -> list[object]:
     for name, there in (("a.json", ("old", "new")), ("b.json", (None, "new"))):
         for place, text in zip(places_of(name), there, strict=False):
             if text is not None:
-                store._write(store._files.create(store._path(place), True), text)
+                store._files.write_text(place, text)
         seen.append(store.read(name))
         store.put(name, "newest")
         seen += [store.read(name), [other for other in store.names("") if other.startswith(name)]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -38,6 +37,7 @@ from abeyant.pipeline.schemas import TABLES
 from abeyant.pipeline.spark.errors import explained
 from abeyant.pipeline.spark.jobs import cancel_jobs, name_jobs
 from abeyant.pipeline.spark.progress import Steps
+from abeyant.pipeline.spark.versions import versions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -269,12 +269,8 @@ def _report_writer() -> Callable[[Path, Path], None]:
 def _marker(
     spark: SparkSession, log: KafkaRequestLog, found: dict[str, int], timezone: str, command: str | None
 ) -> dict[str, Any]:
-    from abeyant import __version__
-
     return {
-        "abeyant": __version__,
-        "spark": spark.version,
-        "python": platform.python_version(),
+        **versions_of(spark),
         "master": spark.conf.get("spark.master"),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         **found,

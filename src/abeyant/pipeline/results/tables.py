@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from abeyant.pipeline.results.directory import Out, write_marker
 from abeyant.pipeline.results.making import Making, making
 from abeyant.pipeline.spark.jobs import name_jobs
 from abeyant.pipeline.spark.progress import Steps
+from abeyant.pipeline.spark.versions import versions_of
 
 __all__ = ["REPORT", "write_result"]
 
@@ -35,16 +35,13 @@ def write_result(
 
     `about` says how it was made. Raises `AbeyantError` where `out` may not be written. Returns the result.
     """
-    from abeyant import __version__
-
     steps, group = Steps(quiet=quiet), "abeyant-result"
     with making(spark, out, overwrite=overwrite) as result:
         for name, table in tables.items():
             name_jobs(spark, group, name)
             with steps.step(f"writing {name}", spark, group):
                 result.write(name, table)
-        versions = {"abeyant": __version__, "spark": spark.version, "python": platform.python_version()}
-        made = {"made": datetime.now(UTC).isoformat(timespec="seconds"), **about, "versions": versions}
+        made = {"made": datetime.now(UTC).isoformat(timespec="seconds"), **about, "versions": versions_of(spark)}
         write_marker(result.folder, made | {"tables": list(tables)})
         with steps.step("writing the report"):
             result.fetch(*drawn)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["ConnectorError", "coordinate", "maven_jars", "start_with_connector"]
 
 _POM: Final = Path(__file__).with_name("connector.pom.xml")
-_UNRESOLVED: Final = ("unresolved dependency", "download failed", "not found in cache")
 _NOWHERE: Final = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "none"}
 
 
@@ -33,9 +32,9 @@ class ConnectorError(AbeyantError):
 
 def coordinate() -> str:
     """Return the connector's Maven coordinate for the installed version of Spark."""
-    import pyspark
+    from abeyant.pipeline.spark.versions import installed_spark
 
-    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{installed_spark()}"
 
 
 def start_with_connector(
@@ -46,6 +45,7 @@ def start_with_connector(
     `given` are jars (files or folders, with commas between) or a Maven coordinate; without it, as the module's
     docstring says. Raises `ConnectorError` when none can be had, and what `spark_session` raises.
     """
+    from abeyant.pipeline.spark.errors import lacks_packages
     from abeyant.pipeline.spark.session import spark_session
 
     tried: list[str] = []
@@ -55,9 +55,10 @@ def start_with_connector(
         except ConnectorError:
             raise
         except AbeyantError as error:
-            if not any(sign in str(error) for sign in _UNRESOLVED):
+            why = lacks_packages(error)
+            if why is None:
                 raise
-            tried.append(f"Spark's resolver: {str(error).rpartition('RuntimeException: ')[2]}")
+            tried.append(f"Spark's resolver: {why}")
             continue
         return _checked(spark)
     raise ConnectorError(

@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.sources.arrival import first_file, list_at_once, pattern_of
+from abeyant.pipeline.spark.errors import says_nanoseconds
 from abeyant.pipeline.spark.location import location
 
 __all__ = ["file_format", "location", "read_files", "schema_of_files", "stream_lines", "stream_table"]
@@ -68,7 +69,7 @@ def read_files(spark: SparkSession, path: str, form: str, schema: StructType | N
             raise AbeyantError(f"{path}: no line of it is an object of JSON: there has to be one in each line")
         return _as_utf8(table) if form == "csv" else table
     except AnalysisException as error:
-        if "TIMESTAMP(NANOS" in str(error):
+        if says_nanoseconds(error):
             raise AbeyantError(
                 f"{path}: its times are in nanoseconds, which Spark does not read from Parquet: write them in "
                 "microseconds (pandas and pyarrow: coerce_timestamps='us')"

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.sources.properties import parse_properties
 from abeyant.pipeline.spark.connect import is_connect
+from abeyant.pipeline.spark.kafka_client import KafkaClientError, describe_topics
 
 __all__ = ["KafkaError", "check_brokers", "check_topics", "read_properties", "read_topic", "stream_topic"]
 
@@ -48,27 +48,13 @@ def check_topics(spark: SparkSession, servers: str, topics: Iterable[str], prope
     """
     if is_connect(spark):
         return
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    settings = jvm.java.util.Properties()
     limits = {"request.timeout.ms": str(_ANSWER_MS), "default.api.timeout.ms": str(_ANSWER_MS)}
-    for name, value in {**properties, **limits, "bootstrap.servers": servers}.items():
-        settings.put(name, value)
-    names = jvm.java.util.ArrayList(list(topics))
     try:
-        admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
-        try:
-            admin.describeTopics(names).allTopicNames().get()
-        finally:
-            admin.close()
-    except Py4JJavaError as error:
-        cause = error.java_exception
-        while cause.getCause() is not None:
-            cause = cause.getCause()
-        kind = cause.getClass().getSimpleName()
-        if kind == "UnknownTopicOrPartitionException":
+        describe_topics(spark, topics, {**properties, **limits, "bootstrap.servers": servers})
+    except KafkaClientError as error:
+        if error.kind == "UnknownTopicOrPartitionException":
             raise KafkaError(f"Kafka at {servers} does not have all of the topics {', '.join(topics)}") from error
-        raise KafkaError(f"Kafka at {servers} does not answer: {kind}: {cause.getMessage()}") from error
+        raise KafkaError(f"Kafka at {servers} does not answer: {error.kind}: {error}") from error
 
 
 def read_properties(file: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.spark.hadoop import hadoop_settings
+from abeyant.pipeline.spark.hadoop_files import hadoop_settings
 
 __all__ = ["AzureSettings", "azure_settings"]
 

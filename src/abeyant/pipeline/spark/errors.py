@@ -1,25 +1,38 @@
-"""What Spark found wrong, in one line."""
+"""What Spark found wrong, in one line; and every message of Spark, Hadoop and Java that is matched by its text.
+
+Such texts are no interface. So all that the pipeline looks for in them stands here, and is listed with the versions in
+which it was seen in docs/dependencies.md.
+"""
 
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
-import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.spark.file_errors import unread_file
 from abeyant.pipeline.spark.jvm import OUT_OF_MEMORY, how_it_ended
+from abeyant.pipeline.spark.versions import hadoop_version
 
-__all__ = ["explained", "in_one_line", "logged_nowhere_else"]
+__all__ = [
+    "explained",
+    "in_one_line",
+    "lacks_format",
+    "lacks_packages",
+    "logged_nowhere_else",
+    "says_missing",
+    "says_nanoseconds",
+    "says_replaced",
+    "why_a_query_ended",
+]
 
 _OURS: Final = re.compile(r"\babeyant\.[\w.]*Error: (.+)")
 _NO_FILE_SYSTEM: Final = re.compile(
@@ -33,6 +46,47 @@ _PREAMBLE: Final = "An error occurred while calling "
 _COLON: Final = re.compile(r"Relative path in absolute URI: (.+)")
 _PYTHON: Final = re.compile(r"^(\w*(?:Error|Exception): .+)$", re.MULTILINE)
 """The last line of a traceback, of an exception of Python's own."""
+
+
+_READING: Final = re.compile(
+    r"Encountered error while reading file (?P<file>.+?)\.\s+"
+    r"(?:Data type mismatches when reading Parquet column \[(?P<column>.+?)\]\. "
+    r"Expected Spark type (?P<expected>.+?), actual Parquet type (?P<found>\w+)\.\s+)?"
+    r"(?:Could not read footer\..*?\.\s+)?SQLSTATE",
+    re.DOTALL,
+)
+_HEADER: Final = re.compile(
+    r"CSV header does not conform to the schema\.\s+Header: (?P<found>.*?)\n\s*Schema: (?P<expected>.*?)\n"
+    r".*?CSV file: (?P<file>[^\n]+)",
+    re.DOTALL,
+)
+_LENGTH: Final = re.compile(
+    r"Number of column in CSV header is not equal to number of fields in the schema.*?CSV file: (?P<file>[^\n]+)",
+    re.DOTALL,
+)
+_CAUSED_BY: Final = re.compile(r"^\s*Caused by: [\w.$]+: (.+)$", re.MULTILINE)
+_NO_PARQUET: Final = ("is not a Parquet file", "footer is too large")
+_PHYSICAL: Final = {
+    "BINARY": "text",
+    "BOOLEAN": "boolean",
+    "INT32": "int",
+    "INT64": "bigint",
+    "INT96": "timestamp",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "FIXED_LEN_BYTE_ARRAY": "bytes",
+}
+"""How Spark names what Parquet stores so."""
+
+_UNRESOLVED: Final = ("unresolved dependency", "download failed", "not found in cache")
+_MISSING: Final = "FileNotFoundException"
+_REPLACED: Final = re.compile(f"{_MISSING}|RemoteFileChangedException|Status Code: 412|ConditionNotMet")
+_QUERY_ENDED: Final = (
+    ("kafka.common.errors.UnknownTopicOrPartitionException", "Kafka no longer has one of the topics"),
+    ("OffsetOutOfRangeException", "Kafka has deleted records before they were read"),
+    ("KAFKA_DATA_LOSS", "Kafka has deleted records before they were read"),
+    ("kafka.common.errors.TimeoutException", "Kafka does not answer any more"),
+)
 
 
 @contextmanager
@@ -127,12 +181,85 @@ def _package_of(class_name: str | None, scheme: str | None) -> str:
         return f"this Spark has no file system for {what}: give it the jar that brings it, as by --conf spark.jars=JAR"
     return (
         f"this Spark has no file system for {what}: start it with "
-        f"--conf spark.jars.packages=org.apache.hadoop:{package}:{_hadoop()}"
+        f"--conf spark.jars.packages=org.apache.hadoop:{package}:{hadoop_version()}"
     )
 
 
-def _hadoop() -> str:
-    """Return the version of Hadoop that this Spark comes with."""
-    jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
-    found = next(iter(jars.glob("hadoop-client-api-*.jar")), None)
-    return found.stem.removeprefix("hadoop-client-api-") if found is not None else "VERSION"
+# -- single messages -----------------------------------------------------------------------------------------------
+
+
+def says_missing(error: BaseException) -> bool:
+    """Return whether Hadoop says that a file does not exist."""
+    return _MISSING in str(error)
+
+
+def says_replaced(error: BaseException) -> bool:
+    """Return whether Hadoop says that a file was renamed, removed or replaced between its opening and its end."""
+    return _REPLACED.search(str(error)) is not None
+
+
+def says_nanoseconds(error: BaseException) -> bool:
+    """Return whether Spark says that it does not read a Parquet column of times in nanoseconds."""
+    return "TIMESTAMP(NANOS" in str(error)
+
+
+def lacks_packages(error: BaseException) -> str | None:
+    """Return why Spark's resolver (Ivy) could not fetch `spark.jars.packages`; None for any other error."""
+    text = str(error)
+    return text.rpartition("RuntimeException: ")[2] if any(sign in text for sign in _UNRESOLVED) else None
+
+
+def lacks_format(spark: SparkSession, name: str) -> bool:
+    """Return whether a session lacks a data source, such as `delta`. Runs no job."""
+    try:
+        _ = spark.read.format(name).load().schema
+    except (PySparkException, Py4JError) as error:
+        # Any other failure is the format's own, which misses a path: so it is there.
+        return "DATA_SOURCE_NOT_FOUND" in str(error)
+    return False
+
+
+def why_a_query_ended(error: BaseException) -> str:
+    """Return in one line why a streaming query failed, and what to do where that is known."""
+    text = str(error)
+    said = in_one_line(error).rpartition("terminated with exception: ")[2]
+    if said == unread_file(text):
+        return f"{said}; then the same command goes on"
+    known = next((what for sign, what in _QUERY_ENDED if sign in text), None)
+    return f"{known}: {said}" if known else said
+
+
+def unread_file(text: str) -> str | None:
+    """Return which file could not be read, why, and what mends it, from all that Spark said; None where it was no file.
+
+    Spark's own first cause names a class of its own, and of several files not which.
+    """
+    header = _HEADER.search(text)
+    if header is not None:
+        return (
+            f"{_plain(header['file'])} has other columns ({header['found']}) than the files before it "
+            f"({header['expected']}): {_MEND}"
+        )
+    length = _LENGTH.search(text)
+    if length is not None:
+        return f"{_plain(length['file'])} has another number of columns than the files before it: {_MEND}"
+    reading = _READING.search(text)
+    if reading is None:
+        return None
+    file = _plain(reading["file"])
+    if reading["column"] is not None:
+        found = _PHYSICAL.get(reading["found"], reading["found"])
+        return f"{file}: column {reading['column']!r} is {found} in it, expected {reading['expected']}: {_MEND}"
+    if any(said in text for said in _NO_PARQUET):
+        other = "" if file.endswith(".parquet") else "say what it is by --format, "
+        return f"{file} is not a Parquet file, or not all of one: {other}{_MEND}"
+    causes = _CAUSED_BY.findall(text)
+    return f"{file} cannot be read{f' ({causes[-1].strip()})' if causes else ''}: {_MEND}"
+
+
+_MEND: Final = "write it as the others, or take it away"
+
+
+def _plain(uri: str) -> str:
+    """Return the path of a local file as its user knows it, another's URI as it is."""
+    return "/" + unquote(uri).removeprefix("file:").lstrip("/") if uri.startswith("file:") else uri.strip()

@@ -5,14 +5,14 @@ Spark has no public call for it. Arrow knows local paths and HDFS; it has none o
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark.connect import is_connect
-from abeyant.pipeline.spark.store import rename_path, renames
+from abeyant.pipeline.spark.hadoop_files import HadoopError, HadoopFiles
+from abeyant.pipeline.spark.store import renames
 
 __all__ = ["FileSystem", "file_system"]
 
@@ -41,38 +41,16 @@ def file_system(spark: SparkSession, root: str) -> FileSystem:
     return _ByArrow(root) if is_connect(spark) else _ByHadoop(spark, root)
 
 
-class _ByHadoop:
+class _ByHadoop(HadoopFiles):
     """Spark's own view, with the session's settings."""
 
-    def __init__(self, spark: SparkSession, root: str) -> None:
-        jvm: Any = spark._jvm
-        self._root: Final = root
-        self._spark: Final = spark
-        self._hadoop: Final = jvm.org.apache.hadoop.fs
-        session: Any = spark._jsparkSession
-        self._settings: Any = session.sessionState().newHadoopConf()
-        self._files: Any = self._path("").getFileSystem(self._settings)
-
-    def _path(self, name: str) -> Any:
-        return self._hadoop.Path(f"{self._root}/{name}")
-
-    def exists(self, name: str) -> bool:
-        return bool(self._files.exists(self._path(name)))
-
-    def remove(self, name: str) -> None:
-        self._files.delete(self._path(name), True)
-
-    def make_directory(self, name: str) -> None:
-        self._files.mkdirs(self._path(name))
-
-    def rename(self, name: str, to: str) -> bool:
-        source, target = self._path(name), self._path(to)
-        if not renames(self._root):
-            return bool(self._files.rename(source, target))
+    def rename(self, name: str, to: str) -> bool:  # type: ignore[override]
+        if not renames(self.root):
+            return self.rename_plainly(name, to)
         # Not FileSystem.rename: where the name is taken, that puts one directory into the other.
         try:
-            rename_path(self._spark, self._settings, source, target, "NONE")
-        except Py4JJavaError:
+            super().rename(name, to, "NONE")
+        except HadoopError:
             return False
         return True
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark.connect import is_connect
-from abeyant.pipeline.spark.hadoop import hadoop_settings
+from abeyant.pipeline.spark.hadoop_files import hadoop_settings, hadoop_user
 
 __all__ = ["hdfs_settings"]
 
@@ -53,10 +53,7 @@ def _authority(uri: str) -> str:
 
 
 def _user(spark: SparkSession) -> str:
-    if is_connect(spark):
-        return getpass.getuser()
-    jvm: Any = spark._jvm
-    return str(jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser().getShortUserName())
+    return getpass.getuser() if is_connect(spark) else hadoop_user(spark)
 
 
 def _has_libhdfs() -> bool:

@@ -31,6 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from abeyant.pipeline.spark.connect import is_connect
+from abeyant.pipeline.spark.plans import scanned_files
 
 __all__ = ["DIRECT", "RowGroup", "row_groups"]
 
@@ -38,22 +39,6 @@ DIRECT: Final = "spark.abeyant.parquet.direct"
 
 _MOST_FILES: Final = 4096  # the driver reads the end of each: 0.3 ms or so
 _THREADS: Final = 8
-
-_CATALYST: Final = "org.apache.spark.sql.catalyst"
-_SOURCES: Final = "org.apache.spark.sql.execution.datasources"
-_PROJECT: Final = f"{_CATALYST}.plans.logical.Project"
-_ATTRIBUTE: Final = f"{_CATALYST}.expressions.AttributeReference"
-_RELATION: Final = f"{_SOURCES}.LogicalRelation"
-_FILES: Final = f"{_SOURCES}.HadoopFsRelation"
-# Another project's format has classes of its own, such as Delta Lake's, though its files are Parquet.
-_FORMAT: Final = f"{_SOURCES}.parquet.ParquetFileFormat"
-_INDEX: Final = f"{_SOURCES}.InMemoryFileIndex"
-
-_OPTIONS: Final = {
-    *("path", "paths", "__paths__", "basepath", "mergeschema", "recursivefilelookup"),
-    *("pathglobfilter", "modifiedbefore", "modifiedafter"),
-}
-"""Of a reader: which files there are, and what schema. Any other might change what is read of them."""
 
 _FALSE: Final = (
     "spark.sql.files.ignoreCorruptFiles",
@@ -84,43 +69,13 @@ def row_groups(table: DataFrame, wanted: StructType) -> list[RowGroup] | None:
     spark = table.sparkSession
     if is_connect(spark) or not _reads_as_is(spark):
         return None
-    files = [urlsplit(uri) for uri in _scanned(table, wanted)]
+    files = [urlsplit(uri) for uri in scanned_files(table, wanted)]
     if not 0 < len(files) <= _MOST_FILES or any(file.scheme != "file" or file.netloc for file in files):
         return None
     with ThreadPoolExecutor(_THREADS, "abeyant-footers") as pool:
         found = list(pool.map(partial(_groups_of, wanted=wanted), (unquote(file.path) for file in files)))
     groups = [some for some in found if some is not None]
     return [group for some in groups for group in some] if len(groups) == len(found) else None
-
-
-def _scanned(table: DataFrame, wanted: StructType) -> list[str]:
-    """Return the URIs of the files of which a table is a mere scan; none where it is something else.
-
-    What Spark prints of a plan lacks the reader's options and the partitions' columns, so this asks the plan itself.
-    """
-    classic: Any = table
-    plan = classic._jdf.queryExecution().optimizedPlan()
-    if _class_of(plan) == _PROJECT:
-        columns = plan.projectList()
-        if any(_class_of(columns.apply(number)) != _ATTRIBUTE for number in range(columns.size())):
-            return []
-        plan = plan.child()
-    if _class_of(plan) != _RELATION or plan.catalogTable().isDefined():
-        return []
-    relation = plan.relation()
-    if _class_of(relation) != _FILES or _class_of(relation.fileFormat()) != _FORMAT:
-        return []
-    if _class_of(relation.location()) != _INDEX:
-        return []
-    options = relation.options().keySet().mkString("\n").lower().split()
-    in_paths = {name.lower() for name in relation.partitionSchema().fieldNames()}
-    if not _OPTIONS.issuperset(options) or in_paths.intersection(map(str.lower, wanted.fieldNames())):
-        return []
-    return list(relation.location().inputFiles())
-
-
-def _class_of(what: Any) -> str:
-    return str(what.getClass().getName())
 
 
 def _reads_as_is(spark: SparkSession) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from abeyant.pipeline.spark.hadoop import hadoop_settings
+from abeyant.pipeline.spark.hadoop_files import hadoop_settings
 
 __all__ = ["S3Settings", "s3_settings"]
 

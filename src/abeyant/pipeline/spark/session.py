@@ -40,8 +40,6 @@ _LOCAL = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\d+)?\])?$")
 
 # Nobody waits for a local JVM's answer while it collects, so it need not be the collector with the short pauses.
 _LOCAL_COLLECTOR: Final = "-XX:+UseParallelGC"
-# From Java 24 on Netty keeps from a class that Arrow's memory needs, unless told. Spark itself tells it, but not 4.1.
-_GUARDED_JAVA, _GUARDED_SPARK = 24, (4, 2)
 _UNGUARDED: Final = "-Dio.netty.noUnsafe=false"
 
 _NAMES_COLLECTOR: Final = re.compile(r"-XX:\+Use\w+GC\b")
@@ -230,28 +228,15 @@ def _java_options(java: Java, config: Mapping[str, str], *, brief: bool, write: 
 
     With two collectors it does not start.
     """
+    from abeyant.pipeline.spark.versions import needs_netty_unsafe, spark_home
+
     named = [os.environ.get(name, "") for name in _JAVA_VARIABLES] + [config.get("spark.driver.defaultJavaOptions", "")]
     options = list(BRIEF_JAVA) if brief else []
-    if java.version >= _GUARDED_JAVA and _older_than(_GUARDED_SPARK):
+    if needs_netty_unsafe(java.version):
         options.append(_UNGUARDED)
     if not _NAMES_COLLECTOR.search(" ".join(named)):
         options.append(BRIEF_COLLECTOR if brief else _LOCAL_COLLECTOR)
-    return options + archive_options(java, _spark_home() / "jars", " ".join(named), write=write)
-
-
-def _older_than(minor: tuple[int, int]) -> bool:
-    """Whether PySpark is of an older minor version."""
-    import pyspark
-
-    major, minor_number, *_ = pyspark.__version__.split(".")
-    return (int(major), int(minor_number)) < minor
-
-
-def _spark_home() -> Path:
-    """Where PySpark takes Spark from."""
-    import pyspark
-
-    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    return options + archive_options(java, spark_home() / "jars", " ".join(named), write=write)
 
 
 def _local_memory_mb() -> int:

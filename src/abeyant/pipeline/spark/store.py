@@ -6,21 +6,20 @@ one may ask to be the first. The rest is built on these (`results`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Literal
 from uuid import uuid4
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark.connect import is_connect
-from abeyant.pipeline.spark.errors import in_one_line
+from abeyant.pipeline.spark.errors import in_one_line, says_missing, says_replaced
+from abeyant.pipeline.spark.hadoop_files import HadoopError, HadoopFiles
 
-__all__ = ["Store", "places_of", "rename_path", "renames", "scheme_of"]
+__all__ = ["Store", "places_of", "renames", "scheme_of"]
 
 _RENAME_DIRECTORIES: Final = ("file", "hdfs")
 """Where a directory is renamed at once, whatever is in it."""
@@ -38,10 +37,6 @@ _NEXT: Final = ".next"
 """Ends the name of what stands in for another, while that is removed. No dot comes before: Spark hides such names."""
 
 _LOOKS: Final = 10
-_REPLACED: Final = re.compile("FileNotFoundException|RemoteFileChangedException|Status Code: 412|ConditionNotMet")
-"""What a reader is told of a file that is renamed, removed or replaced between its opening and its end."""
-
-_CONDITIONAL: Final = "fs.option.create.conditional.overwrite"
 
 
 def scheme_of(place: str) -> str:
@@ -66,19 +61,6 @@ def _stands_in(place: str) -> bool:
     return scheme_of(place) in _RENAME_FILES and scheme_of(place) not in _REPLACE_FILES
 
 
-def rename_path(spark: SparkSession, settings: Any, path: Any, to: Any, how: str) -> None:
-    """Rename a file or directory of Hadoop's at once: over a file (`OVERWRITE`), or only to a free name (`NONE`).
-
-    Raises `Py4JJavaError`.
-    """
-    gateway: Any = spark.sparkContext._gateway
-    hadoop = gateway.jvm.org.apache.hadoop.fs
-    kinds = getattr(hadoop, "Options$Rename")
-    options = gateway.new_array(kinds, 1)
-    options[0] = getattr(kinds, how)
-    hadoop.FileContext.getFileContext(path.toUri(), settings).rename(path, to, options)
-
-
 class Store:
     """What is below one root: a URI (`file://` and a path as it is, not quoted). Names are relative to it.
 
@@ -93,14 +75,10 @@ class Store:
                 "that is not Connect's"
             )
         self.root: Final = root.rstrip("/")
-        self._spark: Final = spark
-        self._jvm: Final[Any] = spark._jvm
         self._aside: Final = scheme_of(root) in _RENAME_FILES
         self._stands_in: Final = _stands_in(root)
-        session: Any = spark._jsparkSession
-        self._settings: Final[Any] = session.sessionState().newHadoopConf()
-        with self._told("reach"):
-            self._files: Final[Any] = self._path("").getFileSystem(self._settings)
+        with self._failing_to("reach"):
+            self._files: Final = HadoopFiles(spark, self.root)
 
     def uri(self, name: str) -> str:
         """Return where a name is."""
@@ -108,25 +86,25 @@ class Store:
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file or directory."""
-        with self._told("read"):
-            return bool(self._files.exists(self._path(name)))
+        with self._failing_to("read"):
+            return self._files.exists(name)
 
     def read(self, name: str) -> str | None:
         """Return a small file's text; None where there is none."""
-        with self._told("read"):
+        with self._failing_to("read"):
             for left in reversed(range(_LOOKS)):
                 try:
                     return self._look(name)
-                except Py4JJavaError as error:
-                    if not left or _REPLACED.search(str(error)) is None:
+                except HadoopError as error:
+                    if not left or not says_replaced(error):
                         raise
         return None
 
     def put(self, name: str, text: str) -> None:
         """Write a small file, over one that is there: `read` gives the one or the other."""
-        with self._told("write"):
+        with self._failing_to("write"):
             if not self._aside:
-                self._write(self._files.create(self._path(name), True), text)
+                self._files.write_text(name, text)
             elif not self._stands_in:
                 self._rename(self._put_aside(name, text), name, "OVERWRITE")
             else:
@@ -137,91 +115,70 @@ class Store:
         if not self._stands_in:
             self.put(name, text)
             return
-        with self._told("write"):
-            self._write(self._files.create(self._path(name), True), text)
+        with self._failing_to("write"):
+            self._files.write_text(name, text)
 
     def put_new(self, name: str, text: str) -> bool:
         """Write a small file unless there is one; return whether it was written. Of several at once one succeeds.
 
         (Where the file system can tell: HDFS, S3 and its like, local ones.)
         """
-        with self._told("write"):
-            if self._files.exists(self._path(name)):
+        with self._failing_to("write"):
+            if self._files.exists(name):
                 return False
             aside = self._put_aside(name, text) if self._aside else None
             try:
                 if aside is not None:
                     self._rename(aside, name, "NONE")
                 else:
-                    building = self._files.createFile(self._path(name)).overwrite(False).opt(_CONDITIONAL, "true")
-                    self._write(building.build(), text)
-            except (Py4JJavaError, _TakenError):
+                    self._files.create_text(name, text)
+            except (HadoopError, _TakenError):
                 if aside is not None:
-                    self._files.delete(self._path(aside), False)
-                if self._files.exists(self._path(name)):
+                    self._files.remove(aside)
+                if self._files.exists(name):
                     return False
                 raise
         return True
 
     def make_directory(self, name: str) -> None:
         """Make a directory, and those above it, unless they are there."""
-        with self._told("write"):
-            self._files.mkdirs(self._path(name))
+        with self._failing_to("write"):
+            self._files.make_directory(name)
 
     def remove(self, name: str) -> None:
         """Remove a file, or a directory with all in it, if it is there."""
-        with self._told("write"):
-            self._files.delete(self._path(name), True)
+        with self._failing_to("write"):
+            self._files.remove(name)
 
     def names(self, name: str) -> list[str]:
         """Return what is in a directory, sorted; nothing where there is none."""
-        with self._told("read"):
-            if not self._files.exists(self._path(name)):
-                return []
-            return sorted(status.getPath().getName() for status in self._files.listStatus(self._path(name)))
+        with self._failing_to("read"):
+            return self._files.names(name) if self._files.exists(name) else []
 
     def changed_ms(self, name: str) -> int | None:
         """Return when a file was written, by the store's clock, in ms since 1970; None where there is none."""
-        with self._told("read"):
+        with self._failing_to("read"):
             try:
-                return int(self._files.getFileStatus(self._path(name)).getModificationTime())
-            except Py4JJavaError as error:
-                if "FileNotFoundException" in str(error):
+                return self._files.modified_ms(name)
+            except HadoopError as error:
+                if says_missing(error):
                     return None
                 raise
 
     def written(self, name: str) -> dict[str, int]:
         """Return the files of a table that Spark wrote into a directory, and their bytes."""
-        found = {}
-        with self._told("read"):
-            folder = self._path(name)
-            listing = self._files.listFiles(folder, True)
-            while listing.hasNext():
-                status = listing.next()
-                path = status.getPath()
-                parts: list[str] = []
-                for _ in range(path.depth() - folder.depth()):
-                    parts.insert(0, path.getName())
-                    path = path.getParent()
-                if not any(part.startswith(("_", ".")) for part in parts):
-                    found["/".join([name, *parts])] = int(status.getLen())
-        return dict(sorted(found.items()))
+        with self._failing_to("read"):
+            return self._files.data_files(name)
 
     def fetch(self, name: str, to: Path) -> None:
         """Copy a file to this machine."""
-        with self._told("read"):
-            self._files.copyToLocalFile(False, self._path(name), self._here(to), True)
+        with self._failing_to("read"):
+            self._files.download(name, to)
 
     def send(self, file: Path, name: str) -> None:
         """Copy a file of this machine."""
-        with self._told("write"):
-            self._files.copyFromLocalFile(False, True, self._here(file), self._path(name))
-
-    def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}" if name else self.root)
-
-    def _here(self, file: Path) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"file://{file.absolute()}")
+        with self._failing_to("write"):
+            self._files.upload(file, name)
 
     def _look(self, name: str) -> str | None:
         for place in places_of(self.uri(name)):
@@ -231,27 +188,21 @@ class Store:
         return None
 
     def _text(self, name: str) -> str | None:
-        if not self._files.exists(self._path(name)):
-            return None
-        stream = self._files.open(self._path(name))
-        try:
-            return bytes(stream.readAllBytes()).decode("utf-8", errors="replace")
-        finally:
-            stream.close()
+        return self._files.read_text(name) if self._files.exists(name) else None
 
     def _put_beside(self, name: str, text: str) -> None:
         """Write a file, in steps: after each the old text or the new one is where `read` looks, and is whole."""
-        there, following = self._files.exists(self._path(name)), f"{name}{_NEXT}"
-        if self._files.exists(self._path(following)):  # a run was killed between these steps
+        there, following = self._files.exists(name), f"{name}{_NEXT}"
+        if self._files.exists(following):  # a run was killed between these steps
             if there:
-                self._files.delete(self._path(following), False)
+                self._files.remove(following)
             else:
                 self._rename(following, name, "NONE")
                 there = True
         aside = self._put_aside(name, text)
         if there:
             self._rename(aside, following, "NONE")
-            self._files.delete(self._path(name), False)
+            self._files.remove(name)
             aside = following
         self._rename(aside, name, "NONE")
 
@@ -259,27 +210,20 @@ class Store:
         """Write a file beside its place, where it would be seen while it is written; return its name."""
         folder, slash, last = name.rpartition("/")
         aside = f"{folder}{slash}.{last}.{uuid4().hex[:12]}"
-        self._write(self._files.create(self._path(aside), True), text)
+        self._files.write_text(aside, text)
         return aside
 
-    def _rename(self, name: str, to: str, how: str) -> None:
-        source, target = self._path(name), self._path(to)
+    def _rename(self, name: str, to: str, how: Literal["OVERWRITE", "NONE"]) -> None:
         if scheme_of(self.root) not in _REFUSE_NAMES:
-            rename_path(self._spark, self._settings, source, target, how)
-        elif not self._files.rename(source, target):
+            self._files.rename(name, to, how)
+        elif not self._files.rename_plainly(name, to):
             raise _TakenError(f"cannot rename {self.uri(name)} to {self.uri(to)}")
 
-    @staticmethod
-    def _write(stream: Any, text: str) -> None:
-        # Not closed where a write fails: on an object store closing is what makes it appear.
-        stream.write(bytearray(text.encode("utf-8")))
-        stream.close()
-
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _failing_to(self, what: str) -> Iterator[None]:
         try:
             yield
-        except Py4JJavaError as error:
+        except HadoopError as error:
             raise AbeyantError(f"cannot {what} {self.root}: {in_one_line(error)}") from error
 
 

@@ -27,7 +27,7 @@ from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, Ho
 from abeyant.pipeline.resolver.tables.small import few_partitions
 from abeyant.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
 from abeyant.pipeline.spark.chunks import chunks
-from abeyant.pipeline.spark.estimates import Size, estimated_size
+from abeyant.pipeline.spark.plans import Size, estimated_size
 from pipeline.resolve_traces import (
     Deadline,
     Event,

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import StreamingQueryException
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.spark.errors import in_one_line
-from abeyant.pipeline.spark.file_errors import unread_file
+from abeyant.pipeline.spark.errors import why_a_query_ended
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -23,12 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["follow", "stop_when_asked"]
 
 _LOOK_SECONDS: Final = 0.25
-_KNOWN: Final = (
-    ("kafka.common.errors.UnknownTopicOrPartitionException", "Kafka no longer has one of the topics"),
-    ("OffsetOutOfRangeException", "Kafka has deleted records before they were read"),
-    ("KAFKA_DATA_LOSS", "Kafka has deleted records before they were read"),
-    ("kafka.common.errors.TimeoutException", "Kafka does not answer any more"),
-)
 
 
 @contextmanager
@@ -62,7 +55,7 @@ def follow(query: StreamingQuery, lines: Lines, asked: threading.Event) -> None:
                 _stop_between_batches(query)
                 break
     except StreamingQueryException as error:
-        raise AbeyantError(_failure(error)) from error
+        raise AbeyantError(f"the stream ended: {why_a_query_ended(error)}") from error
     finally:
         lines.look(query)
 
@@ -77,11 +70,3 @@ def _stop_between_batches(query: StreamingQuery) -> None:
             break
         time.sleep(_LOOK_SECONDS / 5)
     query.stop()
-
-
-def _failure(error: StreamingQueryException) -> str:
-    said = in_one_line(error).rpartition("terminated with exception: ")[2]
-    if (unread := unread_file(str(error))) is not None and said == unread:
-        return f"the stream ended: {unread}; then the same command goes on"
-    known = next((what for sign, what in _KNOWN if sign in str(error)), None)
-    return f"the stream ended: {known}: {said}" if known else f"the stream ended: {said}"

@@ -10,8 +10,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Final
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
@@ -20,6 +18,8 @@ from abeyant.errors import AbeyantError
 from abeyant.pipeline.resolver.streams.plan import ASIDE, aside_of, outcomes_of
 from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
 from abeyant.pipeline.schemas import OUTCOMES
+from abeyant.pipeline.spark.errors import lacks_format
+from abeyant.pipeline.spark.versions import minor_of
 
 __all__ = ["DeltaSink", "IcebergSink"]
 
@@ -82,17 +82,12 @@ class _LakeSink:
 
     def _check_format(self, spark: SparkSession) -> None:
         """Raise `AbeyantError` that names the package where the session lacks the format."""
-        try:
-            _ = spark.read.format(self._format).load().schema
-        except (PySparkException, Py4JError) as error:
-            # Any other failure is the format's own, which misses a path: so it is there.
-            if "DATA_SOURCE_NOT_FOUND" in str(error):
-                raise AbeyantError(self._lacking(spark.version)) from error
+        if lacks_format(spark, self._format):
+            raise AbeyantError(self._lacking(minor_of(spark)))
 
     @classmethod
-    def _lacking(cls, spark: str) -> str:
-        """Say what a session of this version of Spark lacks."""
-        minor = ".".join(spark.split(".")[:2])
+    def _lacking(cls, minor: str) -> str:
+        """Say what a session of this minor version of Spark lacks."""
         package = cls._artifact.format(minor)
         if minor in cls._tried:
             mend = f"start it with --packages {package}:{cls._tried[minor]}"

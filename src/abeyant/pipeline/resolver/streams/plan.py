@@ -23,7 +23,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.resolver.reasons import DEADLINE_US, EVENT_REASON, OPERATION_REASON
-from abeyant.pipeline.resolver.streams.arrow import check_arrow
 from abeyant.pipeline.resolver.streams.aside import TIME_FORMAT
 from abeyant.pipeline.resolver.streams.end import end_rows
 from abeyant.pipeline.resolver.streams.layout import PACKED
@@ -41,6 +40,7 @@ from abeyant.pipeline.resolver.streams.stages import answered, shards_turn
 from abeyant.pipeline.resolver.streams.state import STATE
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, UNREADABLE, UNREADABLE_ROW, check_table
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, default_partitions, shuffle_partitions
+from abeyant.pipeline.spark.versions import check_arrow
 
 __all__ = ["ANSWERS", "ASIDE", "aside_of", "outcomes_of", "resolve_stream"]
 

@@ -33,7 +33,7 @@ from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyant.pipeline.schemas import OPERATIONS, check_table, columns_of
-from abeyant.pipeline.spark.estimates import estimated_size
+from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.pipeline.spark.session import shuffle_partitions
 
 __all__ = ["resolve"]

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.pipeline.resolver.reasons import DEADLINE_US
 from abeyant.pipeline.resolver.tables.hot_keys import PLACE
-from abeyant.pipeline.spark.estimates import Size
+from abeyant.pipeline.spark.plans import Size
 from abeyant.pipeline.spark.session import adapts_partitions, shuffle_partitions
 
 __all__ = ["few_partitions", "reached_by_spark"]

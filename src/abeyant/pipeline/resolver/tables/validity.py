@@ -11,7 +11,7 @@ from abeyant.pipeline.resolver.tables.first_look import is_repeated, look_at
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
 from abeyant.pipeline.resolver.tables.small import few_partitions
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, check_table, columns_of
-from abeyant.pipeline.spark.estimates import estimated_size
+from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.tables.reasons import reason_column
 
 __all__ = ["distinct_operations", "invalid_events", "invalid_operations", "valid_events", "valid_operations"]

@@ -6,8 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.resolver.streams import arrow, resolve_stream
+from abeyant.pipeline.resolver.streams import resolve_stream
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
+from abeyant.pipeline.spark import versions
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ from abeyant.pipeline.schemas import EVENTS, OPERATIONS
     ],
 )
 def test_which_work_together(spark: str, pyarrow: str, works: bool) -> None:
-    assert arrow.works_with(spark, pyarrow) == works
+    assert versions.works_with(spark, pyarrow) == works
 
 
 def test_a_stream_is_refused_in_one_line(
@@ -28,6 +29,6 @@ def test_a_stream_is_refused_in_one_line(
     streams = [
         spark.readStream.schema(schema).parquet(str(tmp_path_factory.mktemp("in"))) for schema in (OPERATIONS, EVENTS)
     ]
-    monkeypatch.setattr(arrow, "works_with", lambda *_: False)
+    monkeypatch.setattr(versions, "works_with", lambda *_: False)
     with pytest.raises(AbeyantError, match=r"^streams on PySpark \S+ need a pyarrow below 26, .*'pyspark>=4\.1\.4'$"):
         resolve_stream(*streams)
