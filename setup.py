@@ -16,7 +16,7 @@ from setuptools import setup
 REPOSITORY = "https://github.com/abeyant/abeyant"
 
 # Those with a .pxd of their own (the collector needs none). What has a .pxd and is not here (memory, clock, weak,
-# thread_state, calling) is C only, included by its users.
+# thread_state, calling, unpatched) is C only, included by its users.
 CORE = [
     "abeyant.engine.collector",
     "abeyant.engine.slab",

@@ -7,7 +7,7 @@ from abeyant.aio.schedule cimport Schedule
 cdef class WheelTimers:
     cdef Schedule _schedule
     cdef bint _call_at_overridden
-    cdef bint _time_overridden
+    cdef readonly object _own_time
 
     @cython.locals(handle=TimerHandle)
     cdef object _call(self, object when, object callback, tuple args, object context)

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-import time
 from collections.abc import Callable
 from contextvars import Context
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from abeyant import _interpreted
@@ -28,23 +28,26 @@ from abeyant.timer.base import Ts
 
 _base_events: Any = asyncio.base_events
 _LONGEST = _base_events.MAXIMUM_SELECT_TIMEOUT
+_ASYNCIOS_TIME = asyncio.BaseEventLoop.time
 
 
 class WheelTimers:
     """For an asyncio loop to inherit from first: its timers on a wheel, and the turn that hands them out."""
 
-    __slots__ = ("_call_at_overridden", "_schedule", "_time_overridden")
+    __slots__ = ("_call_at_overridden", "_own_time", "_schedule")
     __signature__ = CLASS_SIGNATURE
 
     _schedule: Schedule
     _call_at_overridden: bool
-    _time_overridden: bool
+    _own_time: Callable[[], float]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """As the loop's own."""
         # A subclass may have a clock of its own, or watch every timer go through its `call_at`, as asyncio's do.
-        self._time_overridden = type(self).time is not WheelTimers.time
-        self._schedule = Schedule(self._ask if self._time_overridden else None)
+        self._schedule = Schedule(self, self._ask)
+        self._own_time = attrgetter("own")(self._schedule)  # bound as Python does: Cython would bind the C function
+        if type(self).time is WheelTimers.time:  # else it may need what its constructor has yet to make
+            self._schedule.use_clock(None)
         self._call_at_overridden = type(self).call_at is not WheelTimers.call_at
         super().__init__(*args, **kwargs)
 
@@ -97,13 +100,18 @@ class WheelTimers:
 
     @property
     def time(self) -> Callable[[], float]:
-        """`loop.time()` is the loop's clock in seconds: the machine's monotonic one, unless it has been replaced.
+        """`loop.time()` is the loop's clock in seconds: asyncio's, which is `time.monotonic`, unless it is replaced.
 
         Replacing it on the instance (`loop.time = clock`), as tests do, is followed by the timers too.
         """
-        if self._time_overridden:
-            return time.monotonic  # for `super().time()`: the schedule's clock is the override that calls this
-        return self._schedule.clock
+        clock: Callable[[], float] | None = self._schedule.clock
+        if clock is not None:
+            return clock
+        if not self._schedule.is_plain() and type(self).time is not WheelTimers.time:
+            mixed_in: Any = super()
+            asyncios: Callable[[], float] = mixed_in.time  # for `super().time()` of the override
+            return asyncios
+        return self._own_time
 
     @time.setter
     def time(self, clock: Callable[[], float]) -> None:
@@ -113,13 +121,19 @@ class WheelTimers:
     def time(self) -> None:
         self._schedule.use_clock(None)
 
-    def _ask(self) -> float:
-        """What the loop's `time()` says, its class having one of its own."""
-        now: float = self.time()
+    def _ask(self: Any) -> float:
+        """What the loop's `time()` says: of its class, if it has one of its own, else asyncio's."""
+        cls = type(self)
+        if cls.time is WheelTimers.time:
+            mixed_in: Any = super()
+            self._schedule.trust(getattr(mixed_in.time, "__func__", None) is _ASYNCIOS_TIME)
+            now: float = mixed_in.time()
+        else:
+            now = self.time()
         return now
 
     def _use_clock(self, clock: Callable[[], float] | None) -> None:
-        """Run the loop by another clock, in seconds, from here on; None for the machine's monotonic one. O(pending).
+        """Run the loop by another clock, in seconds, from here on; None for its own. O(pending).
 
         For virtual time. The clock must not go back while it is in use; it may differ from the last one in any way.
         """
@@ -187,10 +201,8 @@ class WheelTimers:
         """How long to wait for sockets, in seconds; None for ever."""
         if self._ready or self._stopping:
             return 0
-        upcoming = self._schedule.upcoming()
-        if upcoming is None:
-            return None
-        return min(max(0, upcoming - self._schedule.now()), _LONGEST)
+        seconds = self._schedule.patience()
+        return None if seconds is None else min(seconds, _LONGEST)
 
 
 class EventLoop(WheelTimers, asyncio.SelectorEventLoop):

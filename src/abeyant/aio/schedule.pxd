@@ -17,11 +17,17 @@ cdef class Schedule:
     cdef readonly object clock
     cdef TimingWheel _wheel
     cdef list _near
+    cdef object _ask
+    cdef object _loop
+    cdef unsigned int _version
     cdef long long _order
     cdef long long _origin
     cdef long long _reached
 
     cpdef double now(self) except? -1.0
+    cpdef double own(self) except? -1.0
+    cdef bint is_plain(self) noexcept
+    cpdef object trust(self, bint plain)
     cpdef object use_clock(self, object clock)
     cdef object _begin(self, long long tick)
     @cython.locals(handle=TimerHandle)
@@ -30,9 +36,12 @@ cdef class Schedule:
     @cython.locals(handle=TimerHandle)
     cpdef TimerHandle add(self, object loop, double when, object callback, tuple args, object context, bint debug)
     cdef object _file(self, TimerHandle handle)
-    @cython.locals(tick=cython.longlong)
     cpdef object upcoming(self)
     cpdef object earliest(self)
+    @cython.locals(now=cython.double)
+    cpdef object patience(self)
+    @cython.locals(tick=cython.longlong)
+    cdef object _upcoming_at(self, double now)
     @cython.locals(now=cython.double, tick=cython.longlong, left=cython.int)
     cpdef object collect(self, object ready)
     cdef object _take(self, TimerHandle handle, double now, object ready)

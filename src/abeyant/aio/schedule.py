@@ -27,9 +27,11 @@ except ImportError:
 
 if TYPE_CHECKING or not cython.compiled:
     from abeyant.aio.calling import current_context
+    from abeyant.aio.unpatched import is_unpatched, version_of
     from abeyant.timer.clock import monotonic_ns, whole
 else:
     from cython.cimports.abeyant.aio.calling import current_context
+    from cython.cimports.abeyant.aio.unpatched import is_unpatched, version_of
     from cython.cimports.abeyant.timer.clock import monotonic_ns, whole
 
 from abeyant.aio.handle import TimerHandle, creation_stack
@@ -48,19 +50,28 @@ _TURN = 512
 _SLICE = 0.001
 
 
+def monotonic() -> float:
+    """Return `time.monotonic()`, as it is found now: freezegun and others may have replaced it."""
+    return time.monotonic()
+
+
 class Schedule:
-    """Handles by deadline, in seconds on `clock`, which is the machine's monotonic one unless another is put in."""
+    """Handles by deadline, in seconds on the loop's clock: its own one, unless `clock` has been put in its place."""
 
-    __slots__ = ("_near", "_order", "_origin", "_reached", "_wheel", "clock")
+    __slots__ = ("_ask", "_loop", "_near", "_order", "_origin", "_reached", "_version", "_wheel", "clock")
 
-    def __init__(self, clock: Callable[[], float] | None = None) -> None:
-        """A `clock` that is given is not asked for the time yet: its owner may be half made."""
-        self.clock: Callable[[], float] = time.monotonic
+    def __init__(self, loop: object, ask: Callable[[], float] | None) -> None:
+        """`ask` returns the time of `loop`; None for the machine's clock, whoever patches Python's.
+
+        It is not called yet: the loop may be half made.
+        """
+        self.clock: Callable[[], float] | None = None
+        self._loop: object = loop
+        self._ask = ask
+        self._version = 0
         self._near: list[tuple[float, int, TimerHandle]] = []  # heap: their tick has begun, their deadline has not come
         self._order = 0
-        self._begin(0 if clock is not None else self._tick_of(self.now()))
-        if clock is not None:
-            self.clock = clock
+        self._begin(0)
 
     def _begin(self, tick: int) -> None:
         # A wheel begins at 0 or later: where the clock does not, the wheel's ticks are counted from an earlier origin.
@@ -70,16 +81,34 @@ class Schedule:
 
     def now(self) -> float:
         """The time, in seconds: what `loop.time()` says, to the bit."""
-        if self.clock is time.monotonic:
+        return self.own() if self.clock is None else self.clock()
+
+    def own(self) -> float:
+        """Return the time by the loop's own clock, which is `time.monotonic` as it is found at each call.
+
+        Whoever patches it (freezegun, mock) moves our loop as asyncio's. While nobody does, C reads the machine's.
+        """
+        if self._ask is None or (self.is_plain() and is_unpatched()):
             return monotonic_ns() / _NANOSECONDS
-        return self.clock()
+        return self._ask()
+
+    def is_plain(self) -> bool:
+        """Return whether `trust` was told so and it still holds. Interpreted it never does."""
+        return self._version != 0 and self._version == version_of(self._loop)
+
+    def trust(self, plain: bool) -> None:
+        """Let C read the clock, if the loop's class is `plain`: its `time` leads to `time.monotonic` and no further.
+
+        It holds until an attribute of the class or of one of its bases is set.
+        """
+        self._version = version_of(self._loop) if plain else 0
 
     def use_clock(self, clock: Callable[[], float] | None) -> None:
-        """Follow another clock from here on, None for the machine's own. Deadlines keep their meaning: `when()`.
+        """Follow another clock from here on, None for the loop's own. Deadlines keep their meaning: `when()`.
 
         O(pending), as whenever the clock goes back, for a wheel's time never does.
         """
-        self.clock = time.monotonic if clock is None else clock
+        self.clock = clock
         self._file_anew(self._tick_of(self.now()))
 
     def _file_anew(self, tick: int) -> None:
@@ -120,7 +149,18 @@ class Schedule:
 
     def upcoming(self) -> float | None:
         """When there is something to do next, in seconds on the clock; None when nothing is pending."""
-        tick = self._tick_of(self.now())
+        return self._upcoming_at(self.now())
+
+    def patience(self) -> float | None:
+        """Return how many seconds there is nothing to do, None for ever. Like asyncio, read the clock once at most."""
+        if not self._near and not len(self._wheel):
+            return None
+        now = self.now()
+        upcoming = self._upcoming_at(now)
+        return None if upcoming is None else max(0.0, upcoming - now)
+
+    def _upcoming_at(self, now: float) -> float | None:
+        tick = self._tick_of(now)
         if tick < self._reached:
             self._file_anew(tick)
         ticks = self._wheel.next_expiration()
@@ -181,9 +221,12 @@ class Schedule:
         return sorted(handles + self._wheel.items(), key=TimerHandle.when)
 
     def clear(self) -> None:
-        """Let go of all of them: none will be called."""
+        """Let go of all of them, and of the loop, which has been closed: none will be called."""
         self._near.clear()
         self._wheel.drain()
+        self._loop = None
+        if self._ask is not None:
+            self._ask = monotonic
 
     def _on_wheel(self, tick: int) -> int:
         """The tick as the wheel counts it."""

@@ -23,7 +23,6 @@ from __future__ import annotations
 import asyncio
 import math
 import sys
-import time
 import weakref
 from collections.abc import Callable
 from contextvars import Context, copy_context
@@ -176,7 +175,7 @@ class Timer(_Timer):
     # -- what every timer does, in a loop ------------------------------------------------------------------
 
     def _now(self) -> int:
-        return time.monotonic_ns() if self._lags else self._due_by()
+        return monotonic_ns() if self._lags else self._due_by()
 
     def _begin_anew(self) -> object:
         inherited = _Timer._begin_anew(self), self._keeper, self._handle

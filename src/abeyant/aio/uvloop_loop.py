@@ -35,14 +35,15 @@ class UvloopEventLoop(uvloop.Loop):
         if not is_compiled():
             _interpreted.warn_once("abeyant.aio.UvloopEventLoop", stacklevel=2)
         super().__init__()
-        self._schedule = Schedule()
+        self._schedule = Schedule(self, None)
+        self._schedule.use_clock(None)  # to begin at the present time
         self._due: deque[Any] = deque()  # handed out and not yet called
         self._alarm: asyncio.Handle | None = None  # uvloop's timer, or its `call_soon` when something is due already
         self._alarm_at = math.inf
         self._alarm_context = Context()  # of no one's: so that the alarm keeps no context variables alive
 
     def time(self) -> float:
-        """The machine's monotonic clock, in seconds."""
+        """The machine's monotonic clock, in seconds. As uvloop's own, it follows no patch."""
         return self._schedule.now()
 
     def call_later(

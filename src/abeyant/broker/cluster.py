@@ -35,6 +35,7 @@ from abeyant.broker.wire.connection import Staging
 from abeyant.engine import is_compiled
 from abeyant.errors import AbeyantError
 from abeyant.reporting import logger
+from abeyant.timer.units import machine_time
 
 if TYPE_CHECKING:
     from abeyant.broker.log.directory import DataDirectory
@@ -123,6 +124,7 @@ class Cluster(ClusterApi):
         self._require_new()
         # Ours is the faster one only where it is compiled.
         loop: asyncio.AbstractEventLoop = EventLoop() if is_compiled() else asyncio.SelectorEventLoop()
+        loop.time = machine_time  # type: ignore[method-assign]  # a test that freezes its own clocks must not stop ours
         self._loop = loop
         self._thread = threading.Thread(target=_run, args=(loop,), name="abeyant-broker", daemon=True)
         self._thread.start()

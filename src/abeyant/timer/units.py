@@ -12,9 +12,9 @@ except ImportError:
     from abeyant.engine import uncompiled as cython
 
 if TYPE_CHECKING or not cython.compiled:
-    from abeyant.timer.clock import whole
+    from abeyant.timer.clock import monotonic_ns, whole
 else:
-    from cython.cimports.abeyant.timer.clock import whole
+    from cython.cimports.abeyant.timer.clock import monotonic_ns, whole
 
 from abeyant.engine import MAX_TIME
 
@@ -81,3 +81,8 @@ def _exact(seconds: timedelta) -> int:
 def to_seconds(nanoseconds: int) -> float:
     """Seconds as float; infinity for NEVER."""
     return math.inf if nanoseconds >= _NEVER else nanoseconds / _NANOSECONDS
+
+
+def machine_time() -> float:
+    """Return the machine's monotonic clock in seconds, whoever has patched `time.monotonic`."""
+    return monotonic_ns() / _NANOSECONDS

@@ -153,3 +153,43 @@ def test_debug_mode(run: RunReal) -> None:
             await asyncio.sleep(HOUR)
 
     run(main(), debug=True)
+
+
+@pytest.mark.parametrize("tick", [False, True])
+@pytest.mark.parametrize("entered", ["before", "within"])
+def test_t7_virtual_time_ends_well_whatever_holds_the_clock_then(run: RunReal, entered: str, tick: bool) -> None:
+    freezegun = pytest.importorskip("freezegun")
+
+    async def main() -> None:
+        loop, frozen = asyncio.get_running_loop(), freezegun.freeze_time("2030-01-01", tick=tick)
+        for _ in range(2):  # a loop that serves one test after another
+            if entered == "before":
+                frozen.start()
+            async with aio.virtual_time() as clock:
+                if entered == "within":
+                    frozen.start()
+                await asyncio.sleep(HOUR)
+            left = loop.time()
+            assert left >= clock.time()
+            frozen.stop()
+            assert left <= loop.time() < left + 60
+            await asyncio.wait_for(asyncio.sleep(0.01), 30)
+            assert left + 0.01 <= loop.time() < left + 60
+
+    run(main())
+
+
+def test_time_that_stands_still_after_the_block_moves_with_who_holds_it(run: RunReal) -> None:
+    freezegun = pytest.importorskip("freezegun")
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        with freezegun.freeze_time("2030-01-01") as frozen:
+            async with aio.virtual_time():
+                await asyncio.sleep(HOUR)
+            left = loop.time()
+            assert loop.time() == left
+            frozen.tick(5)
+            assert loop.time() == left + 5
+
+    run(main())

@@ -7,6 +7,7 @@ import itertools
 import math
 import selectors
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ from abeyant.aio.virtual.selector import VirtualSelector
 from abeyant.aio.virtual.timeline import Timeline
 from abeyant.forking import everything
 from abeyant.idle import IdleDetector
+
+_STEP_BACK = 1.0  # seconds
 
 
 class Mount:
@@ -38,6 +41,7 @@ class Mount:
             )
         self.loop = loop
         self._clock = clock
+        self._own_clock = _clock_of(loop)
         clock._begin(loop, self._start(fresh))
         outside = Outside(loop, clock._io_grace)
         shadows: dict[str, Any] = {
@@ -77,15 +81,46 @@ class Mount:
         for name in self._shadows:
             del vars(self.loop)[name]
         vars(self.loop).update(self._shadowed)
-        go_on = _continued(self._clock.time())
+        go_on = _continued(self._clock.time(), self._own_clock)
         vars(self.loop)["time"] = go_on
         _tell(self.loop, go_on)
 
 
-def _continued(begin: float) -> Callable[[], float]:
-    """The machine's clock, set so that it shows `begin` now."""
-    ahead = begin - time.monotonic()
-    return lambda: max(begin, time.monotonic() + ahead)  # the sum's rounding must not take it back
+def _continued(begin: float, clock: Callable[[], float]) -> Callable[[], float]:
+    """Return `clock`, set so that it shows `begin` now.
+
+    It may be one that a test holds or moves at this moment, and lets go of afterwards: what it goes back by is not
+    followed, or the loop would stand still until it has come up again. A small step back is the rounding of sums, or
+    another thread's look.
+    """
+    latest = clock()
+    ahead = begin - latest
+    shown = begin
+
+    def go_on() -> float:
+        nonlocal latest, ahead, shown
+        now = clock()
+        if now < latest - _STEP_BACK:
+            ahead = shown - now
+        latest = now
+        shown = max(shown, now + ahead)
+        return shown
+
+    return go_on
+
+
+def _clock_of(loop: Any) -> Callable[[], float]:
+    """Return the clock of the loop's class, as it will be found at each call. It does not keep the loop alive."""
+    own_clock = getattr(loop, "_own_time", None)
+    if own_clock is not None:
+        return own_clock  # type: ignore[no-any-return]
+    reference = weakref.ref(loop)
+
+    def class_clock() -> float:
+        found = reference()
+        return time.monotonic() if found is None else float(type(found).time(found))
+
+    return class_clock
 
 
 def _name(loop: asyncio.AbstractEventLoop) -> str:

@@ -1,0 +1,26 @@
+"""A test that freezes its own clocks does not stop the brokers in the thread beside it."""
+
+import pytest
+from confluent_kafka import Producer
+
+from abeyant.broker import Cluster
+
+freezegun = pytest.importorskip("freezegun")
+
+
+def produce(kafka: Cluster, timestamp_ms: int) -> None:
+    kafka.create_topic("orders", replicas=2)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "acks": "all"})
+    producer.produce("orders", b"order", timestamp=timestamp_ms)
+    assert producer.flush(30) == 0
+    assert [record.value for record in kafka.records("orders")] == [b"order"]
+
+
+def test_brokers_made_before_go_on() -> None:
+    with Cluster(brokers=2) as kafka, freezegun.freeze_time("2030-01-01"):
+        produce(kafka, 1)
+
+
+def test_brokers_made_meanwhile_go_on_and_take_records_of_that_date() -> None:
+    with freezegun.freeze_time("2030-01-01"), Cluster(brokers=2) as kafka:
+        produce(kafka, 1_893_456_000_000)
