@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from abeyant.engine import is_compiled
+from laws import all_laws, laws_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +65,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing
     from sharing import Sharing
 
     return Sharing(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for law in all_laws():
+        config.addinivalue_line("markers", f"{law}: a law of the design: tests/laws.py")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    objects = (getattr(item, name, None) for name in ("function", "cls", "module"))
+    for law in sorted(laws_of(item.name, *(getattr(one, "__doc__", None) for one in objects))):
+        item.add_marker(law)
 
 
 @pytest.hookimpl(trylast=True)
