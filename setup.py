@@ -48,6 +48,8 @@ CORE = [
     "abeyant.aio.schedule",
     "abeyant.aio.loop",
     "abeyant.broker.log.records",
+    "abeyant.pipeline.purging.reaped",
+    "abeyant.pipeline.purging.kafka",
 ]
 
 

@@ -19,7 +19,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 FLOORS = (
     ("__main__",),
     ("cli",),
-    ("lab",),  # the experiments read logs and run on Spark ...
+    ("lab",),
     ("pipeline.commands",),
     ("pipeline",),
     ("pipeline.replayer",),
@@ -35,9 +35,7 @@ FLOORS = (
     ("pipeline.request_log", "pipeline.sources"),
     ("pipeline.results",),
     ("pipeline.spark",),
-    ("pipeline.schemas",),
-    ("lab.purgatories", "lab.rivals"),  # ... but the designs that they compare are below all of it
-    ("lab.compiled",),
+    ("pipeline.schemas", "pipeline.purging"),
     ("pages",),
     ("tables",),
     ("broker.command", "broker.genuine"),
@@ -133,7 +131,7 @@ def test_imports_point_down_only() -> None:
         ("pipeline.request_log.planted", "from ..resolver import tables"),
         ("pipeline.resolver.tables.__init__", "from ..streams import plan"),
         ("purgatory.__init__", "from abeyant import aio"),
-        ("lab.purgatories.planted", "from abeyant.lab.runner import Runner"),
+        ("pipeline.purging.planted", "from abeyant.pipeline.replayer import replay"),
     ],
 )
 def test_an_import_that_points_up_is_found(name: str, text: str) -> None:

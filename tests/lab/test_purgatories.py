@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from abeyant import DelayedOperation
 from abeyant.lab.purgatories import DESIGNS, Room
-from abeyant.lab.purgatories.kafka import KafkaPurgatory
-from abeyant.lab.purgatories.reaper import VirtualClock, VirtualReaper
+from abeyant.pipeline.purging.kafka import KafkaPurgatory
+from abeyant.pipeline.purging.virtual import VirtualClock, VirtualReaper
 
 MS = 1_000_000  # ns
 STEP = 10  # ms: everything happens at multiples of it
@@ -147,7 +147,7 @@ def test_polls_that_are_left_out_would_have_found_nothing(trace: Trace, gap: int
         kafka = KafkaPurgatory(clock, purge_interval)
         reaper = VirtualReaper(kafka, clock, each_poll=each_poll)
         progress = dict.fromkeys(KEYS, 0)
-        for start, timeout, watches, every in trace.operations:
+        for start, timeout, watches, every in sorted(trace.operations, key=lambda operation: operation[0]):
             reaper.advance_to(start * gap * MS)
             progress[KEYS[start % 4]] += 1
             kafka.check_and_complete(KEYS[start % 4])

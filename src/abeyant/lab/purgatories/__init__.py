@@ -11,10 +11,11 @@ from abeyant.lab import compiled
 
 __path__ = compiled.look_first("purgatories", __path__)
 
-from abeyant.lab.purgatories.kafka import TICK, WHEEL_SIZE, KafkaPurgatory
 from abeyant.lab.purgatories.old import OldPurgatory
-from abeyant.lab.purgatories.reaped import PURGE_INTERVAL, Reaped
-from abeyant.lab.purgatories.reaper import Reaper, VirtualClock, VirtualReaper
+from abeyant.lab.purgatories.reaper import Reaper
+from abeyant.pipeline.purging.kafka import TICK, WHEEL_SIZE, KafkaPurgatory
+from abeyant.pipeline.purging.reaped import PURGE_INTERVAL, Reaped
+from abeyant.pipeline.purging.virtual import VirtualClock, VirtualReaper
 from abeyant.purgatory import DelayedOperation, Purgatory
 from abeyant.timer import ManualTimer, SystemTimer
 

@@ -1,7 +1,7 @@
 # C types for old.py: the same source runs interpreted without them.
 cimport cython
 from abeyant.engine.slab cimport Slab
-from abeyant.lab.purgatories.reaped cimport Reaped
+from abeyant.pipeline.purging.reaped cimport Reaped
 from abeyant.lab.rivals.delay_queue cimport DelayQueue
 from abeyant.lab.rivals.heap cimport Heap
 from abeyant.purgatory.operation cimport DelayedOperation

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from abeyant.lab.purgatories.reaped import PURGE_INTERVAL, Reaped
 from abeyant.lab.rivals.delay_queue import DelayQueue
+from abeyant.pipeline.purging.reaped import PURGE_INTERVAL, Reaped
 from abeyant.purgatory.operation import PENDING, DelayedOperation
 
 _PENDING = PENDING  # a C constant when compiled

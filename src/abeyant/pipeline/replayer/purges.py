@@ -1,7 +1,7 @@
 """What forgetting late costs: a trace through Kafka's own design of a purgatory, purged by its estimate.
 
 A completed operation stays on the watch lists of its other keys until a check of theirs, or a purge, comes across it.
-The lab's `KafkaPurgatory` does the work, operation by operation, on a virtual clock with Kafka's wheel: some hundred
+`KafkaPurgatory` does the work, operation by operation, on a virtual clock with Kafka's wheel: some hundred
 times as long as the wheel alone. The check that completes an operation comes on one of its keys; which, neither a log
 nor an outcome tells: it is drawn, always the same for the same operation.
 """
@@ -14,7 +14,8 @@ import numpy as np
 
 from abeyant.errors import AbeyantError
 from abeyant.kernels.replay import NEVER
-from abeyant.lab.purgatories import DESIGNS, Room
+from abeyant.pipeline.purging.kafka import KafkaPurgatory
+from abeyant.pipeline.purging.virtual import VirtualClock, VirtualReaper
 from abeyant.pipeline.replayer.packing import Integers
 from abeyant.purgatory import DelayedOperation
 
@@ -66,17 +67,10 @@ def purges(
             f"a purge interval can be tried over {_MOST_YEARS} years at most, and the operations began over {years:,}: "
             "leave the purge interval out, or the operations whose start is wrong"
         )
-    room = DESIGNS["kafka"].virtual(interval)
-    try:
-        return _lived(room, starts, timeouts, ends, first, last, keys)
-    finally:
-        room.close()
-
-
-def _lived(
-    room: Room, starts: Integers, timeouts: Integers, ends: Integers, first: Integers, last: Integers, keys: Integers
-) -> Purges:
-    """Live through the trace: at one instant progress comes before starts, and starts before expiries (O3)."""
+    clock = VirtualClock()
+    purgatory = KafkaPurgatory(clock, interval)
+    reaper = VirtualReaper(purgatory, clock, each_poll=False)
+    # At one instant progress comes before starts, and starts before expiries (O3).
     began = starts.min(initial=NEVER)
     completes = (ends > starts) & (ends <= starts + timeouts)
     waits = np.flatnonzero(completes)
@@ -87,20 +81,20 @@ def _lived(
     pending: dict[int, _Replayed] = {}
     watched = 0
     for now, number, ends_now in zip(at[order].tolist(), row[order].tolist(), ending[order].tolist(), strict=True):
-        room.advance_to(now * 1000 - 1)
+        reaper.advance_to(now * 1000 - 1)
         mine = keys[first[number] : last[number]].tolist()
         if ends_now:
             operation = pending.pop(number)
             operation.came = True
             if mine:
-                room.purgatory.check_and_complete(mine[now % len(mine)])
+                purgatory.check_and_complete(mine[now % len(mine)])
             else:
                 operation.force_complete()
             continue
         came = bool(ends[number] <= starts[number])
         operation = _Replayed(min(int(timeouts[number]), _LONGEST_US), came)
-        room.purgatory.try_complete_else_watch(operation, mine)
+        purgatory.try_complete_else_watch(operation, mine)
         if completes[number]:
             pending[number] = operation
-        watched = max(watched, room.purgatory.watched)
-    return Purges(watched, *room.work())
+        watched = max(watched, purgatory.watched)
+    return Purges(watched, *purgatory.counts[2:])

@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """What Kafka's purgatories have in common, the old and the present one: watch lists, a timer, and a reaper's turns.
 
 They take the very operations that ours takes (`abeyant.DelayedOperation`), so that what differs is the purgatory.

@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """Kafka's purgatory as it is today: a timing wheel, and watch lists purged by an estimate.
 
 Source: Apache Kafka `DelayedOperationPurgatory` and `SystemTimer` (since 0.9, KAFKA-1989).
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from abeyant.engine.wheel import TimingWheel
-from abeyant.lab.purgatories.reaped import PURGE_INTERVAL, Reaped
+from abeyant.pipeline.purging.reaped import PURGE_INTERVAL, Reaped
 from abeyant.purgatory.operation import PENDING, DelayedOperation
 
 TICK = 1_000_000  # ns: a millisecond, and 20 buckets, as in Kafka

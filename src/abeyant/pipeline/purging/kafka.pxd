@@ -1,7 +1,7 @@
 # C types for kafka.py: the same source runs interpreted without them.
 cimport cython
 from abeyant.engine.wheel cimport TimingWheel
-from abeyant.lab.purgatories.reaped cimport Reaped
+from abeyant.pipeline.purging.reaped cimport Reaped
 from abeyant.purgatory.operation cimport DelayedOperation
 
 cdef int _PENDING
