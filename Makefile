@@ -39,10 +39,10 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-COMPILED := $(wildcard src/abeyant/*.pxd src/abeyant/*/*.pxd src/abeyant/*/*/*.pxd)
+COMPILED := $(wildcard src/abeyant/*.pxd src/abeyant/*/*.pxd src/abeyant/*/*/*.pxd lab/*/*.pxd)
 COMPILED += $(patsubst %.pxd,%.py,$(COMPILED))
 NEEDED := scripts/set_up.py scripts/watched.py pyproject.toml $(wildcard requirements/*.txt)
-SET_UP := $(NEEDED) setup.py src/abeyant/_compilation.py $(COMPILED)
+SET_UP := $(NEEDED) setup.py scripts/compilation.py $(COMPILED)
 
 .PHONY: help demo demo-flights test test-all test-pythons test-spark-versions test-kafka record-kafka test-clients test-connect test-object-store test-lakes test-asyncio test-peers check sanitize bench bench-broker bench-spark bench-stream bench-stream-long bench-stream-shards lab docs classes clean
 .DELETE_ON_ERROR:
@@ -139,26 +139,26 @@ $(VENV)/.bench: $(SET_UP)
 	@touch $@
 
 bench: $(VENV)/.bench
-	@$(BIN)/python -m benchmarks $(BENCH)
+	@$(BIN)/python -m lab.benchmarks $(BENCH)
 
 bench-spark: $(VENV)/.bench
-	@$(BIN)/python -m benchmarks.spark $(BENCH)
+	@$(BIN)/python -m lab.spark $(BENCH)
 
 bench-broker: $(VENV)/.bench
-	@$(BIN)/python -m benchmarks.broker $(BENCH)
+	@$(BIN)/python -m lab.broker $(BENCH)
 
 bench-stream: $(VENV)/.bench
-	@$(BIN)/python -m benchmarks.spark.stream $(BENCH)
+	@$(BIN)/python -m lab.spark.stream $(BENCH)
 
 bench-stream-long: $(VENV)/.bench
-	@$(BIN)/python -m benchmarks.spark.long_stream $(BENCH)
+	@$(BIN)/python -m lab.spark.long_stream $(BENCH)
 
 bench-stream-shards: $(VENV)/.bench
-	@$(BIN)/python -m benchmarks.spark.shards $(BENCH)
+	@$(BIN)/python -m lab.spark.shards $(BENCH)
 
 lab: $(VENV)/.lab
-	@$(BIN)/abeyant lab run all $(LAB) --log examples/data/kafka-request-log --dir build/lab
-	@$(BIN)/abeyant lab report --dir build/lab
+	@$(BIN)/python -m lab run all $(LAB) --log examples/data/kafka-request-log
+	@$(BIN)/python -m lab report
 
 $(VENV)/.docs: requirements/docs.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

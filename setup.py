@@ -1,8 +1,8 @@
 """The optional compiled core: the hot modules, as they stand, through Cython; and the README as an index shows it.
 
 Everything else about the package is in pyproject.toml. Without Cython or a C compiler the package installs all the
-same and runs interpreted; `abeyant info` says which. ABEYANT_NO_COMPILE=1 asks for that on purpose, and
-ABEYANT_COMPILE_LAB=1 for the lab's rivals as well.
+same and runs interpreted; `abeyant info` says which. ABEYANT_NO_COMPILE=1 asks for that on purpose.
+In place (`build_ext --inplace`) the lab's rivals are compiled as well; they are no part of the package.
 """
 
 import importlib.util
@@ -64,23 +64,21 @@ def readme(text: str, repository: str = REPOSITORY) -> str:
 
 
 def lab() -> list[str]:
-    """The lab's rivals, in a checkout only: an installed lab compiles them when it is run (lab/compiled.py)."""
-    if os.environ.get("ABEYANT_COMPILE_LAB", "1" if "--inplace" in sys.argv else "0") in ("", "0"):
-        return []
-    found = [*Path("src/abeyant/lab/rivals").glob("*.pxd"), *Path("src/abeyant/lab/purgatories").glob("*.pxd")]
-    return sorted(".".join(path.relative_to("src").with_suffix("").parts) for path in found)
+    """Return the lab's rivals where a checkout is compiled in place."""
+    found = Path("lab").rglob("*.pxd") if "--inplace" in sys.argv else ()
+    return sorted(".".join(path.with_suffix("").parts) for path in found)
 
 
 def main() -> None:
     """Hand the modules to compile to setuptools: none where none are wanted."""
     # By its path, for the package itself is not there to be imported yet.
-    found = importlib.util.spec_from_file_location("compilation", Path("src/abeyant/_compilation.py"))
+    found = importlib.util.spec_from_file_location("compilation", Path("scripts/compilation.py"))
     assert found is not None
     assert found.loader is not None
     compilation = importlib.util.module_from_spec(found)
     found.loader.exec_module(compilation)
     names = [] if os.environ.get("ABEYANT_NO_COMPILE", "0") not in ("", "0") else [*CORE, *lab()]
-    modules = compilation.extensions(names, Path("src"), shared="abeyant._cython_shared")
+    modules = compilation.extensions(names, shared="abeyant._cython_shared")
     setup(
         ext_modules=modules,
         cmdclass={"build_ext": compilation.AllOrNothing},

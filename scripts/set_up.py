@@ -101,10 +101,12 @@ def main() -> None:
     stored = "--config-settings=--build-option=--compression=stored"
     spark = install("Spark", "--no-deps", stored, *named(SPARK))
     others = [one for one in dict.fromkeys(wanted) if one not in named(SPARK + TOOLS)]
-    how = {"demo": {"ABEYANT_NO_COMPILE": "1"}, "run": {}}.get(options.purpose, {"ABEYANT_COMPILE_LAB": "1"})
+    how = {} if options.purpose == "run" else {"ABEYANT_NO_COMPILE": "1"}
+    us = [install("abeyant", "-v", "--no-deps", "--editable", ROOT, **how)]
+    if options.purpose in ("lab", "test", "bench"):
+        us.append(Watched("the core and the lab", [python, "setup.py", "build_ext", "--inplace"]))
     # The packages wait for the network and the disk, while the compiler computes.
-    us = install("abeyant", "-v", "--no-deps", "--editable", ROOT, **how)
-    run_all([spark, install("packages", *others), us], folder, began)
+    run_all([spark, install("packages", *others), *us], folder, began)
     say("done", began)
     if subprocess.run([python, "-m", "abeyant", "info"], cwd=ROOT).returncode:
         fail("the package was installed but does not start; the message is above")

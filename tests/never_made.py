@@ -23,10 +23,10 @@ ASKED_BY_PYTHON = {"__bool__", "__call__", "__contains__", "__enter__", "__exit_
 
 
 def modules() -> Iterator[types.ModuleType]:
-    """Those that are compiled, or would be: with a .pxd and a .py. Not the lab's, which is for experiments."""
+    """Those that are compiled, or would be: with a .pxd and a .py."""
     for path in sorted(PACKAGE.rglob("*.pxd")):
         name = ".".join(("abeyant", *path.relative_to(PACKAGE).with_suffix("").parts))
-        if not name.startswith("abeyant.lab.") and path.with_suffix(".py").exists():
+        if path.with_suffix(".py").exists():
             yield importlib.import_module(name)
 
 

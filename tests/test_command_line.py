@@ -26,9 +26,6 @@ LOG = Path(__file__).parent / "data" / "kafka-request-debug.log.gz"
         "--debug analyze {gone} --out {out}",
         "analyze --debug {gone} --out {out}",
         "analyze {gone} --out {out} --debug",
-        "--debug lab run nothing",
-        "lab --debug run nothing",
-        "lab run nothing --debug",
         "broker --brokers 0 --debug",
         "analyze {gone} --out {out} --deb",
     ],
@@ -76,7 +73,7 @@ def completed(line: str, tmp_path: Path, program: str = "from abeyant.cli import
     [
         ("abeyant re", ["resolve", "replay"]),
         ("abeyant analyze logs --ti", ["--timezone"]),
-        ("abeyant lab run --q", ["--quick", "--quiet"]),
+        ("abeyant analyze logs --q", ["--quiet"]),
         ("abeyant resolve --deadline ", ["inclusive", "exclusive"]),
     ],
 )
@@ -104,11 +101,9 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ("words", "said"),
     [
         ("anaylze logs --out x", "; did you mean analyze?"),
-        ("lab reprot", "; did you mean report?"),
         ("analyze logs --ouput x", "abeyant analyze: error: there is no option --ouput; did you mean --out?"),
         ("analyze logs --time-zone=UTC --out x", "there is no option --time-zone; did you mean --timezone?"),
         ("--verison", "abeyant: error: there is no option --verison; did you mean --version?"),
-        ("lab run cost --quik", "abeyant lab run: error: there is no option --quik; did you mean --quick?"),
         ("resolve a b --out x --deadline inclusiv", "; did you mean inclusive?"),
     ],
 )

@@ -25,7 +25,8 @@ def checkout(tmp_path: Path) -> Path:
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     unwanted = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "not_compiled.txt")
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=unwanted)
+    for name in ("scripts", "src"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=unwanted)
     return tmp_path
 
 

@@ -41,7 +41,7 @@ ELSEWHERE = (
     *("lake.", "warehouse/delta"),  # and these by tests/lakes/test_lakes.py, which has the jars
 )
 SMALL = "examples/data/shop"
-MODULES = ("benchmarks", "examples", "scripts", "src", "tests")
+MODULES = ("examples", "lab", "scripts", "src", "tests")
 _MODULE = r"`((?:\w+/)+\w+\.py|test_\w+\.py)`"
 
 

@@ -19,7 +19,6 @@ SOURCE = Path(__file__).parents[1] / "src"
 FLOORS = (
     ("__main__",),
     ("cli",),
-    ("lab",),
     ("pipeline.commands",),
     ("pipeline",),
     ("pipeline.replayer",),
@@ -70,11 +69,23 @@ FLOORS = (
     ("mutex",),
     ("kernels",),
     ("engine",),
-    ("_compilation", "_interpreted", "cache", "command_line", "ending", "forking", "lazy", "reporting", "signature"),
+    ("_interpreted", "cache", "command_line", "ending", "forking", "lazy", "reporting", "signature"),
     ("installation",),
     ("errors",),
 )
 ROOMS = {name: number for number, floor in enumerate(FLOORS) for name in floor}
+
+
+def outside(text: str) -> set[str]:
+    """The folders of a checkout from which a module imports."""
+    found = {name for node in ast.walk(ast.parse(text)) for name in _named(node)}
+    return {name.partition(".")[0] for name in found} & {"examples", "lab", "scripts", "tests"}
+
+
+def _named(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
 
 
 @cache
@@ -169,6 +180,11 @@ def graph(texts: Mapping[str, ast.AST]) -> dict[str, set[str]]:
                     break
         found[name].discard(name)
     return found
+
+
+def test_the_package_imports_nothing_that_only_a_checkout_has() -> None:
+    assert {name for name, text in sources().items() if outside(text)} == set()
+    assert outside("def run():\n    from lab.rivals import DESIGNS\n    import tests.oracle") == {"lab", "tests"}
 
 
 def test_no_imports_go_in_a_circle() -> None:

@@ -15,19 +15,21 @@ from importlib.machinery import SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceF
 from pathlib import Path
 from types import ModuleType
 
-_REASON = Path(__file__).with_name("not_compiled.txt")  # left by the build where it could not compile: _compilation.py
+_REASON = Path(__file__).with_name("not_compiled.txt")  # left by scripts/compilation.py
 _warned = False
 _in_subinterpreter = False
 
 
 class _SourceFinder:
-    """Finds this package's modules in their source files only, never in an extension beside them."""
+    """Finds the modules of some packages in their source files only, never in an extension beside them."""
+
+    prefixes: tuple[str, ...] = ()
 
     @classmethod
     def find_spec(
         cls, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if not fullname.startswith("abeyant."):
+        if not fullname.startswith(cls.prefixes):
             return None
         for folder in path or ():
             spec = FileFinder(folder, (SourceFileLoader, SOURCE_SUFFIXES)).find_spec(fullname)
@@ -36,8 +38,9 @@ class _SourceFinder:
         return None
 
 
-def install() -> None:
-    """Put the finder first. Modules already imported stay as they are."""
+def install(prefix: str = "abeyant.") -> None:
+    """Put the finder first, for modules whose names begin so. Modules already imported stay as they are."""
+    _SourceFinder.prefixes += (prefix,)
     if _SourceFinder not in sys.meta_path:
         sys.meta_path.insert(0, _SourceFinder)
 

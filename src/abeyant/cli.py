@@ -24,7 +24,6 @@ from abeyant.ending import add_json, print_json
 from abeyant.engine import is_compiled
 from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
-from abeyant.lab import command as lab_command
 from abeyant.pipeline.commands import analyze, model, pending, replay, resolve, stream
 from abeyant.pipeline.spark.java import find_java
 
@@ -48,8 +47,6 @@ Delayed operations: what waited, for what, how long, and what expired.
       what waits in a stream now
   abeyant broker --brokers 3
       a Kafka-compatible cluster whose waiting is real
-  abeyant lab run enqueue --quick
-      designs of timers and purgatories, compared
   abeyant info
       what runs here, and what is missing
 """
@@ -62,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"abeyant {abeyant.__version__}")
     parser.set_defaults(debug=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (analyze, broker_command, lab_command, resolve, stream, pending, replay, model):
+    for command in (analyze, broker_command, resolve, stream, pending, replay, model):
         command.add_arguments(commands)
     info = commands.add_parser(
         "info",

@@ -6,11 +6,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-
-from abeyant.lab.experiment import QUICK, TAKEN
-from abeyant.lab.experiments import EXPERIMENTS
-from abeyant.lab.report.claims import CLAIMS, Claim, judged
-from abeyant.lab.report.run import Run
+from lab.experiment import QUICK, TAKEN
+from lab.experiments import EXPERIMENTS
+from lab.report.claims import CLAIMS, Claim, judged
+from lab.report.run import Run
 
 Row = dict[str, Any]
 

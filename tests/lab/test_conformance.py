@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
+from lab.rivals import DESIGNS
 
-from abeyant.lab.rivals import DESIGNS
-from lab.queue_machine import SHAPES, QueueMachine
+from designs.queue_machine import SHAPES, QueueMachine
 
 # The promises themselves, so that no design passes by promising nothing: (shape, delay) -> how late at most.
 PROMISED = [

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from designs.queue_machine import QueueMachine
+from designs.rival_copy import rivals_copy
 from engine.source_copy import Edit, engine_copy
 from engine.test_mutants import SEARCH, hang_guard
-from lab.queue_machine import QueueMachine
-from lab.rival_copy import rivals_copy
 
 pytestmark = pytest.mark.slow
 

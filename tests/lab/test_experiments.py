@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from lab.experiment import Measure, Parameters
+from lab.experiments import EXPERIMENTS, cost, enqueue, geometry, idle, precision, purge
+from lab.experiments.workload import LOADS, arrivals, latencies, timed_out_share
+from lab.jvm import why_no_jvm
 
-from abeyant.lab import purgatories, rivals
-from abeyant.lab.experiment import Measure, Parameters
-from abeyant.lab.experiments import EXPERIMENTS, cost, enqueue, geometry, idle, precision, purge
-from abeyant.lab.experiments.workload import LOADS, arrivals, latencies, timed_out_share
-from abeyant.lab.jvm import why_no_kafka
+from lab import purgatories, rivals
 
 
 def named(measures: list[Measure]) -> Mapping[str, float]:
@@ -57,7 +57,7 @@ def test_enqueue_ends_every_request_once(design: str) -> None:
     assert told["watched, most"] > 0
 
 
-@pytest.mark.skipif(why_no_kafka() is not None, reason=f"no genuine Kafka here: {why_no_kafka()}")
+@pytest.mark.skipif(why_no_jvm() is not None, reason=f"no genuine Kafka here: {why_no_jvm()}")
 def test_the_genuine_kafka_tells_the_same_measures() -> None:
     parameters: Parameters = {
         "load": "high", "rate": 4_000, "requests": 1_200, "seconds": 20, "size": 100, "memory_mb": 512,
@@ -110,7 +110,7 @@ def test_purge_ours_keeps_only_what_waits() -> None:
 def test_geometry_cascades_no_more_often_than_there_are_wheels_above(
     trace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from abeyant.lab.experiments import traces
+    from lab.experiments import traces
 
     monkeypatch.setattr(traces, "_COUNT", 2_000)
     for size in (2, 20, 256):

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lab.purgatories import DESIGNS, Room
 
 from abeyant import DelayedOperation
-from abeyant.lab.purgatories import DESIGNS, Room
 from abeyant.pipeline.purging.kafka import KafkaPurgatory
 from abeyant.pipeline.purging.virtual import VirtualClock, VirtualReaper
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from lab.__main__ import main
+from lab.experiment import QUICK, TAKEN, Measure, Parameters, cell
+from lab.experiments import EXPERIMENTS, traces
+from lab.report import write_report
+from lab.report.claims import CLAIMS
+from lab.report.figures import FIGURES
+from lab.report.run import runs
+from lab.results import Results
 
-from abeyant.cli import main
 from abeyant.errors import AbeyantError
-from abeyant.lab.experiment import QUICK, TAKEN, Measure, Parameters, cell
-from abeyant.lab.experiments import EXPERIMENTS, traces
-from abeyant.lab.report import write_report
-from abeyant.lab.report.claims import CLAIMS
-from abeyant.lab.report.figures import FIGURES
-from abeyant.lab.report.run import runs
-from abeyant.lab.results import Results
 from pages.browser import NAMES, Page, browse, installed
 from pages.legible import lasting_faults
 
@@ -92,19 +92,19 @@ def test_every_claim_stands_there_with_its_verdict_source_and_command(report: Pa
     assert text.count(">Rule: Held ") == len(verdicts)
     assert text.count("Source: ") == len(verdicts)
     for name in EXPERIMENTS:
-        assert f"<code>abeyant lab run {name}</code>" in text
+        assert f"<code>python -m lab run {name}</code>" in text
     assert "2026-01-02 03:04 UTC" in text
 
 
 def test_the_command_says_what_the_page_says(
     results: Results, report: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["lab", "report", "--dir", str(results.folder), "--json"]) == 0
+    assert main(["report", "--dir", str(results.folder), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["report"] == str(report)
     verdicts = re.findall(r'<span class="verdict">([^<]+)</span>', report.read_text(encoding="utf-8"))
     assert [claim["verdict"] for claim in said["result"]["claims"]] == verdicts
-    assert main(["lab", "report", "--dir", str(results.folder)]) == 0
+    assert main(["report", "--dir", str(results.folder)]) == 0
     *lines, empty, last = capsys.readouterr().out.splitlines()
     assert [line.split(": ")[1] for line in lines] == verdicts
     assert (empty, last) == ("", f"Report: {report}")

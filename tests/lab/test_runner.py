@@ -9,18 +9,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from lab.__main__ import main
+from lab.alone import measure_alone
+from lab.distributed import measure_on_spark
+from lab.experiment import QUICK, TAKEN, Experiment, Measure, Parameters, cell
+from lab.experiments import EXPERIMENTS
+from lab.results import SCHEMA, Results, now
+from lab.rivals import heap
+from lab.runner import Runner
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from abeyant.cli import main
 from abeyant.errors import AbeyantError
-from abeyant.lab import runner as runner_module
-from abeyant.lab.alone import measure_alone
-from abeyant.lab.distributed import measure_on_spark
-from abeyant.lab.experiment import QUICK, TAKEN, Experiment, Measure, Parameters, cell
-from abeyant.lab.experiments import EXPERIMENTS
-from abeyant.lab.results import SCHEMA, Results, now
-from abeyant.lab.runner import Runner
+from lab import __main__ as command_module
+from lab import runner as runner_module
 
 PRECISION = EXPERIMENTS["precision"]
 SHIPPED = Path(__file__).parents[2] / "examples" / "data" / "kafka-request-log"
@@ -67,7 +69,7 @@ def test_resuming_measures_only_what_is_missing(
         return measure_on_spark(session, cells)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr("abeyant.lab.distributed.measure_on_spark", broken_off)
+        patched.setattr("lab.distributed.measure_on_spark", broken_off)
         with pytest.raises(KeyboardInterrupt):
             Runner(tmp_path, lambda: spark, quiet=True).run(small(PRECISION, 8), quick=True, resume=False)
     assert measured == [3]
@@ -114,7 +116,7 @@ def test_a_cell_that_fails_is_told_and_does_not_end_the_run(tmp_path: Path, caps
 
 def test_running_out_of_memory_is_a_result() -> None:
     parameters: Parameters = {
-        "load": "low", "rate": 10**6, "requests": 100_000, "seconds": 30, "size": 20_000, "memory_mb": 200,
+        "load": "low", "rate": 10**6, "requests": 100_000, "seconds": 30, "size": 300_000, "memory_mb": 200,
         "purge_interval": 1000,
     }  # fmt: skip
     assert measure_alone(cell("enqueue", "kafka", parameters)) == [Measure("out of memory", 1.0, "runs")]
@@ -146,7 +148,7 @@ def test_files_of_others_are_told_apart(tmp_path: Path) -> None:
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "abeyant", "lab", *arguments], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-m", "lab", *arguments], capture_output=True, text=True, check=False, timeout=120
     )
 
 
@@ -162,10 +164,10 @@ def test_the_command_tells_a_program_what_was_measured_and_where(
     chosen: Parameters = {"connections": 10, "packets_s": 100, "seconds": 31}
     idle = dataclasses.replace(EXPERIMENTS["idle"], grid=lambda quick: [("scan-all", chosen)])
     monkeypatch.setitem(EXPERIMENTS, "idle", idle)
-    assert main(["lab", "run", "idle", "--dir", str(tmp_path), "--json"]) == 0
+    assert main(["run", "idle", "--dir", str(tmp_path), "--json"]) == 0
     counted = {"idle": {"measured": 1, "skipped": 0, "failed": 0}}
     assert json.loads(capsys.readouterr().out) == {"out": str(tmp_path), "report": None, "result": counted}
-    assert main(["lab", "run", "idle", "--dir", str(tmp_path), "--resume"]) == 0
+    assert main(["run", "idle", "--dir", str(tmp_path), "--resume"]) == 0
     said = capsys.readouterr().out
     assert said == f"idle: 0 cells measured, 1 were there, 0 failed\n\nResult: {tmp_path}\n"
 
@@ -178,20 +180,42 @@ def test_the_command_refuses_what_it_does_not_know() -> None:
     assert "Traceback" not in said.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("reprot", "; did you mean report?"),
+        ("run cost --quik", "python -m lab run: error: there is no option --quik; did you mean --quick?"),
+    ],
+)
+def test_what_is_most_alike_is_named(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(words.split())
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_compiled_the_wheel_is_compared_with_nothing_interpreted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_module, "is_compiled", lambda: True)
+    monkeypatch.setattr(heap, "__file__", "heap.py")
+    assert main(["run", "cost", "--quick", "--dir", str(tmp_path)]) == 2
+    assert "the rivals are not compiled, as the engine is: make .venv/.lab" in capsys.readouterr().err
+
+
 def test_a_slip_beside_all_is_not_passed_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("abeyant.lab.experiments.EXPERIMENTS", {})
-    assert main(["lab", "run", "all", "enqeue", "--dir", str(tmp_path)]) == 2
+    monkeypatch.setattr(command_module, "EXPERIMENTS", {})
+    assert main(["run", "all", "enqeue", "--dir", str(tmp_path)]) == 2
     assert "no experiment 'enqeue'" in capsys.readouterr().err
 
 
 def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
     said = command("report", "--dir", str(tmp_path))
     assert said.returncode == 2
-    assert f"no results in {tmp_path}: abeyant lab run enqueue --quick --dir {tmp_path}" in said.stderr
+    assert f"no results in {tmp_path}: python -m lab run enqueue --quick --dir {tmp_path}" in said.stderr
 
 
 def test_logs_that_no_experiment_would_read_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lab", "run", "idle", "--log", "logs"]) == 2
+    assert main(["run", "idle", "--log", "logs"]) == 2
     assert "--log gives traces to geometry, which is not run" in capsys.readouterr().err

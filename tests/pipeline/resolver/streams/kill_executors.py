@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.spark.cluster import SETTINGS, Cluster, brief_java, cluster
+from lab.spark.cluster import SETTINGS, Cluster, brief_java, cluster
 
 from abeyant import pipeline
 from pipeline.jvm import BRIEF

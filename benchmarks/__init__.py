@@ -1,1 +1,0 @@
-"""The benchmarks: Abeyant's timers and purgatory beside their peers, in one run (`python -m benchmarks`)."""

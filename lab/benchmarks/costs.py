@@ -1,0 +1,101 @@
+"""Start, stop, refresh and next expiration, beside n pending timers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from lab.benchmarks.effort import Effort
+from lab.benchmarks.filling import CHUNK, Delays, fill, fill_forgotten
+from lab.benchmarks.measurement import Sample, Steps
+from lab.benchmarks.rounds import Part, cost
+from lab.peers.rival import Handle, Rival, noop
+
+
+def pair(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
+    """Start and stop."""
+    delays = Delays(rival)
+    held = yield from fill(rival, size, delays)
+    sample = yield from cost(effort, lambda count: list(delays.parts(count)), rival.pair, _walk)
+    del held
+    return sample
+
+
+def start(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
+    """Start, the handle kept."""
+    delays = Delays(rival)
+    held = yield from fill(rival, size, delays)
+
+    def stop_them(results: list[list[Handle]]) -> None:
+        for handles in results:
+            rival.stop_all(handles)
+
+    sample = yield from cost(effort, lambda count: list(delays.parts(count)), rival.start_all, _collect, stop_them)
+    del held
+    return sample
+
+
+def start_forgotten(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
+    """Start, the handle dropped. What is started stays, so that n grows a little from round to round."""
+    delays = Delays(rival)
+    yield from fill_forgotten(rival, size, delays)
+    return (yield from cost(effort, lambda count: list(delays.parts(count)), rival.start_forgotten, _walk))
+
+
+def stop(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
+    """Stop in random order; those stopped are started again between rounds."""
+    delays = Delays(rival)
+    held = yield from fill(rival, size, delays)
+    source = random.Random(2)
+    picked: list[int] = []
+
+    def make(count: int) -> list[Part]:
+        picked[:] = source.sample(range(size), min(count, size))
+        return [[held[index] for index in part] for part in _cut(picked)]
+
+    def restart(_: list[Any]) -> None:
+        places = iter(picked)
+        for part in delays.parts(len(picked)):
+            for handle in rival.start_all(part):
+                held[next(places)] = handle
+
+    return (yield from cost(effort, make, rival.stop_all, _walk, restart))
+
+
+def refresh(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
+    """Refresh in random order."""
+    delays = Delays(rival)
+    held = yield from fill(rival, size, delays)
+    source = random.Random(2)
+    [[delay]] = delays.parts(1)
+
+    def make(count: int) -> list[Part]:
+        return _cut(source.sample(range(size), min(count, size)))
+
+    def walk(order: Sequence[int]) -> None:
+        for index in order:
+            held[index]
+
+    return (yield from cost(effort, make, lambda order: rival.refresh_all(held, order, delay), walk))
+
+
+def next_expiration(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
+    """Ask for the next expiration."""
+    held = yield from fill(rival, size, Delays(rival))
+    sample = yield from cost(effort, lambda count: _cut(range(count)), rival.ask_next, _walk)
+    del held
+    return sample
+
+
+def _cut(work: Sequence[int]) -> list[Part]:
+    return [work[begin : begin + CHUNK] for begin in range(0, len(work), CHUNK)]
+
+
+def _walk(part: Part) -> None:
+    for _ in part:
+        pass
+
+
+def _collect(part: Part) -> list[Any]:
+    return [noop for _ in part]

@@ -1,0 +1,248 @@
+"""The published benchmark: how many requests a second can be enqueued, and at what cost.
+
+Source: Apache Kafka `TestPurgatoryPerformance`, and "Apache Kafka, Purgatory, and Hierarchical Timing Wheels"
+(Matsuda, 2015), whose figures it made. Requests arrive at a target rate, each waits on three keys and on a time-out of
+200 ms, and a second thread completes those whose latency is shorter. Past saturation arrivals cannot keep up with
+their own plan, and the achieved rate stays behind the target.
+"""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import threading
+import time
+from array import array
+from contextlib import nullcontext
+from time import monotonic_ns
+from typing import Any, ClassVar
+
+from abeyant import DelayedOperation
+from abeyant.engine import TimingWheel, is_compiled
+from abeyant.errors import AbeyantError
+from lab import jvm
+from lab.experiment import Experiment, Measure, Parameters
+from lab.experiments.workload import LOADS, TIMEOUT_MS, arrivals, latencies, timed_out_share
+from lab.purgatories import DESIGNS, PURGE_INTERVAL, Room
+
+RATES = (10_000, 25_000, 40_000, 70_000, 100_000, 200_000, 300_000, 500_000)
+_PYTHON = ("ours", "kafka", "old")
+_KEYS = ["fakeKey17", "fakeKey42", "fakeKey73"]  # as there: three of a hundred, chosen once
+_MS = 1_000_000  # ns
+_WARM_SECONDS = 2.0  # the JVM's compiler needs a while before it is measured
+
+
+def grid(quick: bool) -> list[tuple[str, Parameters]]:
+    """Target rates from 10 k/s past saturation, few and many time-outs; up to 1 M requests, 6 s or (past it) 12 s."""
+    rates = (25_000, 100_000, 500_000) if quick else RATES
+    loads = ("low",) if quick else tuple(LOADS)
+    seconds = 2 if quick else 6
+    return [
+        (
+            design,
+            {
+                "load": load,
+                "rate": rate,
+                "requests": min(1_000_000, rate * seconds),
+                "seconds": 2 * seconds,
+                "size": 100,
+                "memory_mb": 512,
+                "purge_interval": PURGE_INTERVAL,
+            },
+        )
+        for load in loads
+        for rate in rates
+        for design in (*_PYTHON, "kafka-jvm")
+    ]
+
+
+def measure(design: str, parameters: Parameters) -> list[Measure]:
+    """One run, in this process (or, of the genuine Kafka, in a JVM)."""
+    if design == "kafka-jvm":
+        return _measure_on_jvm(parameters)
+    return _measure(design, parameters)
+
+
+class Request(DelayedOperation):
+    """Completes when its latency is over, as the published benchmark's does."""
+
+    __slots__ = ("completes_at", "data", "started")
+
+    late: ClassVar[list[int]] = []
+    """How late those that expired did, in nanoseconds."""
+
+    def __init__(self, now: int, latency: int, size: int) -> None:
+        DelayedOperation.__init__(self, TIMEOUT_MS / 1000)
+        self.started = now
+        self.completes_at = now + latency
+        self.data = bytearray(size)
+
+    def try_complete(self) -> bool:
+        """As `DelayedOperation.try_complete`."""
+        return monotonic_ns() >= self.completes_at and self.force_complete()
+
+    def on_expiration(self) -> None:
+        """Note how late it was."""
+        self.late.append(monotonic_ns() - self.started - TIMEOUT_MS * _MS)
+
+
+class Completer(threading.Thread):
+    """Completes requests when their latency is over, and looks now and then how many wait."""
+
+    def __init__(self, room: Room) -> None:
+        super().__init__(name="completer", daemon=True)
+        self._queue = TimingWheel(_MS, 256, monotonic_ns())
+        self._lock = threading.Lock() if not is_compiled() else nullcontext()  # the GIL does, where it is one C call
+        self._room = room
+        self._ends = False
+        self.watched = self.pending = 0
+
+    def add(self, request: Request) -> None:
+        """Complete it when its time has come."""
+        with self._lock:
+            self._queue.add(request.completes_at, request)
+
+    def run(self) -> None:
+        """Complete what is due, every millisecond."""
+        purgatory = self._room.purgatory
+        while not self._ends:
+            with self._lock:
+                due: list[Any] = self._queue.advance(monotonic_ns())
+            for request in due:
+                request.force_complete()
+            self.watched = max(self.watched, purgatory.watched)
+            self.pending = max(self.pending, purgatory.delayed)
+            time.sleep(0.001)
+
+    def stop(self) -> None:
+        """End, and wait for it."""
+        self._ends = True
+        self.join()
+
+
+class Collections:
+    """Times the garbage collector's runs."""
+
+    def __init__(self) -> None:
+        self.total = self.longest = 0
+        self._began = 0
+        gc.callbacks.append(self._note)
+
+    def _note(self, phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            self._began = time.perf_counter_ns()
+        else:
+            spent = time.perf_counter_ns() - self._began
+            self.total += spent
+            self.longest = max(self.longest, spent)
+
+
+def _measure(design: str, parameters: Parameters) -> list[Measure]:
+    from numpy.random import default_rng
+
+    count, rate = int(parameters["requests"]), int(parameters["rate"])
+    load = LOADS[str(parameters["load"])]
+    random = default_rng(17)
+    plan = array("q", arrivals(count, rate, random).tobytes()), array("q", latencies(count, load, random).tobytes())
+    Request.late.clear()
+    room = DESIGNS[design].real(int(parameters["purge_interval"]))
+    completer = Completer(room)
+    collections = Collections()
+    completer.start()
+    gc.collect()
+    cpu = time.process_time_ns()
+    began = monotonic_ns()
+    submitted = _enqueue(plan, room, completer, int(parameters["size"]), began, int(parameters["seconds"]))
+    enqueued = monotonic_ns()
+    drained = _drain(room, submitted)
+    cpu = time.process_time_ns() - cpu
+    completer.stop()
+    ended, expired = room.ended()
+    room.close()
+    expected = sum(latency >= TIMEOUT_MS * _MS for latency in plan[1][:submitted])
+    late = sorted(Request.late)
+    return [
+        Measure("achieved rate", submitted * 1e9 / (enqueued - began), "requests/s"),
+        Measure("sustained rate", submitted * 1e9 / max(drained - began - TIMEOUT_MS * _MS, 1), "requests/s"),
+        Measure("target rate", rate, "requests/s"),
+        Measure("submitted", submitted, "requests"),
+        Measure("not ended", submitted - ended, "requests"),
+        Measure("CPU a request", cpu / submitted / 1_000, "us"),
+        Measure("CPU", cpu / 1e9, "s"),
+        Measure("collector", collections.total / 1e6, "ms"),
+        Measure("longest pause", collections.longest / 1e6, "ms"),
+        Measure("watched, most", completer.watched, "watches"),
+        Measure("in the timer, most", completer.pending, "operations"),
+        Measure("timed out", expired / submitted, "share"),
+        Measure("timed out, expected", expected / submitted, "share"),
+        Measure("timed out, of the distribution", timed_out_share(load), "share"),
+        Measure("lateness, median", _at(late, 0.5) / _MS, "ms"),
+        Measure("lateness, 99 %", _at(late, 0.99) / _MS, "ms"),
+        Measure("lateness, most", _at(late, 1.0) / _MS, "ms"),
+        Measure("early", sum(lateness < 0 for lateness in late), "requests"),
+        Measure("until all had ended", (drained - enqueued) / 1e9, "s"),
+        Measure("out of memory", 0, "runs"),
+    ]
+
+
+def _measure_on_jvm(parameters: Parameters) -> list[Measure]:
+    """Measure one run in a JVM of its own. Raises AbeyantError with the first thing it said if it fails."""
+    load = LOADS[str(parameters["load"])]
+    numbers = [
+        parameters["requests"], parameters["rate"], load.p50, load.p75, parameters["size"],
+        parameters["purge_interval"], parameters["seconds"], _WARM_SECONDS,
+    ]  # fmt: skip
+    command = jvm.command("lab.Enqueue", f"{parameters['memory_mb']}m", *numbers)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "OutOfMemoryError" in ran.stderr:
+        return [Measure("out of memory", 1, "runs")]
+    rows = [line.split("\t") for line in ran.stdout.splitlines()]
+    if ran.returncode or not rows:
+        said = (ran.stderr or ran.stdout).strip().splitlines()
+        raise AbeyantError(f"the JVM ended with status {ran.returncode}: {said[0] if said else 'it said nothing'}")
+    return [Measure(metric, float(value), unit) for metric, value, unit in rows]
+
+
+def _enqueue(
+    plan: tuple[array[int], array[int]], room: Room, completer: Completer, size: int, began: int, seconds: int
+) -> int:
+    """Submit request after request at its time; give up after some seconds. Returns how many were submitted."""
+    submit, complete = room.purgatory.try_complete_else_watch, completer.add
+    patience = TIMEOUT_MS * _MS
+    gives_up = began + seconds * 1_000_000_000
+    submitted = 0
+    for at, latency in zip(*plan, strict=True):
+        now = monotonic_ns()
+        if began + at > now:
+            time.sleep((began + at - now) / 1e9)
+            now = monotonic_ns()
+        elif now > gives_up:
+            break
+        request = Request(now, latency, size)
+        submit(request, _KEYS)
+        if latency < patience:
+            complete(request)
+        submitted += 1
+    return submitted
+
+
+def _drain(room: Room, submitted: int) -> int:
+    """Wait until all have ended; not for ever."""
+    until = time.monotonic() + 30
+    while room.ended()[0] < submitted and time.monotonic() < until:
+        time.sleep(0.002)
+    return monotonic_ns()
+
+
+def _at(sorted_values: list[int], quantile: float) -> float:
+    return float(sorted_values[min(int(len(sorted_values) * quantile), len(sorted_values) - 1)]) if sorted_values else 0
+
+
+EXPERIMENT = Experiment(
+    "enqueue",
+    "How many requests a second",
+    "real",
+    grid,
+    measure,
+    lambda design: jvm.why_no_jvm() if design == "kafka-jvm" else None,
+)

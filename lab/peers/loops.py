@@ -1,0 +1,109 @@
+"""The event loops: `loop.call_later`, inside the running loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from importlib import import_module
+from typing import TypeVar
+
+from abeyant import IdleDetector, aio
+from lab.benchmarks.measurement import Steps
+from lab.peers.rival import Rival, noop
+
+T = TypeVar("T")
+
+
+class AsyncioRival(Rival):
+    """asyncio's own loop. A turn is an iteration of the loop; everything runs in its thread."""
+
+    forgets = False  # the loop refers to its handles
+
+    def __init__(self) -> None:
+        self.loop = self.new_loop()
+        self.call = self.loop.call_later
+
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        """A loop of the kind."""
+        return asyncio.SelectorEventLoop()
+
+    def run(self, program: Steps[T]) -> T:
+        """As `Rival.run`, in a coroutine."""
+        return self.loop.run_until_complete(self._run(program))
+
+    async def _run(self, program: Steps[T]) -> T:
+        while True:
+            try:
+                finished = next(program)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            if finished is None:
+                await asyncio.sleep(0)
+            else:
+                # Looks once an iteration, and not more than a hundred times a second when there is nothing to do.
+                await asyncio.sleep(0)
+                while not finished():
+                    await asyncio.sleep(0.01)
+
+    def idle_connections(self, count: int, timeout: float) -> Callable[[list[int]], None]:
+        """Time so many connections out; what is returned says of some that they have been seen."""
+        call = self.call
+        handles = [call(timeout, noop) for _ in range(count)]
+
+        def seen(connections: list[int]) -> None:
+            for connection in connections:
+                handles[connection].cancel()
+                handles[connection] = call(timeout, noop)
+
+        return seen
+
+    def close(self) -> None:
+        """Close the loop."""
+        self.loop.close()
+
+
+class UvloopRival(AsyncioRival):
+    """uvloop: libuv's loop and its heap of timers."""
+
+    @classmethod
+    def require(cls) -> None:
+        """It comes with requirements/bench.txt."""
+        import_module("uvloop")
+
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        """A loop of the kind."""
+        loop: asyncio.AbstractEventLoop = import_module("uvloop").new_event_loop()
+        return loop
+
+
+class OurLoopRival(AsyncioRival):
+    """asyncio's loop with the wheel under it: the same program, unchanged."""
+
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        """A loop of the kind."""
+        return aio.loop_factory()
+
+
+class OurUvloopRival(UvloopRival):
+    """uvloop with the wheel under it."""
+
+    def new_loop(self) -> asyncio.AbstractEventLoop:
+        """A loop of the kind."""
+        return aio.uvloop_factory()
+
+
+class IdleRival(AsyncioRival):
+    """What is made for idle connections, on asyncio's own loop."""
+
+    def idle_connections(self, count: int, timeout: float) -> Callable[[list[int]], None]:
+        """As `AsyncioRival.idle_connections`."""
+        detector = IdleDetector(timeout, print, aio.Timer(self.loop))
+
+        def seen(connections: list[int]) -> None:
+            one = detector.seen
+            for connection in connections:
+                one(connection)
+
+        seen(list(range(count)))
+        return seen

@@ -1,0 +1,28 @@
+"""Our timer on a virtual clock."""
+
+from __future__ import annotations
+
+from abeyant import ManualTimer
+from lab.peers.our_timer import OurTimerRival
+
+
+class ManualTimerRival(OurTimerRival):
+    """`abeyant.ManualTimer`, with the tick of the system timer. It runs inside its caller's `advance`."""
+
+    stalls = False
+    real_clock = False
+
+    def __init__(self) -> None:
+        self.manual = ManualTimer(tick=0.001)
+        super().__init__(self.manual)
+        self._owed = 0.0
+
+    def pass_time(self, seconds: float) -> None:
+        """At the next turn."""
+        self._owed += seconds
+
+    def turn(self) -> None:
+        """Let the time pass that is owed."""
+        if self._owed:
+            owed, self._owed = self._owed, 0.0
+            self.manual.advance(owed)

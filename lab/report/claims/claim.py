@@ -1,0 +1,31 @@
+"""What a claim is, what a run says to it, and who claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple
+
+from lab.report.run import Run
+
+__all__ = ["MATSUDA", "VARGHESE", "Claim", "Finding", "Verdict"]
+
+Verdict = Literal["held", "held in part", "not held here", "inconclusive", "not decided"]
+
+MATSUDA: Final = "Matsuda, “Apache Kafka, Purgatory, and Hierarchical Timing Wheels”, Confluent, 2015"
+VARGHESE: Final = "Varghese and Lauck, “Hashed and Hierarchical Timing Wheels”, SOSP 1987"
+
+
+class Finding(NamedTuple):
+    """What a run says to a claim. `figure` is what decided it."""
+
+    verdict: Verdict
+    figure: str
+
+
+class Claim(NamedTuple):
+    """What is claimed, and by whom; `judge` decides it, by the `rule` that the page shows."""
+
+    text: str
+    source: str
+    judge: Callable[[Run], Finding]
+    rule: str

@@ -1,0 +1,40 @@
+"""Designs as a reader meets them: their names, and one colour each in every figure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from abeyant.pages.style import PALETTE
+from lab import purgatories, rivals
+from lab.experiments.idle import WAYS
+
+OURS: Final = PALETTE[0]
+_TITLES: Final = (
+    {name: design.title for name, design in rivals.DESIGNS.items()}
+    | {name: design.title for name, design in purgatories.DESIGNS.items()}
+    | {"kafka-jvm": "genuine Kafka (JVM)", "kafka": "Kafka's design, in Python"}
+    | {"scan-all": "scan all", "ring-of-sets": "ring of sets", "add-again": "remove, add again", "refresh": "refresh"}
+)
+_COLOURS: Final = {
+    "ours": OURS, "kafka": PALETTE[1], "kafka-jvm": PALETTE[2], "old": "#d8433c",
+    "wheel": OURS, "delay-queue": "#d8433c", "indexed-heap": PALETTE[1], "lazy-heap": PALETTE[4],
+    "hashed-wheel": PALETTE[2], "kernel-wheel": PALETTE[3], "ring": PALETTE[5], "sorted-list": PALETTE[6],
+    "unsorted-list": PALETTE[7],
+    "refresh": OURS, "add-again": PALETTE[1], "ring-of-sets": PALETTE[5], "scan-all": PALETTE[7],
+}  # fmt: skip
+ORDER: Final = ("ours", "kafka-jvm", "kafka", "old", *rivals.DESIGNS, *reversed(WAYS))
+
+
+def title(design: str) -> str:
+    """A design's name in words."""
+    return _TITLES.get(design, design)
+
+
+def line(design: str, **more: Any) -> dict[str, Any]:
+    """How a design's line is drawn."""
+    return {"color": _COLOURS[design], "width": 2.5 if design in ("ours", "wheel", "refresh") else 1.5, **more}
+
+
+def colour(design: str) -> str:
+    """A design's colour."""
+    return _COLOURS[design]

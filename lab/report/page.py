@@ -1,0 +1,169 @@
+"""The page: for each experiment its claims and their verdicts, its figure, how to read it, and how to repeat it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from typing import Final, NamedTuple
+
+import pandas as pd
+
+from abeyant.pages.document import document
+from abeyant.pages.words import escaped
+from lab.experiments import EXPERIMENTS
+from lab.report.claims import CLAIMS, Claim, Finding, judged
+from lab.report.figures import FIGURES, geometry
+from lab.report.run import BUSY, Run, runs
+
+_CLASSES: Final = {
+    "held": "held",
+    "held in part": "part",
+    "not held here": "not",
+    "inconclusive": "open",
+    "not decided": "open",
+}
+
+_READ: Final = {
+    "enqueue": "Requests arrive at the target rate (Poisson). Latencies are log-normal: 20 ms at the 50th percentile "
+    "and 60 ms at the 75th (dotted: 200 and 400 ms). Each request has a time-out of 200 ms, 100 bytes and three "
+    "keys. A second thread completes them. The first figure counts what was enqueued and has ended, per second, "
+    "until all had; the last request's time-out is not counted. The dashed line is what was asked for: a design "
+    "that leaves it is saturated. All but the genuine Kafka run in one Python process, whose threads share its "
+    "interpreter lock. Watches and pauses past saturation are those of a backlog.",
+    "cost": "Each point is the median of some batches of 5,000, called from Python. Some 40 ns of it is the call. A "
+    "horizontal line is O(1), a slope of one is O(n). O(log n) is hardly a slope on these axes, so compare the left "
+    "end with the right one. What grows on the wheels too is the processor's caches and pages.",
+    "precision":
+    "Tasks started at odd moments, on a virtual clock, by a driver that wakes exactly when the design asks it to. "
+    "Heaps and lists are exact and not drawn. A level line on the left is a fixed error, one that climbs a share "
+    "of the delay.",
+    "purge":
+    "Each operation waits on one key that fires after 30 ms and on others that never do. What it leaves behind on "
+    "those is memory until a purge. Paler: fewer keys. Ours leaves nothing behind and has no interval: a level "
+    "line.",
+    "geometry":
+    "The engine's columnar replay of each trace (low and high: the requests of the first experiment), for every "
+    "tick and wheel size. Left: how often a task is filed anew before it is due. Right: how often the delay queue "
+    "of buckets is touched. A queue of tasks is touched twice per task.",
+    "idle": "100,000 connections, each with a time-out of 30 s that every packet starts again. CPU is that of packets "
+    "and turns together. The longest turn is how long everything else had to wait.",
+}  # fmt: skip
+
+
+class Chapter(NamedTuple):
+    """An experiment, its runs (the last one first), and what the last one says to its claims."""
+
+    name: str
+    runs: list[Run]
+    found: list[tuple[Claim, Finding]]
+
+
+def chapters(rows: pd.DataFrame) -> list[Chapter]:
+    """Return what the results say of each experiment that was run, in the lab's order."""
+    return [
+        Chapter(name, mine, [(claim, judged(claim, mine[0])) for claim in CLAIMS[name]])
+        for name in EXPERIMENTS
+        if (mine := runs(rows, name))
+    ]
+
+
+def page(chapters: Sequence[Chapter]) -> str:
+    """Return the report as one HTML page that needs nothing else."""
+    return document(
+        kicker="Abeyant · the lab",
+        title="The published comparisons, repeated",
+        findings=_findings(chapters),
+        sections="\n".join(_section(chapter) for chapter in chapters),
+        made=_made(chapters),
+        figures={
+            f"plot-{chapter.name}": {"0": FIGURES[chapter.name](chapter.runs[0])}
+            for chapter in chapters
+            if chapter.name in FIGURES
+        },
+        style=resources.files(__package__).joinpath("lab.css").read_text(encoding="utf-8"),
+    )
+
+
+def _findings(chapters: Sequence[Chapter]) -> list[str]:
+    counted = Counter(finding.verdict for chapter in chapters for _, finding in chapter.found)
+    total = sum(counted.values())
+    said = ", ".join(f"{number} {verdict}" for verdict, number in counted.most_common())
+    alike: dict[str, list[str]] = {}
+    for chapter in chapters:
+        alike.setdefault(_circumstances(chapter), []).append(chapter.name)
+    return [
+        f"Of {total} claims {said}.",
+        *(f"{escaped(', '.join(names))}: {circumstances}." for circumstances, names in alike.items()),
+        "Every design stands behind the same port, is built as well as it allows, and is compiled as ours is.",
+    ]
+
+
+def _circumstances(chapter: Chapter) -> str:
+    """What a reader must know before the figures: how long was measured, and how busy the machine was."""
+    last = chapter.runs[0]
+    grid = "a run with --quick, fewer and smaller cells" if last.quick else "a full run"
+    if EXPERIMENTS[chapter.name].clock == "virtual":
+        return f"{grid}, on a virtual clock, which no load disturbs"
+    if last.taken is None:
+        return f"{grid}; how busy the machine was is not recorded"
+    busy = "a busy machine" if last.taken > BUSY else "a quiet machine"
+    return f"{grid}, on {busy}: others took {last.taken:.0%} of its processors in the busiest tenth of the cells"
+
+
+def _section(chapter: Chapter) -> str:
+    experiment = EXPERIMENTS[chapter.name]
+    plot = f"plot-{chapter.name}"
+    parts = [
+        f"<h2>{escaped(experiment.title)}</h2>",
+        f'<ul class="claims">{"".join(_claim(claim, finding) for claim, finding in chapter.found)}</ul>',
+        geometry(chapter.runs[0])
+        if chapter.name not in FIGURES
+        else f'<div class="plot" id="{plot}" role="img" aria-label="{escaped(experiment.title)}" hidden></div>'
+        f'<p class="nothing" id="{plot}-nothing" hidden>Nothing was measured.</p>',
+        f'<p class="read">{_READ[chapter.name]}</p>',
+        f'<p class="small again">To repeat it: <code>python -m lab run {chapter.name}</code></p>',
+        _earlier(chapter),
+    ]
+    return f"<section>{''.join(parts)}</section>"
+
+
+def _claim(claim: Claim, finding: Finding) -> str:
+    return (
+        f'<li class="{_CLASSES[finding.verdict]}"><p>{escaped(claim.text)}'
+        f' <span class="verdict">{escaped(finding.verdict)}</span></p>'
+        f"<p>{escaped(finding.figure)}.</p>"
+        f'<p class="small">Rule: {escaped(claim.rule)}</p>'
+        f'<p class="small">Source: {escaped(claim.source)}</p></li>'
+    )
+
+
+def _earlier(chapter: Chapter) -> str:
+    """Yesterday's runs beside today's: what each said to each claim."""
+    if len(chapter.runs) < 2:
+        return ""
+    body = "".join(
+        f"<tr><td>{_when(run)}</td><td>{escaped(claim.text)}</td><td>{escaped(finding.verdict)}</td>"
+        f"<td>{escaped(finding.figure)}</td></tr>"
+        for run in chapter.runs[1:]
+        for claim in CLAIMS[chapter.name]
+        for finding in [judged(claim, run)]
+    )
+    return (
+        f"<details><summary>Earlier runs ({len(chapter.runs) - 1})</summary><div class='wide'><table><thead><tr>"
+        f"<th>began</th><th>claim</th><th>verdict</th><th>figure</th></tr></thead><tbody>{body}</tbody></table></div></details>"
+    )
+
+
+def _made(chapters: Iterable[Chapter]) -> str:
+    entries = "".join(
+        f"<dt>{escaped(chapter.name)}</dt><dd>{_when(run)}, {len(run.cells)} cells; {escaped(run.machine)};"
+        f" {escaped(run.version)}</dd>"
+        for chapter in chapters
+        for run in chapter.runs[:1]
+    )
+    return f"<dl>{entries}</dl>"
+
+
+def _when(run: Run) -> str:
+    return f"{run.date:%Y-%m-%d %H:%M} UTC"

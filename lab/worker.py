@@ -1,0 +1,61 @@
+"""One cell of an experiment in a process of its own: `python -m lab.worker EXPERIMENT DESIGN PARAMETERS`.
+
+Prints one line a measure: its name, value and unit, with tabs between them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import sys
+import threading
+from typing import NoReturn
+
+from lab.experiment import Measure
+from lab.experiments import EXPERIMENTS
+
+
+def main(experiment: str, design: str, parameters: str) -> None:
+    """Measure and print; with a parameter `memory_mb`, within so much more memory than there is in use now."""
+    chosen = json.loads(parameters)
+    if "memory_mb" in chosen and design != "kafka-jvm":
+        _limit(int(chosen["memory_mb"]))
+    try:
+        measures = EXPERIMENTS[experiment].measure(design, chosen)
+    except MemoryError:
+        _out_of_memory()
+    _tell(measures)
+
+
+def _tell(measures: list[Measure]) -> None:
+    for metric, value, unit in measures:
+        print(f"{metric}\t{value!r}\t{unit}", flush=True)
+
+
+def _limit(megabytes: int) -> None:
+    """Let the first allocation beyond this end the process, in whichever thread, with that as its one measure."""
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        used = int(statm.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_DATA, (used + megabytes * 2**20,) * 2)
+    threading.excepthook = lambda raised: _out_of_memory() if raised.exc_type is MemoryError else None
+    sys.unraisablehook = lambda raised: _out_of_memory() if raised.exc_type is MemoryError else None
+    logging.getLogger("abeyant").addHandler(_Handler())
+
+
+class _Handler(logging.Handler):
+    """Errors of operations' own code are logged by their purgatory or timer."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info is not None and isinstance(record.exc_info[1], MemoryError):
+            _out_of_memory()
+
+
+def _out_of_memory() -> NoReturn:
+    _tell([Measure("out of memory", 1.0, "runs")])
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,42 @@
+"""Every row runs for every rival that has it, in a tiny size. Nothing here looks at how long anything takes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from lab.benchmarks.catalogue import ROWS
+from lab.benchmarks.effort import TINY
+from lab.benchmarks.plan import Plan
+from lab.benchmarks.programs import measure
+
+from lab import peers
+
+SIZES = {"watch": 5, "watch_made": 5, "watch_keys": 5, "watch_hot": 5}
+
+
+def _combinations() -> list[tuple[str, str]]:
+    python = [name for name in peers.LABELS if name not in peers.JVM]
+    tasks = Plan(list(ROWS), python, None, quick=False).tasks
+    return sorted({(task.rival, task.row) for task in tasks})
+
+
+@pytest.mark.parametrize(("rival", "row"), _combinations())
+def test_a_row_gives_a_figure(rival: str, row: str) -> None:
+    sample = measure(rival, row, SIZES.get(row, 20), TINY)
+    assert len(sample.rounds) == 1
+    assert math.isfinite(sample.rounds[0])
+    assert sample.operations > 0
+
+
+def test_our_rivals_are_in_every_row_that_fits_them() -> None:
+    combinations = _combinations()
+    for row in ROWS.values():
+        if "system" in row.rivals:
+            assert ("system", row.name) in combinations
+        assert any(name == row.name for _, name in combinations)
+
+
+def test_the_system_timer_runs_no_timer_early() -> None:
+    late = measure("system", "lateness", 20, TINY).extra["late"]
+    assert min(late) >= 0
