@@ -126,10 +126,11 @@ def test_an_order_to_fence_nobody_names_who_is_there(kafka: Cluster) -> None:
         kafka.fence("till")
 
 
-def test_an_open_transaction_is_aborted_when_its_time_is_over(held: Cluster) -> None:
+def test_an_open_transaction_is_aborted_by_the_first_scan_after_its_time_is_over(held: Cluster) -> None:
     producer = transactional(held, transaction_timeout_ms=60_000)
+    held.clock.advance(5.0)
     begin(producer, b"one")
-    held.clock.advance(59.9)
+    held.clock.advance(64.9)  # scans are 10 s apart, from the start on
     assert held.brokers[1].partitions[TOPIC, 0].log.end_offset == 1
     held.clock.advance(0.2)
     assert held.brokers[1].partitions[TOPIC, 0].log.end_offset == 2  # the marker
@@ -138,8 +139,36 @@ def test_an_open_transaction_is_aborted_when_its_time_is_over(held: Cluster) -> 
     assert error_of(producer.commit_transaction, PATIENCE) == "_FENCED"
 
 
-def test_a_transactional_id_is_forgotten_in_time() -> None:
-    with Cluster(clock="held", settings={**COORDINATED, "transactional.id.expiration.ms": 30_000}) as kafka:
+def test_a_transaction_is_committed_after_its_time_where_no_scan_has_come_between(held: Cluster) -> None:
+    producer = transactional(held, transaction_timeout_ms=2_000)
+    for value in (b"one", b"two"):
+        begin(producer, value)
+        held.clock.advance(4.5)
+        producer.commit_transaction(PATIENCE)
+    assert committed(held) == [b"one", b"two"]
+    begin(producer, b"three")  # 9 s after the start
+    held.clock.advance(2.5)  # the scan after 10 s has come too early for it
+    producer.commit_transaction(PATIENCE)
+    begin(producer, b"four")
+    held.clock.advance(8.5)  # at the next one its time is over
+    assert error_of(producer.commit_transaction, PATIENCE) == "_FENCED"
+    assert committed(held) == [b"one", b"two", b"three"]
+
+
+def test_a_transaction_of_a_two_phase_commit_has_no_time_out() -> None:
+    longest = (1 << 31) - 1
+    with Cluster(clock="held", settings={**COORDINATED, "transaction.max.timeout.ms": longest}) as kafka:
+        kafka.create_topic(TOPIC)
+        producer = transactional(kafka, transaction_timeout_ms=longest)
+        begin(producer, b"one")
+        shard = kafka.brokers[1].transaction_coordinator.shards[0]
+        assert not kafka.on_loop(lambda: shard._timers)
+
+
+def test_a_transactional_id_is_forgotten_by_the_first_scan_after_its_time() -> None:
+    interval = {"transaction.remove.expired.transaction.cleanup.interval.ms": 100_000}
+    settings = {**COORDINATED, **interval, "transactional.id.expiration.ms": 30_000}
+    with Cluster(clock="held", settings=settings) as kafka:
         kafka.create_topic(TOPIC)
         producer = transactional(kafka)
         begin(producer, b"one")
@@ -148,7 +177,10 @@ def test_a_transactional_id_is_forgotten_in_time() -> None:
         kafka.fence("till")
         kafka.clock.advance(29.0)
         kafka.fence("till")
-        kafka.clock.advance(31.0)
+        kafka.clock.advance(41.0)
+        shard = kafka.brokers[1].transaction_coordinator.shards[0]
+        assert list(shard.transactions) == ["till"]
+        kafka.clock.advance(1.0)
         with pytest.raises(AbeyantError, match="no transactional id 'till'"):
             kafka.fence("till")
 

@@ -100,6 +100,7 @@ class Broker:
         self.stopped = False
         self.now = cluster.clock.now
         self.now_ms = cluster.clock.now_ms
+        self.started_ms = self.now_ms()  # from which Kafka's scans are counted
         self.timer: Timer = BrokerTimer(self)
         self.partitions: dict[Key, Partition] = {}
         self.by_id: dict[tuple[uuid.UUID, int], Partition] = {}
@@ -259,6 +260,7 @@ class Broker:
                 logger("broker").error("broker %d has no %s-%d: %s", self.id, state.topic, state.partition, error)
                 return
             partition = Partition(self, state, topic, log)
+            self.housekeeping.opened(partition)
             self.partitions[state.topic, state.partition] = partition
             self.by_id[state.topic_id, state.partition] = partition
         partition.become(state)
@@ -299,6 +301,7 @@ class Broker:
         del self.partitions[partition.topic, partition.index]
         del self.by_id[partition.topic_id, partition.index]
         partition.close()
+        self.housekeeping.closed(partition)
         self._tell_coordinator(partition)
         try:
             partition.log.delete(self.now_ms())

@@ -58,6 +58,16 @@ class Clock:
         self.timer.close()
 
 
+def until_scan(started_ms: int, interval_ms: int, due_ms: int, now_ms: int) -> float:
+    """Return the seconds until the first scan after `due_ms`, where scans are `interval_ms` apart from `started_ms` on.
+
+    Kafka does much of its housekeeping so: it looks at everything now and then. Here nothing is looked at that is not
+    due (K7), yet what is due is done at Kafka's time. The first scan is one interval after the start. Never 0.
+    """
+    after = max(due_ms, now_ms, started_ms) - started_ms
+    return (started_ms + (after // interval_ms + 1) * interval_ms - now_ms) / 1000
+
+
 class MachineClock(Clock):
     """The clock of a loop that goes by the machine's, as a cluster's own loop does.
 

@@ -1,7 +1,16 @@
-"""What a broker does to its logs by itself: retention, compaction, forgetting of silent producers and old offsets.
+"""What a broker does to its logs by itself: retention, compaction, forgetting of silent producers.
 
-All of it rides the one timer, at Kafka's intervals: nothing is looked at in between (K7). While the broker is paused it
-does none of it.
+At the times at which Kafka does it:
+
+    what                              first                         then every
+    retention (`delete` alone)        30 s after the start          log.retention.check.interval.ms
+    cleaner: compaction, and          at the start                  log.cleaner.backoff.ms
+      retention of `compact,delete`
+    silent producers of a log         one interval after the        producer.id.expiration.check.interval.ms
+                                      log was opened
+
+As in Kafka `compact,delete` deletes nothing where the cleaner is off. While the broker is paused it does none of it.
+Offsets and groups are forgotten by their coordinator (groups/shard.py), transactional ids by theirs.
 """
 
 from __future__ import annotations
@@ -17,7 +26,7 @@ if TYPE_CHECKING:
     from abeyant.broker.requests.common.ports import Broker
     from abeyant.purgatory.ports import Stoppable
 
-_FIRST = 30.0  # seconds: Kafka's log.initial.task.delay.ms, before anything but compaction is done
+_FIRST = 30.0  # seconds: Kafka's log.initial.task.delay.ms
 _SHORTEST = 0.1  # seconds: Kafka allows a pause of none, which would be a loop
 
 
@@ -28,13 +37,12 @@ class Housekeeping:
         """Begin."""
         settings = broker.cluster.settings
         self._broker = broker
-        self._tasks: dict[str, Stoppable] = {}
-        self._repeat("retention", self._delete_old, settings["log.retention.check.interval.ms"] / 1000)
+        self._tasks: dict[object, Stoppable] = {}
+        self._producer_interval: float = settings["producer.id.expiration.check.interval.ms"] / 1000
+        self._repeat("retention", self._retain, settings["log.retention.check.interval.ms"] / 1000, first=_FIRST)
         if settings["log.cleaner.enable"]:
             backoff = max(settings["log.cleaner.backoff.ms"] / 1000, _SHORTEST)
-            self._repeat("compaction", self._compact, backoff, first=backoff)
-        self._repeat("producers", self._expire, settings["producer.id.expiration.check.interval.ms"] / 1000)
-        self._repeat("offsets", self._forget_offsets, settings["offsets.retention.check.interval.ms"] / 1000)
+            self._repeat("cleaning", self._clean, backoff, first=0.0)
 
     def close(self) -> None:
         """Do nothing any more."""
@@ -42,35 +50,45 @@ class Housekeeping:
             task.cancel()
         self._tasks.clear()
 
-    def _repeat(
-        self, name: str, do: Callable[[Partition, int], object], interval: float, first: float = _FIRST
-    ) -> None:
+    def opened(self, partition: Partition) -> None:
+        """Forget a new log's silent producers from time to time, until `closed`."""
+        self._tasks[partition] = self._broker.timer.call_later(self._producer_interval, self._expire, partition)
+
+    def closed(self, partition: Partition) -> None:
+        """Leave a log alone from now on."""
+        task = self._tasks.pop(partition, None)
+        if task is not None:
+            task.cancel()
+
+    def _repeat(self, name: str, do: Callable[[Partition, int], object], interval: float, *, first: float) -> None:
         def turn() -> None:
-            now_ms = self._broker.now_ms()
             for partition in list(self._broker.partitions.values()):
-                try:
-                    do(partition, now_ms)
-                except LogError as error:
-                    logger("broker").error("broker %d: %s of %r: %s", self._broker.id, name, partition, error)
-                except Exception:  # noqa: BLE001  a bug of ours must not take others along, nor the next turns
-                    logger("broker").exception("broker %d: %s of %r failed", self._broker.id, name, partition)
+                self._do(name, do, partition)
             self._tasks[name] = self._broker.timer.call_later(interval, turn)
 
         self._tasks[name] = self._broker.timer.call_later(first, turn)
 
+    def _do(self, name: str, do: Callable[[Partition, int], object], partition: Partition) -> None:
+        try:
+            do(partition, self._broker.now_ms())
+        except LogError as error:
+            logger("broker").error("broker %d: %s of %r: %s", self._broker.id, name, partition, error)
+        except Exception:  # noqa: BLE001  a bug of ours must not take others along, nor the next turns
+            logger("broker").exception("broker %d: %s of %r failed", self._broker.id, name, partition)
+
+    def _retain(self, partition: Partition, now_ms: int) -> None:
+        if not partition.log.config.compact:
+            self._delete_old(partition, now_ms)
+
+    def _clean(self, partition: Partition, now_ms: int) -> None:
+        if partition.log.config.compact:
+            partition.log.compact(now_ms, partition.last_stable_offset)
+            self._delete_old(partition, now_ms)
+
+    def _expire(self, partition: Partition) -> None:
+        self._do("expiry of producers", lambda one, now_ms: one.log.expire_producers(now_ms), partition)
+        self.opened(partition)
+
     def _delete_old(self, partition: Partition, now_ms: int) -> None:
         if partition.log.delete_old(now_ms, partition.high_watermark):
             partition.start_moved()
-
-    def _compact(self, partition: Partition, now_ms: int) -> None:
-        partition.log.compact(now_ms, partition.last_stable_offset)
-
-    def _forget_offsets(self, partition: Partition, now_ms: int) -> None:
-        coordinator = self._broker.group_coordinator
-        if partition.topic == coordinator.topic.name:
-            shard = coordinator.shards.get(partition.index)
-            if shard is not None and not shard.loading:
-                shard.forget_old(now_ms)
-
-    def _expire(self, partition: Partition, now_ms: int) -> None:
-        partition.log.expire_producers(now_ms)

@@ -33,12 +33,13 @@ def test_a_change_that_is_pending_lets_no_other_through() -> None:
         one.add(Producer(1, 0), [KEY], 0, 5)
     with refused(ErrorCode.concurrent_transactions):
         one.initialize(1000, None, -1, 6)
-    assert one.fence(2, 6) is None
+    assert one.fence(-1, 6) is None
     one.give_up()
     assert one.now.state is State.EMPTY
     one.add(Producer(1, 0), [KEY], 0, 7)
     one.become()
-    assert one.now == Standing(1, 0, 60_000, State.ONGOING, frozenset({KEY}), updated_ms=7, started_ms=7)
+    expected = Standing(1, 0, 60_000, State.ONGOING, frozenset({KEY}), updated_ms=7, started_ms=7, previous_id=1)
+    assert one.now == expected
 
 
 def test_a_producer_without_epochs_gets_another_id_at_the_end_of_its_transaction() -> None:
@@ -53,6 +54,21 @@ def test_a_producer_without_epochs_gets_another_id_at_the_end_of_its_transaction
     one.become()
     assert (over.producer_id, over.epoch, over.previous_id, over.next_id) == (9, 0, 1, -1)
     assert one.end(Producer(1, LAST), commits=True, version=2, new_id=-1, now_ms=8) is None  # sent again
+    again = one.initialize(1000, Producer(1, LAST), -1, 9)  # it has not seen its new id, and goes on after an error
+    assert again is not None
+    assert (again.producer_id, again.epoch) == (9, 0)
+
+
+def test_an_end_that_is_sent_again_after_the_next_transaction_has_begun_is_of_an_id_that_is_not_known() -> None:
+    one = transaction(LAST, State.ONGOING, partitions=frozenset({KEY}))
+    one.end(Producer(1, LAST), commits=True, version=2, new_id=9, now_ms=6)
+    one.become()
+    one.complete(7)
+    one.become()
+    one.add(Producer(9, 0), [KEY], 2, 8)
+    one.become()
+    with refused(ErrorCode.invalid_producer_id_mapping):
+        one.end(Producer(1, LAST), commits=True, version=2, new_id=-1, now_ms=9)
 
 
 def test_a_producer_without_epochs_gets_another_id_when_it_begins() -> None:
@@ -62,19 +78,20 @@ def test_a_producer_without_epochs_gets_another_id_when_it_begins() -> None:
     assert (fresh.producer_id, fresh.epoch, fresh.previous_id) == (9, 0, 1)
 
 
-def test_fencing_takes_even_the_very_last_epoch() -> None:
+def test_fencing_a_producer_without_epochs_gives_the_id_another_producer_id() -> None:
+    """Whoever fences it begins with epoch 1: 0 was that of the abort's end (apache/kafka 21506)."""
     one = transaction(LAST)
     one.add(Producer(1, LAST), [KEY], 2, 5)
     one.become()
-    fenced = one.fence(2, 6)
+    fenced = one.fence(9, 6)
     assert fenced is not None
-    assert (fenced.epoch, fenced.state) == (LAST + 1, State.PREPARE_ABORT)
+    assert (fenced.epoch, fenced.state, fenced.next_id) == (LAST + 1, State.PREPARE_ABORT, 9)
     one.become()
     one.complete(7)
     one.become()
-    fresh = one.initialize(1000, None, 9, 8)
+    fresh = one.initialize(1000, None, -1, 8)
     assert fresh is not None
-    assert (fresh.producer_id, fresh.epoch) == (9, 0)
+    assert (fresh.producer_id, fresh.epoch) == (9, 1)
 
 
 class Life(RuleBasedStateMachine):
@@ -123,7 +140,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def fence(self) -> None:
-        self.one.fence(2, self.now_ms)
+        self.one.fence(next(self.ids), self.now_ms)
 
     @precondition(lambda self: self.one.pending is not None)
     @rule(written=st.booleans())

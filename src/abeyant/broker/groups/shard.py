@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from abeyant.broker.log import Batch
     from abeyant.broker.log.records import Record
     from abeyant.broker.replica.partition import Partition
+    from abeyant.purgatory.ports import Stoppable
 
 GroupT = TypeVar("GroupT", ClassicGroup, ConsumerGroup)
 
@@ -69,6 +70,8 @@ class GroupShard(Shard):
         )
         self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
         self._retention: int = settings["offsets.retention.minutes"] * _MINUTE
+        self._forget_interval: float = settings["offsets.retention.check.interval.ms"] / 1000
+        self._forget_task: Stoppable | None = None
         self._longest_metadata: int = settings["offset.metadata.max.bytes"]
 
     # -- as a shard
@@ -134,7 +137,8 @@ class GroupShard(Shard):
         self.offsets.ended(producer_id, place, self.replicated, commits=commits)
 
     def begin(self) -> None:
-        """Start the sessions of all members."""
+        """Start the sessions of all members, and the timer that forgets old offsets and groups."""
+        self._forget_later()
         for group in self.groups.values():
             self.protocol.resume(group)
         for consumers in self.consumers.values():
@@ -142,6 +146,9 @@ class GroupShard(Shard):
 
     def end(self) -> None:
         """Stop all sessions, and answer waiting requests: another broker coordinates these groups."""
+        if self._forget_task is not None:
+            self._forget_task.cancel()
+            self._forget_task = None
         for group in self.groups.values():
             self.protocol.end(group)
         for consumers in self.consumers.values():
@@ -354,6 +361,13 @@ class GroupShard(Shard):
         gone = [key for group in self.every_group() for key in self.offsets.every_key(group.id) if key.topic == topic]
         if gone:
             self.forget_offsets(gone, _nothing)
+
+    def _forget_later(self) -> None:
+        self._forget_task = self.broker.timer.call_later(self._forget_interval, self._forget_in_turn)
+
+    def _forget_in_turn(self) -> None:
+        self._forget_later()
+        self.forget_old(self.broker.now_ms())
 
     def forget_old(self, now_ms: int) -> None:
         """Delete offsets past their retention, and empty groups without offsets."""

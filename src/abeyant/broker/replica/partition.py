@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from abeyant.broker.clock import until_scan
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log.errors import InvalidProducerEpochError
 from abeyant.broker.partition_state import NO_LEADER, PartitionState, Topic
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from abeyant.broker.log import Appended, Batch, Log
     from abeyant.broker.replica.ports import Broker
     from abeyant.purgatory.ports import Stoppable
-
-_SOON = 0.01  # seconds until a refused change is proposed again: a newer state from the controller is on its way
 
 
 class Partition:
@@ -303,9 +302,9 @@ class Partition:
             self.become(changed)
 
     def _watch_lag(self) -> None:
-        """Schedule the check for the time at which the first lagging follower will have lagged for too long.
+        """Schedule the check at the first scan that finds a follower lagging for too long.
 
-        (Kafka checks all partitions each half of `replica.lag.time.max.ms`, so followers leave somewhat later there.)
+        Kafka scans all partitions each half of `replica.lag.time.max.ms`, from the broker's start.
         """
         end = self.log.end_offset
         behind = [
@@ -317,8 +316,12 @@ class Partition:
             self._lag_check.cancel()
             self._lag_check = None
         if behind:
-            wait = min(behind) + self.broker.lag_max - self.broker.now()
-            self._lag_check = self.broker.timer.call_later(max(wait, _SOON), self._check_lag)
+            broker = self.broker
+            now_ms = broker.now_ms()
+            due_ms = now_ms + int((min(behind) + broker.lag_max - broker.now()) * 1000)
+            interval_ms = max(int(broker.lag_max * 1000) // 2, 1)
+            delay = until_scan(broker.started_ms, interval_ms, due_ms, now_ms)
+            self._lag_check = broker.timer.call_later(delay, self._check_lag)
 
     def _check_lag(self) -> None:
         """Propose an in-sync set without the replicas that have lagged for too long. Kafka: `maybeShrinkIsr`."""

@@ -83,6 +83,7 @@ class Broker(Receiver, Protocol):
     id: int
     paused: bool
     stopped: bool
+    started_ms: int  # since 1970
     timer: Timer
     partitions: dict[Key, Any]
     fetch_purgatory: Purgatory[Any]

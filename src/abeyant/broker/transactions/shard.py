@@ -1,8 +1,11 @@
 """The transactional ids of one partition of `__transaction_state`, at the broker that leads it.
 
 Every change is written down, and has effect when all in-sync replicas have it; until then who asks for another is told
-CONCURRENT_TRANSACTIONS. Each id has one timer: of its open transaction, which is aborted when its time-out is over, or
-else of the id itself, which is forgotten when it has not been used for `transactional.id.expiration.ms`.
+CONCURRENT_TRANSACTIONS. Each id has one timer: of its open transaction, which is aborted by the first scan after its
+time-out, or else of the id itself, which is forgotten by the first scan after `transactional.id.expiration.ms` without
+use. Kafka scans all ids, every `transaction.abort.timed.out.transaction.cleanup.interval.ms` and every
+`transaction.remove.expired.transaction.cleanup.interval.ms` from the broker's start; here each id's timer is set to the
+scan that will find it.
 
 (Kafka: `TransactionCoordinator`, `TransactionStateManager`.)
 """
@@ -12,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from abeyant.broker.clock import until_scan
 from abeyant.broker.coordinator.shard import Shard
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log.batch import NO_PRODUCER
 from abeyant.broker.transactions.markers import Markers
 from abeyant.broker.transactions.record import id_of, key_bytes, standing_of, value_bytes
 from abeyant.broker.transactions.transaction import (
-    BUMPS_SINCE,
     NO_EPOCH,
     Key,
     Producer,
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 Then = Callable[[ErrorCode], object]
 Given = Callable[[ErrorCode, Producer], object]
 
+_BACKOFF = 0.1  # seconds, after which the end of a transaction is written down that could not be
+_NO_TIMEOUT = (1 << 31) - 1  # ms: a transaction that takes part in a two-phase commit
+
 NOBODY = Producer(NO_PRODUCER, NO_EPOCH)
 
 
@@ -52,8 +58,8 @@ class TransactionShard(Shard):
         self._timers: dict[str, Stoppable] = {}
         self._ended = False
         self._expiration_ms: int = settings["transactional.id.expiration.ms"]
-        self._abort_backoff: float = settings["transaction.abort.timed.out.transaction.cleanup.interval.ms"] / 1000
-        self._expiration_backoff: float = settings["transaction.remove.expired.transaction.cleanup.interval.ms"] / 1000
+        self._abort_interval_ms: int = settings["transaction.abort.timed.out.transaction.cleanup.interval.ms"]
+        self._expiration_interval_ms: int = settings["transaction.remove.expired.transaction.cleanup.interval.ms"]
 
     # -- as a shard
 
@@ -103,7 +109,7 @@ class TransactionShard(Shard):
 
     def fence(self, transaction: Transaction, then: Then) -> None:
         """Abort the open transaction, so that its producer cannot go on."""
-        if transaction.fence(BUMPS_SINCE, self.broker.now_ms()) is None:
+        if transaction.fence(self._spare_id(transaction), self.broker.now_ms()) is None:
             then(ErrorCode.concurrent_transactions)
         else:
             self._change(transaction, then)
@@ -176,7 +182,7 @@ class TransactionShard(Shard):
                 self._start_timer(transaction)
             else:
                 transaction.give_up()
-                self._start_timer(transaction, self._abort_backoff)
+                self._start_timer(transaction)
             then(error)
             if done and pending.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
                 self._markers.send(transaction)
@@ -190,7 +196,7 @@ class TransactionShard(Shard):
 
         def written(error: ErrorCode) -> None:
             if error is not ErrorCode.none and not self._ended:
-                self.broker.timer.call_later(self._abort_backoff, self._complete_unless_ended, transaction)
+                self.broker.timer.call_later(_BACKOFF, self._complete_unless_ended, transaction)
 
         transaction.complete(self.broker.now_ms())
         self._change(transaction, written)
@@ -201,23 +207,25 @@ class TransactionShard(Shard):
 
     # -- time
 
-    def _start_timer(self, transaction: Transaction, least: float = 0.0) -> None:
-        """Of the open transaction, or else of the id; `least` seconds from now, where something could not be done."""
+    def _start_timer(self, transaction: Transaction) -> None:
+        """Start the timer of the open transaction, or else of the id, for the first scan that finds its time over."""
         timer = self._timers.pop(transaction.id, None)
         if timer is not None:
             timer.cancel()
         now = transaction.now
         if now.state is State.ONGOING:
-            due, do = now.started_ms + now.timeout_ms, self._time_out
+            if now.timeout_ms == _NO_TIMEOUT:
+                return
+            due, interval, do = now.started_ms + now.timeout_ms, self._abort_interval_ms, self._time_out
         elif now.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
             return
-        else:
-            due, do = now.updated_ms + self._expiration_ms, self._expire
-        delay = max((due - self.broker.now_ms()) / 1000, least)
+        else:  # it is over at this time, not after it
+            due, interval, do = now.updated_ms + self._expiration_ms - 1, self._expiration_interval_ms, self._expire
+        delay = until_scan(self.broker.started_ms, interval, due, self.broker.now_ms())
         self._timers[transaction.id] = self.broker.timer.call_later(delay, do, transaction)
 
     def _time_out(self, transaction: Transaction) -> None:
-        """Its time is over: abort it. Where something is being changed just now, the timer starts again after that."""
+        """Abort it. Where something is being changed just now, the timer starts again after that."""
         if not self._ended:
             self.fence(transaction, lambda _: None)
 
@@ -233,7 +241,7 @@ class TransactionShard(Shard):
                 del self.transactions[transaction.id]
             else:
                 transaction.give_up()
-                self._start_timer(transaction, self._expiration_backoff)
+                self._start_timer(transaction)
 
         self.write([(key_bytes(transaction.id), None)], written, timeout=self.broker.request_timeout, replayed=False)
 

@@ -120,8 +120,9 @@ class Transaction:
         self.pending = None
 
     def _next(self, standing: Standing) -> Standing:
-        self.pending = standing
-        return standing
+        """Mark what is to follow. At every change the previous producer id is that of the state before, as in Kafka."""
+        self.pending = standing._replace(previous_id=self.now.producer_id)
+        return self.pending
 
     # -- what may follow
 
@@ -142,7 +143,7 @@ class Transaction:
             return None
         fresh = now._replace(
             state=State.EMPTY, timeout_ms=timeout_ms, partitions=frozenset(), started_ms=NO_TIME, updated_ms=now_ms,
-            previous_id=now.producer_id, next_id=NO_PRODUCER, version=0,
+            next_id=NO_PRODUCER, version=0,
         )  # fmt: skip
         if now.is_exhausted and (expected is None or expected.epoch == now.epoch):
             last = NO_EPOCH if expected is None else now.epoch
@@ -241,20 +242,15 @@ class Transaction:
             return self._ending(commits, version, new_id, now_ms)
         raise ApiError(ErrorCode.invalid_txn_state)
 
-    def fence(self, version: int, now_ms: int) -> Standing | None:
+    def fence(self, new_id: int, now_ms: int) -> Standing | None:
         """Abort the open transaction under a new epoch, unknown to its producer; None while a change is pending.
 
-        That epoch is given to nobody, so even the very last one will do.
+        `new_id` is for when this producer id has no epochs left: then it follows with epoch 0 once the abort is over,
+        as at every end of a transaction. So the producer that fences begins with epoch 1.
         """
         if self.pending is not None or self.now.state is not State.ONGOING:
             return None
-        now = self.now
-        return self._next(
-            now._replace(
-                state=State.PREPARE_ABORT, epoch=now.epoch + 1, updated_ms=now_ms, version=version,
-                last_epoch=now.epoch if version >= BUMPS_SINCE else NO_EPOCH,
-            )
-        )  # fmt: skip
+        return self._ending(False, BUMPS_SINCE, new_id, now_ms)
 
     def _ending(self, commits: bool, version: int, new_id: int, now_ms: int) -> Standing:
         now = self.now
@@ -264,7 +260,8 @@ class Transaction:
         )  # fmt: skip
         if following.bumps:
             next_id = new_id if now.is_exhausted else NO_PRODUCER
-            following = following._replace(epoch=now.epoch + 1, last_epoch=now.epoch, next_id=next_id)
+            epoch = min(now.epoch + 1, _LAST_EPOCH + 1)
+            following = following._replace(epoch=epoch, last_epoch=now.epoch, next_id=next_id)
         return self._next(following)
 
     def complete(self, now_ms: int) -> Standing:
@@ -275,9 +272,8 @@ class Transaction:
             updated_ms=now_ms,
         )  # fmt: skip
         if now.next_id != NO_PRODUCER:
-            over = over._replace(
-                producer_id=now.next_id, previous_id=now.producer_id, next_id=NO_PRODUCER, epoch=0, last_epoch=now.epoch
-            )
+            # `last_epoch` stays the last one that the client has seen: the markers' own is told to nobody
+            over = over._replace(producer_id=now.next_id, next_id=NO_PRODUCER, epoch=0)
         return self._next(over)
 
     def expire(self, now_ms: int) -> bool:
