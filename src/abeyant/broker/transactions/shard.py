@@ -97,7 +97,8 @@ class TransactionShard(Shard):
             if transaction is None:
                 fresh = Standing(self._new_id(), NO_EPOCH, timeout_ms, State.EMPTY)
                 transaction = self.transactions[transactional_id] = Transaction(transactional_id, fresh)
-            standing = transaction.initialize(timeout_ms, expected, self._spare_id(transaction), self.broker.now_ms())
+            spare_id = self._spare_id(transaction)
+            standing = transaction.initialize(timeout_ms, expected, spare_id, self.broker.now_ms())
         except ApiError as error:
             then(error.code, NOBODY)
             return
@@ -105,11 +106,11 @@ class TransactionShard(Shard):
             given = Producer(standing.producer_id, standing.epoch)
             self._change(transaction, lambda error: then(error, given if error is ErrorCode.none else NOBODY))
         else:
-            self.fence(transaction, lambda error: then(_again(error), NOBODY))
+            self._fence(transaction, spare_id, lambda error: then(_again(error), NOBODY))
 
-    def fence(self, transaction: Transaction, then: Then) -> None:
+    def _fence(self, transaction: Transaction, spare_id: int, then: Then) -> None:
         """Abort the open transaction, so that its producer cannot go on."""
-        if transaction.fence(self._spare_id(transaction), self.broker.now_ms()) is None:
+        if transaction.fence(spare_id, self.broker.now_ms()) is None:
             then(ErrorCode.concurrent_transactions)
         else:
             self._change(transaction, then)
@@ -227,7 +228,7 @@ class TransactionShard(Shard):
     def _time_out(self, transaction: Transaction) -> None:
         """Abort it. Where something is being changed just now, the timer starts again after that."""
         if not self._ended:
-            self.fence(transaction, lambda _: None)
+            self._fence(transaction, self._spare_id(transaction), lambda _: None)
 
     def _expire(self, transaction: Transaction) -> None:
         if self._ended or not transaction.expire(self.broker.now_ms()):
