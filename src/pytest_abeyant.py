@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from abeyant.aio import VirtualClock
 
 _MARKER = (
-    "virtual_time(start=None, autojump=True, io_grace=0.1, patience=30.0, limit=inf, loop_factory=None): run this "
-    "async test in virtual time, where sleeps and time-outs are over at once; see abeyant.aio.VirtualClock for the "
-    "options. loop_factory makes the loop where no other plugin does."
+    "virtual_time(start=None, autojump=True, io_grace=0.1, patience=30.0, limit=inf, clocks=False, loop_factory=None): "
+    "run this async test in virtual time, where sleeps and time-outs are over at once; see abeyant.aio.VirtualClock "
+    "for the options. loop_factory makes the loop where no other plugin does."
 )
 
 
@@ -133,11 +133,12 @@ def _given_clock(item: pytest.Function) -> VirtualClock | None:
 
 def _new_clock(item: pytest.Function) -> VirtualClock:
     from abeyant.aio import VirtualClock
+    from abeyant.errors import AbeyantError
 
     options = {name: value for name, value in _options(item).items() if name != "loop_factory"}
     try:
         return VirtualClock(**options)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AbeyantError) as error:
         pytest.fail(f"@pytest.mark.virtual_time: {str(error).replace('VirtualClock.__init__()', 'it')}", pytrace=False)
 
 

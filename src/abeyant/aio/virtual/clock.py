@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from abeyant.aio.virtual.mount import Mount
+from abeyant.aio.virtual.python_clocks import check_installed
 from abeyant.aio.virtual.timeline import Timeline
 
 IO_GRACE = 0.1
@@ -21,7 +22,7 @@ class VirtualClock(Timeline):
     `async with clock:` holds it on the running loop, `run_virtual(main(), clock=clock)` on a loop of its own. All
     of it belongs to the loop's thread; `time` may be read from any.
 
-    Not thread time: `time.monotonic`, `time.sleep` and timers of other threads are real.
+    Not thread time: `time.sleep` and timers of other threads are real, and without `clocks` Python's clocks are, too.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class VirtualClock(Timeline):
         io_grace: float | timedelta = IO_GRACE,
         patience: float | timedelta = PATIENCE,
         limit: float | timedelta = math.inf,
+        clocks: bool = False,
     ) -> None:
         """Times in seconds, or timedelta.
 
@@ -41,12 +43,17 @@ class VirtualClock(Timeline):
         loop is open or another thread runs, so much *real* silence is waited for before the clock moves. `patience`:
         so much *real* silence is waited for while an executor job or a subprocess runs, or while only the outside
         could go on, before that is reported as a deadlock. `limit`: so much virtual time may pass after entering
-        before whatever is still waiting is reported.
+        before whatever is still waiting is reported. `clocks`: let `time.time`, `datetime.now`, `time.monotonic` and
+        their like show the loop's time, not the machine's; needs time-machine (AbeyantError where it is missing).
 
         Raises TypeError for what is no time and ValueError for one that is negative or not finite (`patience` and
         `limit` may be infinite).
         """
-        super().__init__(start=start, autojump=autojump, io_grace=io_grace, patience=patience, limit=limit)
+        super().__init__(
+            start=start, autojump=autojump, io_grace=io_grace, patience=patience, limit=limit, clocks=clocks
+        )
+        if clocks:
+            check_installed()
         self._mount: Mount | None = None  # of its own block; where the loop is the clock's, that is virtual throughout
 
     async def __aenter__(self) -> Self:
@@ -82,10 +89,13 @@ def virtual_time(
     io_grace: float | timedelta = IO_GRACE,
     patience: float | timedelta = PATIENCE,
     limit: float | timedelta = math.inf,
+    clocks: bool = False,
 ) -> VirtualClock:
     """A clock to hold with `async with ... as clock`: virtual time on the running loop. See `VirtualClock`.
 
     Works on asyncio's selector loops, ours included. Raises DeadlockError, at the end of the block, when nothing can
     run any more.
     """
-    return VirtualClock(start=start, autojump=autojump, io_grace=io_grace, patience=patience, limit=limit)
+    return VirtualClock(
+        start=start, autojump=autojump, io_grace=io_grace, patience=patience, limit=limit, clocks=clocks
+    )

@@ -13,6 +13,7 @@ from typing import Any
 
 from abeyant.aio.timer import Timer
 from abeyant.aio.virtual.outside import Outside
+from abeyant.aio.virtual.python_clocks import PythonClocks
 from abeyant.aio.virtual.selector import VirtualSelector
 from abeyant.aio.virtual.timeline import Timeline
 from abeyant.forking import everything
@@ -42,6 +43,7 @@ class Mount:
         self.loop = loop
         self._clock = clock
         self._own_clock = _clock_of(loop)
+        self._pythons = PythonClocks(clock) if clock._clocks else None
         clock._begin(loop, self._start(fresh))
         outside = Outside(loop, clock._io_grace)
         shadows: dict[str, Any] = {
@@ -59,6 +61,12 @@ class Mount:
         for thing in everything():  # made before, and used to a clock that may have been ahead of this one
             if isinstance(thing, (Timer, IdleDetector)):
                 thing._set_back(loop)
+        if self._pythons is not None:
+            try:
+                self._pythons.begin()
+            except BaseException:
+                self.take_off()
+                raise
 
     def _start(self, fresh: bool) -> float:
         """What the loop's time is to be from now on. Where timers are pending it stays: they keep their delays."""
@@ -75,6 +83,8 @@ class Mount:
 
     def take_off(self) -> None:
         """Give the loop its own back. Its time goes on from where the clock stands: never back, and no leap (T7)."""
+        if self._pythons is not None:
+            self._pythons.end()
         self._clock._end()
         if self.loop.is_closed():
             return

@@ -26,11 +26,15 @@ class Timeline:
         io_grace: float | timedelta,
         patience: float | timedelta,
         limit: float | timedelta,
+        clocks: bool,
     ) -> None:
         """See `VirtualClock`."""
+        if not isinstance(clocks, bool):
+            raise TypeError(f"clocks must be True or False, not {clocks!r}")
         if not isinstance(autojump, bool):
             raise TypeError(f"autojump must be True or False, not {autojump!r}")
         self.autojump = autojump
+        self._clocks = clocks
         self._start = None if start is None else span(start, "start")
         self._io_grace = span(io_grace, "io_grace")
         self._patience = span(patience, "patience", endless=True)
