@@ -390,3 +390,35 @@ def test_a_pluggy_of_before_1_2_can_load_it(plugin: str, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(pytest, "hookimpl", hookimpl)
     runpy.run_path(str(ROOT / "src" / f"{plugin}.py"))
+
+
+def test_pythons_clocks_go_with_the_loop_where_the_marker_asks_for_them(pytester: pytest.Pytester) -> None:
+    tests = """
+import time
+from datetime import datetime, timedelta
+from time import monotonic
+
+@pytest.mark.virtual_time(clocks=True)
+async def test_marker():
+    began = datetime.now()
+    await asyncio.sleep(HOUR)
+    assert datetime.now() - began == timedelta(hours=1)
+    assert monotonic() == time.monotonic() == now() == HOUR
+
+@pytest.mark.virtual_time(clocks=True)
+async def test_fixture(virtual_time):
+    await virtual_time.advance(HOUR)
+    assert monotonic() == virtual_time.time()
+
+def test_real_again():
+    assert monotonic() != HOUR
+
+@pytest.mark.virtual_time(clocks="yes")
+async def test_mistake():
+    pass
+"""
+    pytest.importorskip("time_machine")
+    result = run(pytester, tests, *ALONE, "--durations=0", "-vv")
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(["*@pytest.mark.virtual_time: clocks must be True or False, not 'yes'"])
+    result.stdout.no_fnmatch_line("*3600.*s call*")
