@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from abeyant.errors import AbeyantError
+from abeyant.former import is_former, written_before
 from lab.experiment import Cell, Measure
 from lab.machine import machine, versions
 
@@ -71,6 +72,8 @@ class Results:
             tables = [parquet.read_table(file).cast(SCHEMA) for file in files]
         except (pa.ArrowException, ValueError) as error:
             raise AbeyantError(f"{self.folder} holds a file that is not the lab's: {error}") from error
+        if any(is_former(told) for table in tables for told in table["version"].unique().to_pylist()):
+            raise written_before(self.folder, "name another --dir, and measure anew")
         rows: pd.DataFrame = pa.concat_tables(tables or [SCHEMA.empty_table()]).to_pandas()
         return rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,11 +91,36 @@ def test_without_the_library_the_tab_key_does_nothing(tmp_path: Path) -> None:
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """The last line that the command refuses with."""
+    """Return the one line that the command refuses with, without its hint at --help."""
     with pytest.raises(SystemExit) as ended:
         cli.main(words)
     assert ended.value.code == 2
-    return capsys.readouterr().err.splitlines()[-1]
+    line, hint, end = capsys.readouterr().err.partition(" (see abeyant")
+    assert "\n" not in line
+    assert hint
+    assert re.fullmatch(r"( [a-z]+)* --help\)\n", end)
+    return line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "analyze",
+        "replay",
+        "model",
+        "resolve",
+        "stream",
+        "pending",
+        "info x",
+        "lab",
+        "lab run",
+        "lab report x",
+        "broker x",
+    ],
+)
+def test_an_error_of_the_command_line_is_one_line(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert re.match(r"abeyant( [a-z]+)*: error: ", told(capsys, *words.split()))
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ FLOORS = (
     ("kernels",),
     ("engine",),
     ("_interpreted", "cache", "command_line", "ending", "forking", "lazy", "reporting", "signature"),
-    ("installation",),
+    ("former", "installation"),
     ("errors",),
 )
 ROOMS = {name: number for number, floor in enumerate(FLOORS) for name in floor}

@@ -11,7 +11,10 @@ function make(kind, text, className = "") {
 async function load() {
   if (location.protocol === "file:") throw new Error("a browser runs it from a server only: python3 -m http.server");
   const wheel = await fetch("abeyant.whl");
-  if (!wheel.ok) throw new Error("this copy of the site was built without npm, so it has no Pyodide");
+  if (!wheel.ok) {
+    const missing = await fetch("missing.txt"); // written by scripts/browser_files.py
+    throw new Error(missing.ok ? await missing.text() : "this copy of the site was built without the package");
+  }
   const { loadPyodide } = await import("./pyodide/pyodide.mjs");
   const pyodide = await loadPyodide();
   pyodide.unpackArchive(await wheel.arrayBuffer(), "wheel");

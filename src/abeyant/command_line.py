@@ -1,11 +1,11 @@
-"""What every command's parser does beside argparse's own: `--debug` in any place, and "did you mean"."""
+"""What every command's parser does beside argparse's own: `--debug` anywhere, "did you mean", errors of one line."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NoReturn
 
 __all__ = ["CommandParser", "did_you_mean"]
 
@@ -25,6 +25,11 @@ class CommandParser(argparse.ArgumentParser):
         self.add_argument(
             "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of errors"
         )
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with status 2 and one line, without the usage: `--help` has it."""
+        shown = " ".join(message.split())
+        self.exit(2, f"{self.prog}: error: {shown} (see {self.prog} --help)\n")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None

@@ -21,7 +21,9 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
+from abeyant.former import former
 from lab import __main__ as command_module
+from lab import results as results_module
 from lab import runner as runner_module
 
 PRECISION = EXPERIMENTS["precision"]
@@ -219,3 +221,14 @@ def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
 def test_logs_that_no_experiment_would_read_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "idle", "--log", "logs"]) == 2
     assert "--log gives traces to geometry, which is not run" in capsys.readouterr().err
+
+
+def test_results_of_the_former_name_are_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(results_module, "versions", lambda: {former("abeyant"): "0.1.0 compiled"})
+        Results(tmp_path).append(now(), [(cell("precision", "wheel", {}), [Measure("lateness", 1.0, "s")])])
+    for words in (["report"], ["run", "precision", "--quick", "--resume"]):
+        assert main([*words, "--dir", str(tmp_path)]) == 2
+        assert "was written under the project's former name" in capsys.readouterr().err

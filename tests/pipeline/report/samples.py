@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from abeyant.pipeline.report.analysis import ALL, COLUMNS, MARKER
+from abeyant.pipeline.report.analysis import ALL, COLUMNS
+from abeyant.pipeline.results.directory import MARKER
 
 HOSTILE_KEYS = (
     "<script>alert(1)</script>",

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from abeyant.pipeline.commands.replay import _summary
-from abeyant.pipeline.report.analysis import MARKER
 from abeyant.pipeline.report.replay_page import write_replay_report
 from abeyant.pipeline.report.replay_words import conclusions
 from abeyant.pipeline.report.small_plots import milliseconds
+from abeyant.pipeline.results.directory import MARKER
 from pages.browser import browse, installed
 from pages.legible import lasting_faults
 

@@ -17,11 +17,12 @@ from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
 from abeyant.pages.style import EXPIRED, ReportError
 from abeyant.pages.words import duration, escaped, label, percent, shortened, tick_values
-from abeyant.pipeline.report.analysis import ALL, COLUMNS, MARKER, MOST_SCOPES, Analysis, read_analysis
+from abeyant.pipeline.report.analysis import ALL, COLUMNS, MOST_SCOPES, Analysis, read_analysis
 from abeyant.pipeline.report.headline import findings, headline
 from abeyant.pipeline.report.kinds import colours
 from abeyant.pipeline.report.page import write_report
 from abeyant.pipeline.report.steps import thinned, total
+from abeyant.pipeline.results.directory import MARKER
 from pipeline.report import samples
 
 Tables = dict[str, pd.DataFrame]

@@ -27,6 +27,7 @@ from abeyant.broker.log.errors import StorageError
 from abeyant.broker.log.files import DELETED, doomed, load_json, replace_file
 from abeyant.broker.log.journal import Journal
 from abeyant.errors import AbeyantError
+from abeyant.former import check_former
 
 MARK = "abeyant-data.json"
 LOCK = "lock"
@@ -70,6 +71,7 @@ class DataDirectory:
         mark = self.path / MARK
         if not mark.exists():
             others = sorted(entry.name for entry in self.path.iterdir() if entry.name not in (LOCK, MARK + ".tmp"))
+            check_former(self.path, others, MARK, "name another directory")
             if others:
                 raise AbeyantError(
                     f"{self.path} is no data directory of `abeyant broker`: it holds {others[0]!r}; name an empty"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from abeyant.ending import print_json_text
 from abeyant.errors import AbeyantError
+from abeyant.former import former, written_before
 from abeyant.pages.words import visible
 from abeyant.pipeline.commands.arguments import add_master, whole_number
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
@@ -35,6 +36,9 @@ examples:
   abeyant pending result --limit 0 --json > waiting.jsonl
   abeyant pending result --key customer-17
 """
+
+
+_MEND: Final = "begin the stream anew, with another --out and checkpoint"
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
@@ -93,6 +97,8 @@ def _checkpoint(given: str) -> str:
     if described.exists():
         # Its own goes with it where it is moved to; where it was may be another stream's by now.
         return str(inside.absolute()) if (inside / "state").is_dir() else _named(described.read_bytes(), described)
+    if described.with_name(former(DESCRIPTION)).exists():
+        raise written_before(given, _MEND)
     if not (Path(given) / "state").is_dir():
         raise AbeyantError(f"{given} is neither the --out nor the checkpoint of a stream that has run")
     return given
@@ -114,7 +120,10 @@ def _stored_checkpoint(spark: SparkSession, given: str) -> str:
 
     if is_connect(spark):
         return given
-    described = Store(spark, given).read(DESCRIPTION)
+    store = Store(spark, given)
+    if store.exists(former(DESCRIPTION)):
+        raise written_before(given, _MEND)
+    described = store.read(DESCRIPTION)
     return given if described is None else _named(described, f"{given}/{DESCRIPTION}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from abeyant.command_line import did_you_mean
 from abeyant.ending import add_ending, end
 from abeyant.errors import AbeyantError
+from abeyant.former import check_former
 from abeyant.pages.words import shortened
 from abeyant.pipeline.commands.arguments import (
     add_deadline,
@@ -28,7 +30,7 @@ from abeyant.pipeline.commands.given import given
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
-from abeyant.pipeline.results.directory import below, check_out, is_result, read_marker
+from abeyant.pipeline.results.directory import MARKER, below, check_out, is_result, read_marker
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
@@ -201,6 +203,8 @@ def _settings(args: argparse.Namespace) -> list[Configuration]:
 def _table(args: argparse.Namespace) -> str | None:
     """Return the path of the table of operations, None where request logs are given."""
     first, *others = list[str](args.logs)
+    if Path(first).is_dir():
+        check_former(first, os.listdir(first), MARKER, "analyze its log anew")
     if is_result(Path(first)) and (Path(first) / "operations").is_dir():
         first = str(Path(first) / "operations")
     elif args.events is None and not Path(first).name.endswith((".parquet", ".json", ".csv")):

@@ -12,14 +12,15 @@ from typing import Any, Final
 
 import pandas as pd
 
+from abeyant.former import former, written_before
 from abeyant.pages.style import ReportError
+from abeyant.pipeline.results.directory import MARKER
 
 ALL: Final = "*"
 """The scope of every instance together; the tables that sum over instances say so with this name."""
 
 MOST_SCOPES: Final = 24
 MOST_KEYS: Final = 8
-MARKER: Final = "abeyant-analysis.json"
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "requests_by_kind": ("instance", "api", "requests", "waited"),
@@ -181,6 +182,8 @@ def _read(tables: Path, name: str, columns: tuple[str, ...]) -> pd.DataFrame:
 
 def _marker(tables: Path) -> Mapping[str, Any]:
     for path in (tables / MARKER, tables.parent / MARKER):
+        if path.with_name(former(MARKER)).is_file():
+            raise written_before(path.parent, "analyze the log anew")
         if path.is_file():
             try:
                 made = json.loads(path.read_text(encoding="utf-8"))

@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from abeyant.errors import AbeyantError
+from abeyant.former import former, written_before
 from abeyant.pipeline.resolver.streams.plan import ASIDE
-from abeyant.pipeline.results.directory import MARKER
+from abeyant.pipeline.results.directory import MARKER, STREAM
 from abeyant.pipeline.results.manifests import BATCHES, files_of, read_manifest
 from abeyant.pipeline.schemas import OUTCOMES
 from abeyant.pipeline.spark.location import literal, plain
@@ -31,16 +32,18 @@ def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -
     """
     root = literal(str(out)).rstrip("/")
     marker = next((texts for place in places_of(f"{root}/{MARKER}") if (texts := _texts(spark, place))), [])
-    whole = read_manifest("".join(marker))
+    whole = read_manifest("".join(marker), out)
     if whole is not None:
         files = files_of(whole, table)
         if not files:
             raise AbeyantError(f"{out} has no table {table!r}; there are {', '.join(sorted(whole['files']))}")
         return spark.read.parquet(*(f"{root}/{file}" for file in files))
-    batches = [found for text in _texts(spark, f"{root}/{BATCHES}") if (found := read_manifest(text)) is not None]
+    batches = [found for text in _texts(spark, f"{root}/{BATCHES}") if (found := read_manifest(text, out))]
     if batches:
         named = plain(str(out)).rstrip("/")
         return _of_batches(spark, named, table, [file for found in batches for file in files_of(found, table)])
+    if any(_texts(spark, f"{root}/{former(mark)}") for mark in (MARKER, STREAM)):
+        raise written_before(out, "make it anew")
     try:
         return spark.read.parquet(f"{root}/{table}")
     except AnalysisException as error:

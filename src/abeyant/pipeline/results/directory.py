@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from abeyant.errors import AbeyantError
+from abeyant.former import check_former
 from abeyant.pipeline.results.local_claims import check_free, held, of_result
 
 __all__ = [
     "MARKER",
+    "STREAM",
     "Out",
     "below",
     "check_out",
@@ -33,6 +35,9 @@ __all__ = [
 ]
 
 MARKER: Final = "abeyant-analysis.json"
+STREAM: Final = "abeyant-stream.json"
+"""What a stream is, in its result: see `stream_run.description`."""
+
 Out = Path | str
 """Where a result goes: a path of this machine, or a URI."""
 
@@ -62,6 +67,8 @@ def check_target(out: Path, *, overwrite: bool) -> None:
         if out.is_dir() and not any(out.iterdir()):
             _check_not_here(out)
             return
+        if out.is_dir():
+            check_former(out, os.listdir(out), MARKER, "name another place, or remove it and run this again")
         if not is_result(out):
             raise AbeyantError(f"{out} exists and is not a result of abeyant: it is left alone")
         if not overwrite:

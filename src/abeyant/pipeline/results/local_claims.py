@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from abeyant.errors import AbeyantError
+from abeyant.former import former, written_before
 from abeyant.pipeline.results.writer import about_us, named
 
 __all__ = ["CLAIM", "check_free", "held", "hold", "let_go", "of_result", "of_stream"]
@@ -106,6 +107,7 @@ def check_free(claim: Path, out: Path) -> None:
     with _guard:
         if claim in _ours:
             return
+    _check_former(claim, out)
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError), open(claim, "rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -124,10 +126,17 @@ def _hold(claim: Path, out: Path, holder: str, *, share: bool) -> bool:
             fresh = holder not in holding.holders
             holding.holders.add(holder)
             return fresh
+        _check_former(claim, out)
         lock = _locked(claim, out)
         if lock is not None:
             _ours[claim] = _Holding(lock, holder)
         return lock is not None
+
+
+def _check_former(claim: Path, out: Path) -> None:
+    before = claim.with_name(former(claim.name))
+    if before != claim and before.exists():
+        raise written_before(out, f"end the process that writes there; if there is none, remove {before}")
 
 
 def _locked(claim: Path, out: Path) -> int | None:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.errors import AbeyantError
+from abeyant.former import check_former
 from abeyant.pipeline.results.claims import Claim
 from abeyant.pipeline.results.directory import (
     MARKER,
@@ -184,11 +185,13 @@ class _There:
 
 def _check_stored(store: Store, *, overwrite: bool) -> None:
     """As `directory.check_target`: only a result of ours is ever replaced, and only when told to."""
-    if read_manifest(store.read(MARKER)) is not None:
+    there = store.names("")
+    check_former(store.root, there, MARKER, "name another place, or remove it and run this again")
+    if read_manifest(store.read(MARKER), store.uri(MARKER)) is not None:
         if not overwrite:
             raise AbeyantError(f"{store.root} already holds a result; use --overwrite to replace it")
         return
-    others = [name for name in store.names("") if name != CLAIMS and not name.startswith((f"{_RUN}-", "."))]
+    others = [name for name in there if name != CLAIMS and not name.startswith((f"{_RUN}-", "."))]
     if others:
         raise AbeyantError(f"{store.root} exists and is not a result of abeyant: it is left alone")
 

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from abeyant.former import is_former, written_before
+
 __all__ = ["BATCHES", "CLAIMS", "batch_manifest", "files_of", "manifest", "read_manifest"]
 
 BATCHES: Final = "batches"
@@ -32,12 +34,17 @@ def manifest(entries: Mapping[str, Any], tables: Mapping[str, Mapping[str, int]]
     return json.dumps({"tool": _TOOL, **entries, "files": files}, indent=1, ensure_ascii=False) + "\n"
 
 
-def read_manifest(text: str | None) -> dict[str, Any] | None:
-    """Return what a manifest says; None for a text that is none of ours, or not whole."""
+def read_manifest(text: str | None, place: object) -> dict[str, Any] | None:
+    """Return what the manifest at a place says; None for a text that is none of ours, or not whole.
+
+    Raises `AbeyantError` for one of the former program's.
+    """
     try:
         found = json.loads(text or "")
     except ValueError:
         return None
+    if isinstance(found, dict) and is_former(found.get("tool")):
+        raise written_before(place, "name another place for the result, and begin a new checkpoint")
     if not isinstance(found, dict) or found.get("tool") != _TOOL or not isinstance(found.get("files"), dict):
         return None
     return found

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from abeyant.errors import AbeyantError
+from abeyant.former import check_former
+from abeyant.pipeline.results.directory import STREAM
 from abeyant.pipeline.results.local_claims import CLAIM
 from abeyant.pipeline.results.manifests import CLAIMS
 
 __all__ = ["DESCRIPTION", "Folder", "LocalFolder", "check", "describe"]
 
-DESCRIPTION: Final = "abeyant-stream.json"
+DESCRIPTION: Final = STREAM
 _TOOL: Final = {"tool": "abeyant stream"}
 
 
@@ -96,7 +98,9 @@ def check(folder: Folder, out: Path | str, checkpoint: str, query: Mapping[str, 
     described = _described(checkpoint, query)
     before = _read(folder, out)
     if before is None:
-        if any(name not in (CLAIM, CLAIMS) for name in folder.names("")):
+        there = folder.names("")
+        check_former(out, there, DESCRIPTION, "begin the stream anew, with another --out and checkpoint")
+        if any(name not in (CLAIM, CLAIMS) for name in there):
             raise AbeyantError(f"{out} exists and is not a result of abeyant stream: it is left alone")
         if begun:
             raise AbeyantError(f"{checkpoint} is the checkpoint of another stream: its result is not in {out}")

@@ -17,7 +17,7 @@ from abeyant.pipeline.commands.outcome_result import write_summary
 from abeyant.pipeline.commands.stream_run.inputs import read_again
 from abeyant.pipeline.results.directory import below
 from abeyant.pipeline.results.making import Making, making
-from abeyant.pipeline.results.manifests import BATCHES, files_of, read_manifest
+from abeyant.pipeline.results.manifests import BATCHES, batch_manifest, files_of, read_manifest
 from abeyant.pipeline.spark.store import Store
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _fetched(store: Store, first: int | None) -> Iterator[Path]:
         for batch in sorted(int(name) for name in named if name.isdecimal()):
             if first is None or batch < first:
                 continue
-            found = read_manifest(store.read(f"{BATCHES}/{batch}.json"))
+            found = read_manifest(store.read(batch_manifest(batch)), store.uri(batch_manifest(batch)))
             for file in files_of(found, "outcomes") if found is not None else []:
                 copied = Path(passing) / file.rpartition("/")[2]
                 store.fetch(file, copied)

@@ -34,7 +34,8 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
     store = Store(answers.sparkSession, out)
     claim = claim_while_it_runs(store, answers, query)
     _belongs_to(store, query)
-    found = read_manifest(store.read(batch_manifest(batch)))
+    place = store.uri(batch_manifest(batch))
+    found = read_manifest(store.read(batch_manifest(batch)), place)
     if found is not None:
         # Done by a run that was killed before Spark noted it. The state of the batch has to be made all the same.
         answers.write.format("noop").mode("overwrite").save()
@@ -45,9 +46,9 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
         claim.check()
         # Where there is one now, a run that was taken for dead was not: what it says stands, and is the same.
         store.put_new(batch_manifest(batch), whole)
-        found = read_manifest(store.read(batch_manifest(batch)))
+        found = read_manifest(store.read(batch_manifest(batch)), place)
     if found is None:
-        raise AbeyantError(f"{store.uri(batch_manifest(batch))} is there and is no manifest: remove it")
+        raise AbeyantError(f"{place} is there and is no manifest: remove it")
     # Not earlier: until a manifest is there, that of a run taken for dead may still come, and name its files.
     for table in _TABLES:
         for name in store.names(f"{table}/batch={batch}"):

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from abeyant.errors import AbeyantError
+from abeyant.former import written_before
 from abeyant.pipeline.resolver.streams.clock import Clock
 from abeyant.pipeline.resolver.streams.layout import WATCHES, joined, rows_from, rows_to
 from abeyant.pipeline.resolver.streams.options import Deadline, Options
@@ -24,7 +25,10 @@ __all__ = ["STATE", "VERSION", "ShardState", "StateError", "deadline_of", "decod
 
 STATE: Final = "version int, state binary"
 
-VERSION: Final = 1
+_BEFORE: Final = 1
+"""The one version that the project wrote under its former name."""
+
+VERSION: Final = 2
 """To be raised whenever what is below, or a schema in `layout`, changes."""
 
 _LENGTH: Final = struct.Struct("<q")
@@ -93,6 +97,10 @@ def _head(state: bytes) -> tuple[dict[str, Any], int]:
 
 
 def _check_version(found: int) -> None:
+    if found == _BEFORE:
+        raise StateError(
+            str(written_before("the checkpoint", "begin a new checkpoint, and another place for the result"))
+        )
     if found != VERSION:
         raise StateError(
             f"the checkpoint's state has layout version {found}, expected {VERSION}: go on with the release of "

