@@ -172,6 +172,21 @@ def test_the_child_of_a_fork_has_the_machines(run_virtual: RunVirtual) -> None:
     run_virtual(main(), virtual())
 
 
+def test_who_waits_for_the_clock_to_move_sees_it_move(run_virtual: RunVirtual) -> None:
+    async def main() -> None:
+        deadline = time.monotonic() + 5
+        await asyncio.sleep(5)
+        assert time.monotonic() == deadline
+        while not time.monotonic() > deadline:  # as aiokafka does
+            await asyncio.sleep(0)
+        assert deadline < time.monotonic() < deadline + 0.001
+        while time.monotonic() < deadline + 1:  # the loop does not even turn
+            pass
+        assert time.monotonic() < deadline + 3
+
+    run_virtual(main(), virtual())
+
+
 # -- beside those who patch clocks themselves
 
 

@@ -13,6 +13,7 @@ Two kinds of them:
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import threading
@@ -29,6 +30,8 @@ _WAIT_REALLY: Final = frozenset({
     "abeyant", "asyncio", "concurrent", "multiprocessing", "queue", "sched", "selectors", "socketserver", "subprocess",
     "threading",
 })  # fmt: skip
+_MANY: Final = 1000  # readings of one task at one moment
+_STEP: Final = 1e-6  # seconds
 _EXTRA: Final = {"clocks": ["time_machine"]}
 
 _holder: PythonClocks | None = None  # the one between its `begin` and its `end`
@@ -42,6 +45,9 @@ class PythonClocks:
         check_installed()
         self._clock = clock
         self._thread = 0
+        self._reading: tuple[float, object] = (-1.0, None)  # at what time a task has read the clock, and
+        self._reads = 0  # how often
+        self._stride = _STEP
         self._travel: Any = None
         self._traveller: Any = None
 
@@ -91,7 +97,19 @@ class PythonClocks:
         return threading.get_ident() == self._thread and caller.partition(".")[0] not in _WAIT_REALLY
 
     def time(self) -> float:
-        """Return the loop's time."""
+        """Return the loop's time.
+
+        A task that reads it again and again while no time passes waits for it to move, as every real clock does:
+        `while monotonic() <= deadline`, with the loop stopped at just that deadline. So it moves, by ever longer steps.
+        """
+        task = asyncio.current_task(self._clock._loop)
+        if (self._clock.time(), task) != self._reading:
+            self._reading, self._reads, self._stride = (self._clock.time(), task), 0, _STEP
+        self._reads += 1
+        if self._reads > _MANY:
+            stride = self._stride
+            self._clock._time += stride
+            self._reading, self._reads, self._stride = (self._clock.time(), task), 0, 2 * stride
         return self._clock.time()
 
 
