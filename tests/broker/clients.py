@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -87,11 +86,3 @@ def take(consumer: Consumer, count: int) -> list[Message]:
         assert message.error() is None, message.error()
         messages.append(message)
     return messages
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Until something has come about that a client's thread is about to do."""
-    give_up = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < give_up, "it has not come about"
-        time.sleep(0.002)

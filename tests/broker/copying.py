@@ -28,6 +28,7 @@ from abeyant.broker import Cluster
 from abeyant.broker.genuine import die_with_parent
 from abeyant.errors import AbeyantError
 from broker.clients import producing, send, settle
+from waiting import wait_until
 
 TESTS = Path(__file__).parents[1]
 PARTITIONS = 3
@@ -212,8 +213,7 @@ class Story:
         broker = self._luck.choice((1, 2, 3))
         with self._kafka.stopped(broker):
             time.sleep(self._luck.uniform(0.0, 0.3))
-        while not self._kafka.on_loop(self._in_sync):
-            time.sleep(0.01)
+        wait_until(lambda: self._kafka.on_loop(self._in_sync))
 
     def _in_sync(self) -> bool:
         topics = self._kafka.controller.topics.values()

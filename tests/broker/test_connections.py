@@ -19,9 +19,9 @@ from kio.schema.errors import ErrorCode
 
 from abeyant.broker import Cluster
 from abeyant.errors import AbeyantError
-from broker.clients import wait_for
 from broker.log.batches import batch
 from broker.wire import WireClient
+from waiting import wait_until
 
 PRODUCE, FETCH, METADATA = (0, 9), (1, 11), (3, 9)
 SECOND = timedelta(seconds=1)
@@ -109,7 +109,7 @@ def test_k9_a_frame_that_is_announced_and_never_comes_takes_no_memory(kafka: Clu
     with WireClient(kafka.bootstrap) as client:
         client.socket.sendall(struct.pack(">i", 100_000_000) + b"x" * 1000)
         connections = kafka.brokers[1].connections
-        wait_for(lambda: any(connection._frame is not None for connection in list(connections)))
+        wait_until(lambda: any(connection._frame is not None for connection in list(connections)))
         assert [len(connection._frame or b"") < 1_000_000 for connection in connections] == [True]
         client.socket.shutdown(socket.SHUT_WR)
         with pytest.raises(ConnectionError):
@@ -176,7 +176,7 @@ def test_an_answer_that_nobody_takes_is_forgotten_when_the_client_has_been_idle_
     with Cluster(clock="held") as kafka, WireClient(kafka.bootstrap) as client:
         kafka.create_topic("orders")
         connections = kafka.brokers[1].connections
-        wait_for(lambda: bool(connections))
+        wait_until(lambda: bool(connections))
 
         def answer_much() -> None:
             for connection in connections:
@@ -186,7 +186,7 @@ def test_an_answer_that_nobody_takes_is_forgotten_when_the_client_has_been_idle_
         kafka.clock.advance(601.0)
         assert connections, "what had been answered is still sent"
         kafka.clock.advance(601.0)
-        wait_for(lambda: not connections)
+        wait_until(lambda: not connections)
         with pytest.raises(ConnectionError):
             client.receive(*METADATA, 1)
 
@@ -209,7 +209,7 @@ def test_who_comes_to_a_broker_that_listens_everywhere_is_told_the_address_that_
     with ExitStack() as stack:
         kafka = stack.enter_context(Cluster(brokers=2, host="0.0.0.0"))
         client = stack.enter_context(WireClient(kafka.bootstrap.replace("0.0.0.0", address)))
-        wait_for(lambda: client.ask(10, 3, key="g", key_type=0).host == address)  # FindCoordinator
+        wait_until(lambda: client.ask(10, 3, key="g", key_type=0).host == address)  # FindCoordinator
         for answer in (client.ask(*METADATA, topics=[]), client.ask(60, 0)):  # DescribeCluster
             assert [broker.host for broker in answer.brokers] == [address, address]
 
@@ -222,7 +222,7 @@ def test_a_client_that_comes_while_the_cluster_closes_leaves_no_connection_open(
     def come() -> socket.socket:
         """While the loop stands still in here: it will find both the order to end and the client."""
         closing.start()
-        wait_for(lambda: asyncio.get_running_loop()._ready)  # type: ignore[attr-defined]  # the order has come
+        wait_until(lambda: asyncio.get_running_loop()._ready)  # type: ignore[attr-defined]  # the order has come
         return socket.create_connection((host, int(port)))
 
     with kafka.on_loop(come) as client:
@@ -244,7 +244,7 @@ def test_a_client_that_there_is_no_room_for_is_let_in_later(caplog: pytest.LogCa
                 while True:
                     full.callback(os.close, os.dup(client.fileno()))
             client.connect((host, int(port)))
-            wait_for(lambda: "no client is let in" in caplog.text)
+            wait_until(lambda: "no client is let in" in caplog.text)
         kafka.clock.advance(1.0)
         client.settimeout(10)
         client.sendall(struct.pack(">ihhih", 10, 18, 0, 7, -1))  # ApiVersions

@@ -17,9 +17,9 @@ from kio.schema.errors import ErrorCode
 
 from abeyant.broker import Cluster
 from broker.asking import SECOND
-from broker.clients import wait_for
 from broker.fuzz import GOOD, attack, corpus, hostile, prepare, serves, unserved
 from broker.wire import WireClient, encoded
+from waiting import wait_until
 
 FETCH = 1
 METADATA = 3
@@ -47,7 +47,7 @@ def test_k9_mutated_requests_end_at_most_their_own_connection(
         for number in range(30):
             attack(kafka, hostile(chance, frames), patience=0.2)
             assert serves(good, b"%d" % number)
-        wait_for(lambda: len(kafka.brokers[1].connections) == 1)
+        wait_until(lambda: len(kafka.brokers[1].connections) == 1)
     for record in caplog.records:
         assert record.getMessage().startswith("connection of"), record.getMessage()
 
@@ -121,9 +121,9 @@ def test_k9_half_a_frame_stays_alone(kafka: Cluster) -> None:
             client = held.enter_context(WireClient(kafka.bootstrap))
             client.socket.sendall(data[:end])
         assert serves(good, b"with halves around")
-        wait_for(lambda: len(kafka.brokers[1].connections) == len(data))
+        wait_until(lambda: len(kafka.brokers[1].connections) == len(data))
         held.close()
-        wait_for(lambda: len(kafka.brokers[1].connections) == 1)
+        wait_until(lambda: len(kafka.brokers[1].connections) == 1)
 
 
 def test_k9_a_client_that_never_reads_costs_one_answer(kafka: Cluster) -> None:
@@ -141,7 +141,7 @@ def test_k9_a_client_that_never_reads_costs_one_answer(kafka: Cluster) -> None:
         def unsent() -> int:
             return max(one._transport.get_write_buffer_size() for one in kafka.brokers[1].connections)  # type: ignore[union-attr]
 
-        wait_for(lambda: unsent() > 0)  # a few requests in a turn, until the socket takes no more answers
+        wait_until(lambda: unsent() > 0)  # a few requests in a turn, until the socket takes no more answers
         assert serves(good, b"after")
         held = max(len(connection._backlog) for connection in kafka.brokers[1].connections)
         assert held + unsent() < MEGABYTE
@@ -165,13 +165,13 @@ def test_k9_ten_thousand_idle_connections(kafka: Cluster) -> None:
         command = [sys.executable, "-c", IDLE, host, port, str(count)]
         try:
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as clients:
-                wait_for(lambda: len(kafka.brokers[1].connections) == count + 1)
+                wait_until(lambda: len(kafka.brokers[1].connections) == count + 1)
                 assert tracemalloc.get_traced_memory()[0] < count * 10_000, "less than 10 kB for a connection"
                 assert serves(good, b"during")
                 clients.communicate()
         finally:
             tracemalloc.stop()
-        wait_for(lambda: len(kafka.brokers[1].connections) == 1)
+        wait_until(lambda: len(kafka.brokers[1].connections) == 1)
         assert serves(good, b"after")
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from abeyant import broker
 from abeyant.broker import Cluster
-from broker.clients import consuming, producing, send, settle, take, wait_for
+from broker.clients import consuming, producing, send, settle, take
+from waiting import wait_until
 
 TOPIC = "orders"
 
@@ -22,7 +23,7 @@ def test_k2_a_paused_follower_makes_an_acks_all_produce_time_out() -> None:
             assert settle(producer, send(producer, TOPIC, b"before")) == [None]
             kafka.pause(2)
             late = send(producer, TOPIC, b"late")
-            wait_for(lambda: waiting_produces(kafka) == 1)
+            wait_until(lambda: waiting_produces(kafka) == 1)
             kafka.clock.advance(1.4)
             assert not late.done
             kafka.clock.advance(0.2)
@@ -38,7 +39,7 @@ def test_k2_a_follower_that_comes_back_lets_it_succeed() -> None:
         with producing(kafka, acks="all", request_timeout_ms=1500) as producer:
             kafka.pause(3)
             late = send(producer, TOPIC, b"late")
-            wait_for(lambda: waiting_produces(kafka) == 1)
+            wait_until(lambda: waiting_produces(kafka) == 1)
             kafka.clock.advance(0.7)
             assert not late.done
             kafka.resume(3)
@@ -69,7 +70,7 @@ def test_the_in_sync_set_shrinks_and_the_produce_succeeds() -> None:
             # Broker 2's fetches are never answered; it has not fallen silent, so it stays a broker.
             kafka.gate = lambda passage: str(passage.client_id).startswith("broker-2-")
             late = send(producer, TOPIC, b"late")
-            wait_for(lambda: waiting_produces(kafka) == 1)
+            wait_until(lambda: waiting_produces(kafka) == 1)
             kafka.clock.advance(44.0)  # replica.lag.time.max.ms is 30 s, and Kafka looks every half of that
             assert not late.done
             kafka.clock.advance(1.5)
@@ -85,7 +86,7 @@ def test_k1_what_was_acknowledged_survives_the_leader() -> None:
         kafka.stop(1)
         assert kafka.controller.topics[TOPIC].partitions[0].leader == 2
         kafka.start(1)
-        wait_for(lambda: kafka.controller.topics[TOPIC].partitions[0].isr == (1, 2, 3))
+        wait_until(lambda: kafka.controller.topics[TOPIC].partitions[0].isr == (1, 2, 3))
         kafka.stop(2)
         kafka.stop(3)
         assert kafka.controller.topics[TOPIC].partitions[0].leader == 1

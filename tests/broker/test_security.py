@@ -22,8 +22,8 @@ from abeyant import aio
 from abeyant.broker import Cluster
 from abeyant.broker.security.login import AuthenticationError, Login, Users
 from abeyant.errors import AbeyantError
-from broker.clients import wait_for
 from broker.wire import WireClient
+from waiting import wait_until
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of its own reading of its own files
@@ -276,7 +276,7 @@ def test_a_cluster_waits_for_no_handshake_when_it_ends(caplog: pytest.LogCapture
     host, _, port = kafka.bootstrap.partition(":")
     with socket.create_connection((host, int(port)), timeout=10) as silent:
         listener: Any = kafka.brokers[1]._listener
-        wait_for(lambda: listener._coming)
+        wait_until(lambda: listener._coming)
         kafka.close()  # asyncio would let the handshake wait for a minute
         silent.setblocking(False)
         assert silent.recv(1) == b""

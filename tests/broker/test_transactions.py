@@ -15,7 +15,8 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, 
 
 from abeyant.broker import Cluster
 from abeyant.errors import AbeyantError
-from broker.clients import PATIENCE, consuming, producing, send, take, wait_for
+from broker.clients import PATIENCE, consuming, producing, send, take
+from waiting import wait_until
 
 TOPIC = "orders"
 COORDINATED = {"transaction.state.log.num.partitions": 1}  # broker 1 coordinates, as long as it is there
@@ -102,7 +103,7 @@ def test_a_producer_is_fenced_by_order(kafka: Cluster) -> None:
     begin(producer, b"one")
     kafka.fence("till")
     assert error_of(producer.commit_transaction, PATIENCE) == "_FENCED"
-    wait_for(lambda: kafka.records(TOPIC) != [] and committed(kafka) == [])
+    wait_until(lambda: kafka.records(TOPIC) != [] and committed(kafka) == [])
     with consuming(kafka, (TOPIC, 0), isolation_level="read_uncommitted") as consumer:
         assert [message.value() for message in take(consumer, 1)] == [b"one"]
 
@@ -205,7 +206,7 @@ def test_a_commit_waits_for_a_coordinator_that_is_paused(kafka: Cluster) -> None
         assert not commit.done()
         kafka.resume(1)
         commit.result(PATIENCE)
-    wait_for(lambda: committed(kafka) == [b"one"])
+    wait_until(lambda: committed(kafka) == [b"one"])
 
 
 def test_another_coordinator_ends_what_the_last_one_had_begun_to_end(held: Cluster) -> None:
@@ -247,7 +248,7 @@ def test_a_transaction_goes_on_when_its_partition_is_led_by_another_broker(kafka
     kafka.stop(2)
     producer.produce(TOPIC, b"two", partition=1)
     producer.commit_transaction(PATIENCE)
-    wait_for(lambda: committed(kafka) == [b"one", b"two"])
+    wait_until(lambda: committed(kafka) == [b"one", b"two"])
 
 
 def test_an_error_of_the_coordinator_is_tried_again(kafka: Cluster) -> None:
@@ -258,7 +259,7 @@ def test_an_error_of_the_coordinator_is_tried_again(kafka: Cluster) -> None:
     with kafka.fail("EndTxn", error="COORDINATOR_NOT_AVAILABLE", times=2) as fault:
         producer.commit_transaction(PATIENCE)
         assert fault.hits == 2
-    wait_for(lambda: committed(kafka) == [b"one"])
+    wait_until(lambda: committed(kafka) == [b"one"])
 
 
 def test_transactions_survive_the_process(tmp_path: Path) -> None:
@@ -274,7 +275,7 @@ def test_transactions_survive_the_process(tmp_path: Path) -> None:
         successor = transactional(kafka)
         begin(successor, b"three")
         successor.commit_transaction(PATIENCE)
-        wait_for(lambda: committed(kafka) == [b"one", b"three"])
+        wait_until(lambda: committed(kafka) == [b"one", b"three"])
         for broker in kafka.brokers.values():
             broker.partitions[TOPIC, 0].log.check()
 

@@ -10,9 +10,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from abeyant.broker import Cluster
-from broker.clients import wait_for
 from broker.log.batches import batch
 from broker.wire import WireClient
+from waiting import wait_until
 
 PRODUCE, FETCH, DELETE_RECORDS, LIST_OFFSETS, ELECT_LEADERS = (0, 9), (1, 12), (21, 2), (2, 7), (43, 2)
 CREATE_TOPICS, REASSIGN, LIST_REASSIGNMENTS = (19, 7), (45, 0), (46, 0)
@@ -94,7 +94,7 @@ def test_k2_a_leader_that_loses_its_lead_says_so(kafka: Cluster) -> None:
     kafka.pause(3)
     with client(kafka) as wire:
         number = produce(wire, [b"one"])
-        wait_for(waiting(kafka, "Produce"))
+        wait_until(waiting(kafka, "Produce"))
 
         def move() -> None:
             partition = kafka.controller.topics[TOPIC].partitions[0]
@@ -112,7 +112,7 @@ def test_k3_a_fetch_waits_for_the_last_byte(kafka: Cluster) -> None:
     size = batch([b"x" * 1000]).size
     with client(kafka) as reader, client(kafka) as writer:
         number = fetch(reader, 0, wait=30.0, min_bytes=3 * size)
-        wait_for(waiting(kafka, "Fetch"))
+        wait_until(waiting(kafka, "Fetch"))
         for _ in range(2):
             assert produced(writer, produce(writer, [b"x" * 1000])) is ErrorCode.none
         assert no_answer_yet(reader)
@@ -126,7 +126,7 @@ def test_k3_or_for_max_wait(kafka: Cluster) -> None:
     with client(kafka) as reader, client(kafka) as writer:
         assert produced(writer, produce(writer, [b"one"])) is ErrorCode.none
         number = fetch(reader, 0, wait=5.0, min_bytes=10_000)
-        wait_for(waiting(kafka, "Fetch"))
+        wait_until(waiting(kafka, "Fetch"))
         kafka.clock.advance(4.9)
         assert no_answer_yet(reader)
         kafka.clock.advance(0.2)
@@ -144,7 +144,7 @@ def test_k3_bytes_count_over_all_partitions(kafka: Cluster) -> None:
             *FETCH, max_wait=timedelta(seconds=30), min_bytes=2 * size, max_bytes=1 << 20, session_epoch=-1,
             topics=[{"topic": TOPIC, "partitions": asked}],
         )  # fmt: skip
-        wait_for(lambda: kafka.brokers[1].fetch_purgatory.delayed == 1)
+        wait_until(lambda: kafka.brokers[1].fetch_purgatory.delayed == 1)
         assert produced(writer, produce(writer, [b"x" * 1000])) is ErrorCode.none
         assert no_answer_yet(reader)
         assert produced(writer, produce(writer, [b"x" * 1000], partition=3)) is ErrorCode.none
@@ -155,7 +155,7 @@ def test_k3_an_error_is_told_at_once(kafka: Cluster) -> None:
     kafka.create_topic(TOPIC)
     with client(kafka) as reader:
         number = fetch(reader, 0, wait=30.0)
-        wait_for(waiting(kafka, "Fetch"))
+        wait_until(waiting(kafka, "Fetch"))
         kafka.on_loop(lambda: kafka.controller.delete_topic(kafka.controller.topics[TOPIC]))
         assert fetched(reader, number)[0].error_code is ErrorCode.unknown_topic_or_partition
 
@@ -165,7 +165,7 @@ def test_k3_what_waits_costs_no_look_at_the_log(kafka: Cluster, monkeypatch: pyt
     kafka.create_topic("other", partitions=1)
     with client(kafka) as reader, client(kafka) as writer:
         number = fetch(reader, 0, wait=5.0)
-        wait_for(waiting(kafka, "Fetch"))
+        wait_until(waiting(kafka, "Fetch"))
         log = kafka.brokers[1].partitions[TOPIC, 0].log
         with monkeypatch.context() as patched:
             for name in ("read", "read_batches", "bytes_between"):
@@ -203,13 +203,13 @@ def test_k6_delete_records_waits_for_a_paused_replica(kafka: Cluster) -> None:
 
         kafka.pause(2)
         number = delete(1, 5.0)
-        wait_for(waiting(kafka, "DeleteRecords"))
+        wait_until(waiting(kafka, "DeleteRecords"))
         kafka.clock.advance(4.9)
         assert no_answer_yet(wire)
         kafka.clock.advance(0.2)
         assert answer(number)[0] is ErrorCode.request_timed_out
         number = delete(2, 5.0)
-        wait_for(waiting(kafka, "DeleteRecords"))
+        wait_until(waiting(kafka, "DeleteRecords"))
         kafka.resume(2)
         assert answer(number) == (ErrorCode.none, 2)
         assert [kafka.brokers[one].partitions[TOPIC, 0].log.start_offset for one in (1, 2, 3)] == [2, 2, 2]
@@ -301,7 +301,7 @@ def test_an_election_waits_for_who_is_elected(kafka: Cluster) -> None:
     kafka.pause(1)
     with client(kafka, 2) as wire:
         number = wire.send(*ELECT_LEADERS, timeout=timedelta(seconds=5), topic_partitions=None)
-        wait_for(waiting(kafka, "ElectLeader", 2))
+        wait_until(waiting(kafka, "ElectLeader", 2))
         assert no_answer_yet(wire)
         kafka.resume(1)
         response = wire.receive(*ELECT_LEADERS, number)
@@ -328,7 +328,7 @@ def test_a_reassignment_copies_and_then_moves(kafka: Cluster) -> None:
         moving = wire.ask(*LIST_REASSIGNMENTS, topics=None).topics[0].partitions[0]
         assert (moving.replicas, moving.adding_replicas, moving.removing_replicas) == ((2, 3, 1), (2, 3), (1,))
         kafka.resume(3)
-        wait_for(lambda: not state(kafka).reassigning)
+        wait_until(lambda: not state(kafka).reassigning)
         assert wire.ask(*LIST_REASSIGNMENTS, topics=None).topics == ()
         assert (state(kafka).replicas, state(kafka).isr, state(kafka).leader) == ((2, 3), (2, 3), 2)
         assert (TOPIC, 0) not in kafka.brokers[1].partitions

@@ -14,11 +14,11 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from abeyant.broker import Cluster
-from broker.clients import wait_for
 from broker.groups.members import ALL, TOPIC, Aiokafka, Confluent, KafkaPython, fill, share
 from broker.wire import WireClient
 from clients.java import Programs
 from clients.java_member import JavaMember
+from waiting import wait_until
 
 PROTOCOLS = ("classic", "consumer")
 QUICK = {
@@ -51,12 +51,12 @@ def test_four_kinds_of_clients_in_one_group(kafka: Cluster, programs: Programs) 
         Aiokafka(kafka.bootstrap, TOPIC),
     ]
     with java:
-        wait_for(lambda: share(java))
+        wait_until(lambda: share(java))
         with others[0], others[1], others[2]:
-            wait_for(lambda: share(java, *others))
+            wait_until(lambda: share(java, *others))
             written = fill(kafka, 5)
-            wait_for(lambda: {record for one in (java, *others) for record in one.read} == written)
-        wait_for(lambda: share(java))
+            wait_until(lambda: {record for one in (java, *others) for record in one.read} == written)
+        wait_until(lambda: share(java))
 
 
 def test_java_and_confluent_in_one_group_of_the_new_protocol(kafka: Cluster, programs: Programs) -> None:
@@ -64,24 +64,24 @@ def test_java_and_confluent_in_one_group_of_the_new_protocol(kafka: Cluster, pro
     other = Confluent(kafka.bootstrap, TOPIC, session=None, group_protocol="consumer")
     written = fill(kafka, 5)
     with java:
-        wait_for(lambda: share(java))
+        wait_until(lambda: share(java))
         with other:
-            wait_for(lambda: share(java, other))
+            wait_until(lambda: share(java, other))
             written = fill(kafka, 5)
-            wait_for(lambda: {*java.read, *other.read} == written)
-        wait_for(lambda: share(java))
+            wait_until(lambda: {*java.read, *other.read} == written)
+        wait_until(lambda: share(java))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_java_members_come_and_leave(kafka: Cluster, programs: Programs, protocol: str) -> None:
     members = [JavaMember(programs, kafka.bootstrap, TOPIC, group_protocol=protocol) for _ in range(3)]
     with members[0]:
-        wait_for(lambda: share(members[0]))
+        wait_until(lambda: share(members[0]))
         with members[1], members[2]:
-            wait_for(lambda: share(*members))
+            wait_until(lambda: share(*members))
             written = fill(kafka, 5)
-            wait_for(lambda: {record for one in members for record in one.read} == written)
-        wait_for(lambda: share(members[0]))
+            wait_until(lambda: {record for one in members for record in one.read} == written)
+        wait_until(lambda: share(members[0]))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -92,7 +92,7 @@ def test_k5_a_java_member_that_is_killed_stays_until_its_session_ends(
     stays = JavaMember(programs, kafka.bootstrap, TOPIC, client_id="stays", **common)
     killed = JavaMember(programs, kafka.bootstrap, TOPIC, client_id="killed", **common)
     with stays, killed:
-        wait_for(lambda: share(stays, killed))
+        wait_until(lambda: share(stays, killed))
         killed.kill()
         time.sleep(0.1)  # a heartbeat may be on its way
         [session] = kafka.waiting("Heartbeat", client="killed")
@@ -101,7 +101,7 @@ def test_k5_a_java_member_that_is_killed_stays_until_its_session_ends(
             time.sleep(0.002)
         gone = kafka.clock.now()
         assert gone >= session.deadline, "not before the end of its session"
-        wait_for(lambda: stays.partitions == ALL)
+        wait_until(lambda: stays.partitions == ALL)
         late = [round(1000 * (at - session.deadline)) for at in (gone, kafka.clock.now())]
         print(f"\nafter its session: out at {late[0]} ms, the other has its partitions at {late[1]} ms")
 
@@ -151,11 +151,11 @@ def test_k5_the_rest_take_over_with_their_next_heartbeat(place: str) -> None:
         config = {"group.protocol": "consumer", "client.id": "stays"}
         stays = Confluent(kafka.bootstrap, TOPIC, session=None, **config)
         with stays:
-            wait_for(lambda: share(stays))
+            wait_until(lambda: share(stays))
             config |= {"bootstrap.servers": kafka.bootstrap, "group.id": "group", "client.id": "killed"}
             killed = subprocess.Popen([sys.executable, "-c", READER, json.dumps(config), TOPIC])
             try:
-                wait_for(lambda: len(stays.partitions) == 3)
+                wait_until(lambda: len(stays.partitions) == 3)
             finally:
                 killed.kill()
                 killed.wait()
@@ -163,7 +163,7 @@ def test_k5_the_rest_take_over_with_their_next_heartbeat(place: str) -> None:
             [session] = kafka.waiting("Heartbeat", client="killed")
             heard: Any = Heard("stays", "killed")
             kafka.observer = heard
-            wait_for(lambda: share(stays))
+            wait_until(lambda: share(stays))
             seen = kafka.clock.now()
         first, parts = heard.answers[0]
         assert parts == len(ALL), "it is told with its first heartbeat after that"
@@ -191,15 +191,15 @@ def test_a_session_of_45_s_ends_with_the_clock(programs: Programs, protocol: str
             JavaMember(programs, kafka.bootstrap, TOPIC, client_id=name, **common) for name in ("stays", "killed")
         )
         with stays, killed:
-            wait_for(lambda: share(stays, killed))
+            wait_until(lambda: share(stays, killed))
             killed.kill()
             time.sleep(0.1)  # a heartbeat may be on its way
             kafka.clock.advance(44.9)
-            wait_for(lambda: kafka.waiting("Heartbeat", client="stays")[0].deadline > kafka.clock.now() + 44)
+            wait_until(lambda: kafka.waiting("Heartbeat", client="stays")[0].deadline > kafka.clock.now() + 44)
             assert kafka.waiting("Heartbeat", client="killed")
             kafka.clock.advance(0.2)
             assert not kafka.waiting("Heartbeat", client="killed")
-            wait_for(lambda: stays.partitions == ALL)
+            wait_until(lambda: stays.partitions == ALL)
             stays.kill()  # to part politely, it would wait for a fetch, which waits for the clock
 
 
@@ -215,14 +215,14 @@ def test_a_static_java_member_that_comes_back_causes_no_rebalance(
         for _ in range(2)
     ]
     with one:
-        wait_for(lambda: share(one))
+        wait_until(lambda: share(one))
         with static[0]:
-            wait_for(lambda: share(one, static[0]))
+            wait_until(lambda: share(one, static[0]))
             had, told = static[0].partitions, len(one.told)
             if protocol == "classic":
                 static[0].kill()
         with static[1]:
-            wait_for(lambda: static[1].partitions == had)
+            wait_until(lambda: static[1].partitions == had)
             assert len(one.told) == told
             assert share(one, static[1])
 
@@ -234,13 +234,13 @@ def test_a_static_java_member_of_the_new_protocol_that_was_killed_is_refused(pro
         kafka.create_topic(TOPIC, partitions=len(ALL))
         killed, early, back = (JavaMember(programs, kafka.bootstrap, TOPIC, **common) for _ in range(3))
         with killed:
-            wait_for(lambda: share(killed))
+            wait_until(lambda: share(killed))
             killed.kill()
         with pytest.raises(AssertionError, match="UnreleasedInstanceIdException"), early:
-            wait_for(lambda: early.error is not None)
+            wait_until(lambda: early.error is not None)
         kafka.clock.advance(45.0)
         with back:
-            wait_for(lambda: share(back))
+            wait_until(lambda: share(back))
             back.kill()
 
 
@@ -252,12 +252,12 @@ def test_cooperative_members_of_two_clients(kafka: Cluster, programs: Programs) 
     )  # fmt: skip
     other = Confluent(kafka.bootstrap, TOPIC, partition_assignment_strategy="cooperative-sticky")
     with java:
-        wait_for(lambda: share(java))
+        wait_until(lambda: share(java))
         with other:
-            wait_for(lambda: share(java, other))
+            wait_until(lambda: share(java, other))
             taken = other.partitions
             assert [one.partitions for one in java.told if one.what == "revoked"] == [taken]
-        wait_for(lambda: share(java))
+        wait_until(lambda: share(java))
     given = [one.partitions for one in java.told if one.what == "assigned" and one.partitions]
     assert given == [ALL, taken]
 
@@ -270,11 +270,11 @@ def test_who_comes_next_goes_on_where_the_killed_one_had_committed(
     written = fill(kafka, 200)
     first, second = (JavaMember(programs, kafka.bootstrap, TOPIC, **common) for _ in range(2))
     with first:
-        wait_for(lambda: first.committed > 20)
+        wait_until(lambda: first.committed > 20)
         first.kill()
     with second:
-        wait_for(lambda: {*first.read, *second.read} == written)
-        wait_for(lambda: second.committed == len(second.read))
+        wait_until(lambda: {*first.read, *second.read} == written)
+        wait_until(lambda: second.committed == len(second.read))
     again = set(first.read) & set(second.read)
     assert len(again) <= len(first.read) - first.committed, "of what was committed nothing comes again"
     assert len(second.read) == len(set(second.read))
@@ -289,12 +289,12 @@ def test_a_group_changes_its_protocol_member_by_member(kafka: Cluster, programs:
     with ExitStack() as later:
         with new:
             with classic, other:
-                wait_for(lambda: share(classic, other, new))
+                wait_until(lambda: share(classic, other, new))
                 fill(kafka, 5)
-                wait_for(lambda: len({*classic.read, *other.read, *new.read}) == 5 * len(ALL))
-            wait_for(lambda: share(new))  # the group speaks the new protocol only
+                wait_until(lambda: len({*classic.read, *other.read, *new.read}) == 5 * len(ALL))
+            wait_until(lambda: share(new))  # the group speaks the new protocol only
             later.enter_context(back)
-            wait_for(lambda: share(new, back))
-        wait_for(lambda: share(back))
+            wait_until(lambda: share(new, back))
+        wait_until(lambda: share(back))
         written = fill(kafka, 5)
-        wait_for(lambda: {record for one in (classic, other, new, back) for record in one.read} == written)
+        wait_until(lambda: {record for one in (classic, other, new, back) for record in one.read} == written)

@@ -13,9 +13,10 @@ from pathlib import Path
 from abeyant.broker import Cluster
 from abeyant.broker.coordinator.topics import OFFSETS, partition_for
 from abeyant.broker.genuine import Kafka, die_with_parent
-from broker.clients import producing, send, settle, wait_for
+from broker.clients import producing, send, settle
 from clients import toolchains
 from clients.java import Programs, compiled
+from waiting import wait_until
 
 GROUP = "words"
 WORDS = ("abeyant", "bucket", "cascade", "deadline", "expiry", "fetch", "generation")
@@ -75,7 +76,7 @@ def restart(kafka: Cluster, broker: int) -> None:
     """Stop it and start it. In memory its records are gone: wait until it has them again."""
     kafka.stop(broker)
     kafka.start(broker)
-    wait_for(lambda: in_sync(kafka))
+    wait_until(lambda: in_sync(kafka))
 
 
 def in_sync(kafka: Cluster) -> bool:
@@ -102,16 +103,16 @@ def test_word_count_over_restarts(jars: Kafka, tmp_path: Path) -> None:
         lines = Lines(kafka)
         with application(programs, kafka, tmp_path / "state") as first:
             lines.send(300)
-            wait_for(lines.are_counted)
+            wait_until(lines.are_counted)
             coordinator = coordinator_of(kafka, GROUP)
             for broker in (coordinator, *({1, 2, 3} - {coordinator})):
                 lines.send(300)
                 restart(kafka, broker)
             lines.send(300)
-            wait_for(lines.are_counted)
+            wait_until(lines.are_counted)
             lines.send(300)
             first.send_signal(signal.SIGKILL)
         with application(programs, kafka, tmp_path / "state"):
             lines.send(300)
-            wait_for(lines.are_counted)
+            wait_until(lines.are_counted)
         assert lines.told() == {word: list(range(1, count + 1)) for word, count in lines.counted.items()}

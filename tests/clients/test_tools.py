@@ -9,9 +9,10 @@ import pytest
 
 from abeyant.broker import Cluster
 from abeyant.broker.genuine import Kafka
-from broker.clients import producing, send, settle, wait_for
+from broker.clients import producing, send, settle
 from broker.groups.members import Confluent
 from clients.java import SMALL
+from waiting import wait_until
 
 TOPIC = "orders"
 HEADINGS = ("GROUP", "TOPIC", "TransactionalId", "CoordinatorId", "ProducerId")
@@ -81,7 +82,7 @@ def test_kafka_consumer_groups(kafka: Cluster, tools: Tools) -> None:
         assert set(settle(producer, *sent)) == {None}
     group = ("--group", "shop")
     with Confluent(kafka.bootstrap, TOPIC, "shop", client_id="till", auto_commit_interval_ms=50) as one:
-        wait_for(lambda: len(one.read) == 12)
+        wait_until(lambda: len(one.read) == 12)
         assert table(tools.groups("--list", "--state")) == [["shop", "Stable"]]
         rows = table(tools.groups("--describe", *group))
         member = rows[0][6]
@@ -153,7 +154,7 @@ def test_kafka_configs_of_groups(kafka: Cluster, tools: Tools) -> None:
     told = tools.configs("--describe", *shop).splitlines()
     assert sorted(line.split()[0] for line in told[1:]) == sorted(given.split(","))
     with Confluent(kafka.bootstrap, TOPIC, "shop", session=None, group_protocol="consumer") as one:
-        wait_for(lambda: len(one.partitions) == 3)
+        wait_until(lambda: len(one.partitions) == 3)
         [session] = kafka.waiting("Heartbeat")
         assert 49.9 < session.deadline - session.since <= 50.0
     tools.configs("--alter", *shop, "--delete-config", "consumer.session.timeout.ms")

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import abeyant
 from abeyant.engine import is_compiled
 from abeyant.pipeline.spark.java import find_java
 from pipeline.request_log.kafka_lines import fetch, produce
+from waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark-connect.md"
 SITE = sysconfig.get_path("purelib")
@@ -67,11 +67,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             [*command, "spark-internal"], env=environment, cwd=folder, stdout=log, stderr=subprocess.STDOUT
         )
     try:
-        deadline = time.monotonic() + START_SECONDS
-        while not listens(port):
+
+        def answers() -> bool:
             assert process.poll() is None, (folder / "log").read_text()[-3000:]
-            assert time.monotonic() < deadline, "the server does not listen"
-            time.sleep(0.2)
+            return listens(port)
+
+        wait_until(answers, "the server does not listen", START_SECONDS)
         yield f"sc://127.0.0.1:{port}"
     finally:
         process.terminate()

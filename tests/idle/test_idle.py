@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from abeyant import IdleDetector, IdleStats, ManualTimer, SystemTimer, TimerClosedError, aio
-from timer.guard import threads_named, wait_until
+from timer.guard import threads_named
+from waiting import wait_until
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ import pytest
 
 from abeyant import IdleDetector, ManualTimer, SystemTimer
 from collecting import collecting
-from timer.guard import join, wait_until
+from timer.guard import join
+from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("little_to_collect")
 

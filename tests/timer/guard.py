@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 PATIENCE = 30.0  # seconds: when so long has passed, something hangs
@@ -21,13 +20,6 @@ def in_turn(*actions: Callable[[], object]) -> Callable[..., None]:
 
 def wait_for(event: threading.Event) -> None:
     assert event.wait(PATIENCE), "it did not happen"
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < give_up, "it did not happen"
-        time.sleep(0.001)
 
 
 def join(thread: threading.Thread) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from abeyant import ManualTimer, SystemTimer, TimerTask
-from timer.guard import in_turn, threads_named, wait_for, wait_until
+from timer.guard import in_turn, threads_named, wait_for
+from waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("little_to_collect")
 

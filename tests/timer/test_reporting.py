@@ -15,7 +15,8 @@ import abeyant.timer.system
 from abeyant import ManualTimer, Purgatory, SystemTimer, Timer, TimerClosedError
 from broken_log import KINDS, LogError, broken_log
 from purgatory.waits import Wait
-from timer.guard import join, threads_named, wait_for, wait_until
+from timer.guard import join, threads_named, wait_for
+from waiting import wait_until
 
 
 class Unshowable:

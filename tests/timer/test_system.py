@@ -15,7 +15,8 @@ import pytest
 
 from abeyant import DelayedOperation, IdleDetector, Purgatory, SystemTimer, TimerTask
 from abeyant.engine import is_compiled
-from timer.guard import PATIENCE, in_turn, join, threads_named, wait_for, wait_until
+from timer.guard import PATIENCE, in_turn, join, threads_named, wait_for
+from waiting import wait_until
 
 
 @pytest.fixture

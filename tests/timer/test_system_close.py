@@ -12,6 +12,7 @@ import pytest
 
 from abeyant import PendingTask, SystemTimer, TimerClosedError
 from timer.guard import PATIENCE, join, threads_named, wait_for
+from waiting import wait_until
 
 
 def test_t9_close_hands_back_what_was_pending_in_order() -> None:
@@ -107,8 +108,7 @@ def test_t9_close_returns_when_the_callback_that_runs_has_ended() -> None:
 
     closers = [threading.Thread(target=close, daemon=True)]
     closers[0].start()
-    while not timer.closed:
-        time.sleep(0.001)
+    wait_until(lambda: timer.closed)
     with pytest.raises(TimerClosedError):
         timer.call_later(0, int)
     closers.append(threading.Thread(target=timer.close, daemon=True))

@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from abeyant import SystemTimer
-from timer.guard import threads_named, wait_for, wait_until
+from timer.guard import threads_named, wait_for
+from waiting import wait_until
 
 RAISED = [LookupError, SystemExit, KeyboardInterrupt, GeneratorExit, BaseException]
 

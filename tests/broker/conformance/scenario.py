@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from waiting import wait_until
+
 from .answers import Names
 from .client import ClosedError, Connection
 from .messages import Plain, kio_versions
@@ -224,11 +226,7 @@ class Stage:
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait for something that a broker does by itself."""
-        end = time.monotonic() + self.brokers.patience
-        while not condition():
-            if time.monotonic() > end:
-                raise TimeoutError(f"not within {self.brokers.patience:.0f} s: {what}")
-            time.sleep(0.02)
+        wait_until(condition, what, self.brokers.patience)
 
     def later(self, api: str, body: Mapping[str, Plain], *, to: int = 1, version: int | None = None) -> Pending:
         """Ask on a connection of its own, and go on."""

@@ -13,8 +13,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from abeyant.broker import Cluster
-from broker.clients import PATIENCE, take, wait_for
+from broker.clients import PATIENCE, take
 from broker.groups.members import ALL, TOPIC, Aiokafka, Confluent, KafkaPython, fill, share
+from waiting import wait_until
 
 TESTS = Path(__file__).parents[2]
 
@@ -31,29 +32,29 @@ def test_three_kinds_of_clients_in_one_group(kafka: Cluster) -> None:
     one = Confluent(kafka.bootstrap, TOPIC, partition_assignment_strategy="range")
     two, three = KafkaPython(kafka.bootstrap, TOPIC), Aiokafka(kafka.bootstrap, TOPIC)
     with one:
-        wait_for(lambda: share(one))
+        wait_until(lambda: share(one))
         with two:
-            wait_for(lambda: share(one, two))
+            wait_until(lambda: share(one, two))
             with three:
-                wait_for(lambda: share(one, two, three))
+                wait_until(lambda: share(one, two, three))
                 written = fill(kafka, 5)
-                wait_for(lambda: {*one.read, *two.read, *three.read} == written)
+                wait_until(lambda: {*one.read, *two.read, *three.read} == written)
                 assert {len(member.partitions) for member in (one, two, three)} == {2}
-            wait_for(lambda: share(one, two))  # one leaves, and says so
-        wait_for(lambda: share(one))
+            wait_until(lambda: share(one, two))  # one leaves, and says so
+        wait_until(lambda: share(one))
 
 
 def test_a_member_that_is_killed_stays_until_its_session_ends() -> None:
     with Cluster(1, settings={"group.min.session.timeout.ms": 500}) as kafka:
         kafka.create_topic(TOPIC, partitions=len(ALL))
         with Confluent(kafka.bootstrap, TOPIC, session=1_000) as one:
-            wait_for(lambda: share(one))
+            wait_until(lambda: share(one))
             other = subprocess.Popen(
                 [sys.executable, "-m", "broker.groups.members", kafka.bootstrap, "group", TOPIC, "1500"],
                 cwd=TESTS, env={"PYTHONPATH": str(TESTS)},
             )  # fmt: skip
             try:
-                wait_for(lambda: len(one.partitions) == 3)
+                wait_until(lambda: len(one.partitions) == 3)
                 mine = {
                     waiting.keys for waiting in kafka.waiting("Heartbeat") if waiting.deadline - waiting.since < 1.2
                 }
@@ -65,26 +66,26 @@ def test_a_member_that_is_killed_stays_until_its_session_ends() -> None:
                 known = [waiting for waiting in kafka.waiting("Heartbeat") if waiting.keys == theirs.keys]
                 theirs = known[0] if known else theirs
             assert kafka.clock.now() >= theirs.deadline, "not before the end of its session"
-            wait_for(lambda: share(one))
+            wait_until(lambda: share(one))
 
 
 def test_a_static_member_that_comes_back_in_time_causes_no_rebalance(kafka: Cluster) -> None:
     with Confluent(kafka.bootstrap, TOPIC) as one:
-        wait_for(lambda: share(one))
+        wait_until(lambda: share(one))
         with Confluent(kafka.bootstrap, TOPIC, group_instance_id="pod-1") as static:
-            wait_for(lambda: share(one, static))
+            wait_until(lambda: share(one, static))
             had, assigned = static.partitions, len(one.assigned)
         with Confluent(kafka.bootstrap, TOPIC, group_instance_id="pod-1") as static:
-            wait_for(lambda: static.partitions == had)
+            wait_until(lambda: static.partitions == had)
             assert len(one.assigned) == assigned
             assert share(one, static)
 
 
 def test_cooperative_members_give_away_only_what_others_get(kafka: Cluster) -> None:
     with Confluent(kafka.bootstrap, TOPIC, partition_assignment_strategy="cooperative-sticky") as one:
-        wait_for(lambda: share(one))
+        wait_until(lambda: share(one))
         with Confluent(kafka.bootstrap, TOPIC, partition_assignment_strategy="cooperative-sticky") as two:
-            wait_for(lambda: share(one, two))
+            wait_until(lambda: share(one, two))
             assert one.revoked == [two.partitions]
             assert one.assigned[0] == ALL
             assert not frozenset().union(*one.assigned[1:])
@@ -112,7 +113,7 @@ def test_who_comes_next_goes_on_where_the_last_one_was(kafka: Cluster) -> None:
 def test_a_group_is_described_reset_and_deleted(kafka: Cluster) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
     with Confluent(kafka.bootstrap, TOPIC) as one:
-        wait_for(lambda: share(one))
+        wait_until(lambda: share(one))
         described = admin.describe_consumer_groups(["group"])["group"].result(PATIENCE)
         assert described.state.name == "STABLE"
         (member,) = described.members

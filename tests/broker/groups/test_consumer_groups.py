@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from abeyant.broker import Cluster
-from broker.clients import wait_for
 from broker.groups.members import Confluent
 from broker.groups.wire import SECOND, GroupClient, coordinator
+from waiting import wait_until
 
 TOPIC = "t"
 
@@ -319,9 +319,9 @@ def test_confluent_kafka(assignor: str) -> None:
         kafka.create_topic(TOPIC, partitions=6)
         config: dict[str, Any] = {"group_protocol": "consumer", "group_remote_assignor": assignor, "session": None}
         with Confluent(kafka.bootstrap, TOPIC, **config) as one:
-            wait_for(lambda: len(one.partitions) == 6)
+            wait_until(lambda: len(one.partitions) == 6)
             with Confluent(kafka.bootstrap, TOPIC, **config) as two:
-                wait_for(lambda: len(one.partitions) == len(two.partitions) == 3)
+                wait_until(lambda: len(one.partitions) == len(two.partitions) == 3)
                 assert not one.partitions & two.partitions
                 assert one.revoked == [two.partitions]
-            wait_for(lambda: len(one.partitions) == 6)
+            wait_until(lambda: len(one.partitions) == 6)

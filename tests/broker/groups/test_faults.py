@@ -6,9 +6,9 @@ import pytest
 
 from abeyant.broker import Cluster
 from abeyant.errors import AbeyantError
-from broker.clients import wait_for
 from broker.groups.members import Confluent
 from broker.groups.wire import GroupClient, coordinator
+from waiting import wait_until
 
 TOPIC = "orders"
 
@@ -20,12 +20,12 @@ def test_a_member_is_put_out_and_comes_back() -> None:
             Confluent(kafka.bootstrap, TOPIC, client_id="one") as one,
             Confluent(kafka.bootstrap, TOPIC, client_id="two") as two,
         ):
-            wait_for(lambda: len(one.partitions) == len(two.partitions) == 1)
+            wait_until(lambda: len(one.partitions) == len(two.partitions) == 1)
             assigned, others = len(one.assigned), len(two.assigned)
             kafka.expire_member("group", "one")
             assert [waiting.client for waiting in kafka.waiting("Heartbeat")] == ["two"]
-            wait_for(lambda: len(one.assigned) > assigned and len(two.assigned) > others)
-            wait_for(lambda: len(one.partitions) == len(two.partitions) == 1)
+            wait_until(lambda: len(one.assigned) > assigned and len(two.assigned) > others)
+            wait_until(lambda: len(one.partitions) == len(two.partitions) == 1)
 
 
 def test_what_cannot_be_put_out_is_named() -> None:

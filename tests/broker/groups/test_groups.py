@@ -11,9 +11,9 @@ import pytest
 
 from abeyant.broker import Cluster
 from abeyant.broker.coordinator.topics import OFFSETS
-from broker.clients import wait_for
 from broker.groups.wire import SECOND, GroupClient, coordinator, offsets_partition
 from broker.wire import WireClient
+from waiting import wait_until
 
 AN_HOUR = {"offsets.retention.minutes": 60, "connections.max.idle.ms": 86_400_000}
 
@@ -302,12 +302,12 @@ def test_k1_an_offset_in_a_transaction_counts_once_its_marker_is_replicated() ->
             follower = next(number for number in (1, 2, 3) if number not in (leader, till.node_id))
             with kafka.paused(follower):
                 coordinating.send(26, 3, committed=True, **who)
-                wait_for(lambda: any(one.keys[0][0] == OFFSETS.name for one in kafka.waiting("Produce")))
+                wait_until(lambda: any(one.keys[0][0] == OFFSETS.name for one in kafka.waiting("Produce")))
                 assert client.fetch() == 5
                 number = other.client.send(
                     9, 7, require_stable=True, group_id="group", topics=[{"name": "t", "partition_indexes": [0]}]
                 )
-                wait_for(lambda: len(kafka.waiting("Produce")) > 1)
+                wait_until(lambda: len(kafka.waiting("Produce")) > 1)
             said = other.client.receive(9, 7, number)
             assert said.topics[0].partitions[0].committed_offset == client.fetch() == 17
 

@@ -11,11 +11,11 @@ import pytest
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.consumer.protocol import HeartbeatRequest
 from abeyant.broker.wire.apis import BY_NAME
-from broker.clients import wait_for
 from broker.groups.mixed_desk import GROUP, TOPIC, MixedDesk, New, Old, settle
 from broker.groups.test_consumer_groups import Consumer, held
 from broker.groups.wire import JOIN, SECOND, GroupClient
 from broker.wire import encoded
+from waiting import wait_until
 
 KINDS = ["classic", "new", "both"]
 
@@ -155,9 +155,9 @@ def test_one_that_cannot_be_answered_keeps_nobody_from_an_answer(broken: str, mo
         request = request.replace(b"\0\4wire", name)
         client.client.socket.sendall(struct.pack(">i", len(request)) + request)
         groups = kafka.brokers[1].group_coordinator.shard("group").groups
-        wait_for(lambda: "group" in groups and groups["group"].awaiting_join == 1)
+        wait_until(lambda: "group" in groups and groups["group"].awaiting_join == 1)
         number = other.client.send(JOIN, 3, **asked)
-        wait_for(lambda: groups["group"].awaiting_join == 2)
+        wait_until(lambda: groups["group"].awaiting_join == 2)
         codec = BY_NAME["JoinGroup"].codec(3)
         write, left = codec.write_response, [None]
 

@@ -13,11 +13,11 @@ from abeyant.broker import Cluster
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.consumer import records as consumer_records
 from abeyant.broker.groups.consumer.group import Classic, ConsumerMember
-from broker.clients import wait_for
 from broker.groups.members import Aiokafka, Confluent, Journal
 from broker.groups.mixed_desk import MixedDesk, New, Old, settle
 from broker.groups.test_consumer_groups import Consumer, described, held
 from broker.groups.wire import GroupClient, coordinator
+from waiting import wait_until
 
 TOPIC = "t"
 NEW: dict[str, Any] = {"group_protocol": "consumer", "session": None}
@@ -184,12 +184,12 @@ def test_confluent_kafka_rolls_from_one_protocol_to_the_other_and_back(kafka: Cl
         member = Confluent(kafka.bootstrap, TOPIC, **config)
         member.journal = journal
         members.append(stack.enter_context(member))
-        wait_for(lambda: all(len(one.partitions) == 6 // len(members) for one in members))
+        wait_until(lambda: all(len(one.partitions) == 6 // len(members) for one in members))
 
     def end(place: int) -> None:
         gone = members.pop(place)
         gone.__exit__(None, None, None)
-        wait_for(lambda: all(len(one.partitions) == 6 // len(members) for one in members))
+        wait_until(lambda: all(len(one.partitions) == 6 // len(members) for one in members))
 
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     with stack:
@@ -203,14 +203,14 @@ def test_confluent_kafka_rolls_from_one_protocol_to_the_other_and_back(kafka: Cl
             begin(config)
             seen.append(members[-1])
             end(0)
-        wait_for(lambda: len({record for one in seen for record in one.read}) == 24)
+        wait_until(lambda: len({record for one in seen for record in one.read}) == 24)
     assert journal.doubled == []
 
 
 def test_aiokafka_goes_on_in_a_group_of_the_new_protocol(kafka: Cluster) -> None:
     with Aiokafka(kafka.bootstrap, TOPIC) as old:
-        wait_for(lambda: len(old.partitions) == 6)
+        wait_until(lambda: len(old.partitions) == 6)
         with Confluent(kafka.bootstrap, TOPIC, **NEW) as new:
-            wait_for(lambda: len(old.partitions) == len(new.partitions) == 3)
+            wait_until(lambda: len(old.partitions) == len(new.partitions) == 3)
             assert not old.partitions & new.partitions
-        wait_for(lambda: len(old.partitions) == 6)
+        wait_until(lambda: len(old.partitions) == 6)

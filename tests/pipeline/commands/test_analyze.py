@@ -31,6 +31,7 @@ from abeyant.pipeline.schemas import ALL_INSTANCES, TABLES, check_table
 from pipeline.conftest import SHIPPED
 from pipeline.jvm import kill_jvm
 from pipeline.request_log.kafka_lines import fetch, line, produce
+from waiting import wait_until
 
 Counts = Counter[tuple[str, str]]
 
@@ -314,22 +315,25 @@ def test_kill_9_leaves_nothing_that_looks_finished(part: Path, tmp_path: Path) -
     out = tmp_path / "out"
     with running(part, out, "analyzing") as process:
         # Well into the writing: when at least one table is there.
-        while not list(tmp_path.glob(".out.abeyant-*/requests_by_kind/*.parquet")):
+        def has_written() -> bool:
             assert process.poll() is None
-            time.sleep(0.02)
+            return bool(list(tmp_path.glob(".out.abeyant-*/requests_by_kind/*.parquet")))
+
+        wait_until(has_written, seconds=240)
         process.kill()
     assert process.returncode == -signal.SIGKILL
     assert not out.exists()
     (left,) = (path for path in tmp_path.iterdir() if path != of_result(out))
     assert left.name.startswith(".out.abeyant-")
     assert not is_result(left)
+
     # The JVM notices a moment later that it is alone, and may still have been writing; then the next run tidies.
-    deadline = time.monotonic() + 30
-    while list(tmp_path.iterdir()) and time.monotonic() < deadline:
+    def is_tidy() -> bool:
         with pytest.raises(RuntimeError), new_result(out, overwrite=False):
             raise RuntimeError
-        time.sleep(0.2)
-    assert list(tmp_path.iterdir()) == []
+        return not list(tmp_path.iterdir())
+
+    wait_until(is_tidy, lambda: list(tmp_path.iterdir()))
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -36,6 +35,7 @@ from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
 from pages.page_checks import check_page
 from pipeline.jvm import BRIEF_OPTIONS, kill_jvm
 from pipeline.orders import MAPPING, write_orders
+from waiting import wait_until
 
 
 def outcomes(out: Path) -> dict[str, str]:
@@ -73,13 +73,6 @@ def meanwhile(work: Callable[[], None]) -> Iterator[None]:
     finally:
         thread.join()
         assert not failed, failed
-
-
-def until(true: Callable[[], bool], seconds: float = 240.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
 
 
 def test_two_files_drained_end_as_resolve_says(
@@ -161,7 +154,7 @@ def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
     with subprocess.Popen(
         call, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment
     ) as process:
-        until(lambda: process.poll() is not None or (out / "checkpoint" / "commits" / "0").exists())
+        wait_until(lambda: process.poll() is not None or (out / "checkpoint" / "commits" / "0").exists(), seconds=240)
         kill_jvm(process.pid)
         assert process.stderr is not None
         assert process.stderr.read().splitlines() == [
@@ -199,9 +192,9 @@ def test_json_lines_that_are_none_are_set_aside_with_their_file(spark: SparkSess
             "{",
             operation("met", 3_600_000),
         )
-        until(lambda: outcomes(out) == {"short": "expired"})
+        wait_until(lambda: outcomes(out) == {"short": "expired"}, seconds=240)
         put("events", "1.json", '{"key": "key of met"}')
-        until(lambda: len(outcomes(out)) == 2)
+        wait_until(lambda: len(outcomes(out)) == 2, seconds=240)
         os.kill(os.getpid(), signal.SIGTERM)
 
     with meanwhile(first):

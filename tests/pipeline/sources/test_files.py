@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.sources.files import file_format, read_files
 from abeyant.pipeline.spark.errors import explained
-from timer.guard import wait_until
+from waiting import wait_until
 
 PLAIN = {
     "names": "op_id,key,start\n1,k,2026-01-01\n2,,\n",

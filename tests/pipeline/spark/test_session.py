@@ -25,7 +25,7 @@ from abeyant.pipeline.spark import session
 from abeyant.pipeline.spark.errors import explained
 from abeyant.pipeline.spark.java import Java
 from abeyant.pipeline.spark.jvm import how_it_ended, interrupted_later, step_aside, wait_for_end
-from timer.guard import wait_until
+from waiting import wait_until
 
 START = """
 import os, signal, time

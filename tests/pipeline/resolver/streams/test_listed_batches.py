@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from pipeline.resolver.streams.cuts import Batch
 from pipeline.resolver.streams.kill import DISORDER_US, write_input
 from pipeline.resolver.streams.test_stream import OP, Stream
 from pipeline.trace_tables import EPOCH_US
+from waiting import wait_until
 
 TRACES = some_traces(60, seed=3)
 ALL = {(f"t{n}", op): end for n, trace in enumerate(TRACES) for op, end in by_brute_force(trace, "inclusive").items()}
@@ -38,13 +38,6 @@ def outcomes(rows: DataFrame) -> dict[tuple[str, str], Any]:
     ends = {(row[0], row[1]): (row[2], row[3] - EPOCH_US) for row in found}
     assert len(ends) == len(found), "O4: an outcome is there twice"
     return ends
-
-
-def wait_for(seen: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not seen():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def a_dead_process() -> dict[str, Any]:
@@ -113,7 +106,7 @@ def test_one_output_has_one_query_and_one_writer(spark: SparkSession, tmp_path: 
     one = pipeline.ParquetSink(out, manifests=True)
     stream.start(one).awaitTermination()
     # What was dead gave way. Nor is ours kept for as long as the process lives: a notebook lives long.
-    wait_for(lambda: not list(claims.glob("*.json")))
+    wait_until(lambda: not list(claims.glob("*.json")))
     with pytest.raises(StreamingQueryException, match="/out holds the outcomes of another query"):
         stream.start(pipeline.ParquetSink(out, manifests=True), checkpoint="another").awaitTermination()
     elsewhere = tmp_path / "elsewhere" / CLAIMS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from pipeline.resolve_traces import Deadline, Event, Op, Watch, by_brute_force, 
 from pipeline.resolver.streams.cuts import Batch
 from pipeline.resolver.streams.kill import DISORDER_US, compare, found, write_batches, write_file, write_input
 from pipeline.trace_tables import ARROW_EVENTS, ARROW_OPERATIONS, event_row, operation_row
+from waiting import wait_until
 
 MS = 1000
 OP = Op("op", 10 * MS, 5, (Watch("k", 1),), "all")
@@ -157,13 +158,17 @@ def test_what_waits_can_be_read_while_the_query_runs(spark: SparkSession, tmp_pa
         pipeline.read_pending(spark, tmp_path / "a checkpoint")
 
 
+def _is_gone(path: Path) -> bool:
+    return not path.exists()
+
+
 def until(holds: Callable[[], bool], query: StreamingQuery) -> None:
-    limit = time.monotonic() + 60
-    while not holds():
+    def holds_or_failed() -> bool:
         if (failure := query.exception()) is not None:
             raise failure
-        assert time.monotonic() < limit, query.lastProgress
-        time.sleep(0.1)
+        return holds()
+
+    wait_until(holds_or_failed, lambda: query.lastProgress)
 
 
 def test_one_warning_names_the_setting_where_most_partitions_hold_no_shard(spark: SparkSession, tmp_path: Path) -> None:
@@ -314,10 +319,7 @@ def test_a_sink_refuses_what_another_process_writes_and_lets_go_when_its_query_e
             with pytest.raises(StreamingQueryException, match=f"{place.name} is being written by process {pid} on "):
                 query.awaitTermination()
         stream.start(sink, checkpoint=place.name + "-checkpoint").awaitTermination()
-        end = time.monotonic() + 60
-        while claim.exists() and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not claim.exists()
+        wait_until(partial(_is_gone, claim), f"{claim} is still there")
 
 
 def test_streams_and_tables_do_not_mix(spark: SparkSession, tmp_path: Path) -> None:
