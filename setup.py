@@ -9,11 +9,12 @@ import importlib.util
 import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 from setuptools import setup
 
-REPOSITORY = "https://github.com/abeyant/abeyant"
+HOME: str = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["abeyant"]["home"].rstrip("/")
 
 # Those with a .pxd of their own (the collector needs none). What has a .pxd and is not here (memory, clock, weak,
 # thread_state, calling, unpatched) is C only, included by its users.
@@ -53,14 +54,27 @@ CORE = [
 ]
 
 
-def readme(text: str, repository: str = REPOSITORY) -> str:
-    """Make the README's links to files of the repository absolute, for whoever reads it elsewhere."""
+def readme(text: str, home: str = HOME) -> str:
+    """Make the README's links to files of the repository absolute; without a home, leave only their words."""
 
     def absolute(found: re.Match[str]) -> str:
         image, words, target = found.groups()
-        return f"{image}[{words}]({repository}/{'raw' if image else 'blob'}/main/{target})"
+        return f"{image}[{words}]({home}/{'raw' if image else 'blob'}/main/{target})" if home else words
 
     return re.sub(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)", absolute, text)
+
+
+def urls(home: str = HOME) -> dict[str, str]:
+    """Return the project's addresses: none without a home."""
+    if not home:
+        return {}
+    return {
+        "Homepage": home,
+        "Documentation": f"{home}/tree/main/docs",
+        "Changelog": f"{home}/blob/main/CHANGELOG.md",
+        "Issues": f"{home}/issues",
+        "Source": home,
+    }
 
 
 def lab() -> list[str]:
@@ -84,6 +98,7 @@ def main() -> None:
         cmdclass={"build_ext": compilation.AllOrNothing},
         long_description=readme(Path("README.md").read_text(encoding="utf-8")),
         long_description_content_type="text/markdown",
+        project_urls=urls(),
     )
 
 

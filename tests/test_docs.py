@@ -250,7 +250,7 @@ def test_the_readme_is_short_and_begins_with_what_runs() -> None:
     text = PAGES["README.md"].read_text()
     assert len(text.split()) <= 712  # half of what it once was
     [install, *_], [first, *_] = blocks(PAGES["README.md"], "sh"), blocks(PAGES["README.md"], "python")
-    assert install[1].startswith("pip install abeyant")
+    assert install[1].startswith("pip install .")
     assert first[0] < 30
     assert len([line for line in first[1].splitlines() if line and not line.startswith("import")]) == 5
 

@@ -13,7 +13,8 @@ import pytest
 import abeyant
 
 ROOT = Path(__file__).parents[1]
-ADDRESS = re.compile(r"https://github\.com/abeyant/abeyant/(?:blob|raw)/main/([^)#\s]+)")
+HOME = "https://forge.example/ours/abeyant"
+ADDRESS = re.compile(rf"{re.escape(HOME)}/(?:blob|raw)/main/([^)#\s]+)")
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +28,20 @@ def setup() -> ModuleType:
 
 
 def test_every_link_of_the_readme_is_absolute_and_leads_to_a_file(setup: ModuleType) -> None:
-    text = (ROOT / "README.md").read_text()
-    shown = setup.readme(text)
+    shown = setup.readme((ROOT / "README.md").read_text(), HOME)
     assert not re.search(r"\]\((?!https?:|#)", shown)
     files = ADDRESS.findall(shown)
     assert len(files) > 10
     assert [name for name in files if not (ROOT / name).is_file()] == []
+    assert setup.urls(HOME)["Homepage"] == HOME
+
+
+def test_without_a_home_the_readme_keeps_the_words_of_its_links(setup: ModuleType) -> None:
+    assert not re.search(r"\]\((?!https?:|#)", setup.readme((ROOT / "README.md").read_text(), ""))
+    assert setup.readme("![a picture](docs/b.svg) [a page](docs/c.md) [d](https://e/f)", "") == (
+        "a picture a page [d](https://e/f)"
+    )
+    assert setup.urls("") == {}
 
 
 @pytest.mark.parametrize(
@@ -51,4 +60,4 @@ def test_one_version_is_named_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == abeyant.__version__
     assert f"\nversion: {abeyant.__version__}\n" in (ROOT / "CITATION.cff").read_text()
-    assert all(address.startswith("https://github.com/abeyant/abeyant") for address in project["urls"].values())
+    assert "urls" in project["dynamic"]

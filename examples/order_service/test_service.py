@@ -1,4 +1,4 @@
-"""What becomes of an order when a replica stands still. No Docker, no JVM: `pip install 'abeyant[broker]'`."""
+"""What becomes of an order when a replica stands still. No Docker, no JVM: `pip install '.[broker]'`."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
     with broker.Cluster(brokers=3) as kafka:
         producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
 
-Needs the extra `broker`: pip install 'abeyant[broker]'. This import alone pulls in nothing of it.
+Needs the extra `broker`: pip install '.[broker]'. This import alone pulls in nothing of it.
 """
 
 from __future__ import annotations

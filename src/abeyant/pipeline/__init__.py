@@ -1,6 +1,6 @@
 """Delayed operations on Apache Spark: what waited, for what, how long, and what expired.
 
-Needs the extra `spark` (`pip install 'abeyant[spark]'`) and a Java, which the extra `java` can bring. Spark is
+Needs the extra `spark` (`pip install '.[spark]'`) and a Java, which the extra `java` can bring. Spark is
 imported only when one of the names below is first used.
 """
 

@@ -15,7 +15,7 @@ Keys are known by hashes, see `keys`. A *pile* holds the events of one key in 25
 `kernels.resolve`) as they come. So memory grows with the steps of the staircases, and not with the events. Chunks of
 rows, and then piles, are worked on by several threads; the engine and Arrow leave the interpreter's lock to the others.
 
-Needs the extra `tables` (`pip install 'abeyant[tables]'`): pyarrow and NumPy.
+Needs the extra `tables` (`pip install '.[tables]'`): pyarrow and NumPy.
 """
 
 from __future__ import annotations
