@@ -60,6 +60,7 @@ FLOORS = (
     ("broker.security",),
     ("broker.settings",),
     ("broker.log",),
+    ("broker.reconfiguration",),
     ("broker.clock", "broker.definitions", "broker.network"),
     ("aio",),
     ("",),  # abeyant itself: timers, purgatory and idle time-outs by name

@@ -36,19 +36,56 @@ def test_one_default_differs_and_says_so() -> None:
 
 def test_what_a_setting_does_is_said_of_those_that_the_code_asks_for_and_of_no_others() -> None:
     room = Path(broker.__file__).parent
-    sources = [path for path in room.rglob("*.py") if "genuine" not in path.parts and path.name != "request_log.py"]
+    others = ("definitions.py", "reconfiguration.py", "request_log.py")  # they check values, or redact them
+    sources = [path for path in room.rglob("*.py") if "genuine" not in path.parts and path.name not in others]
     named = set(re.findall(r'"\{?([a-z]+(?:\.[a-z]+)+)\}?"', "".join(path.read_text("utf-8") for path in sources)))
     fallbacks = {one.fallback for scope in ("topic", "group") for one in definitions(scope).values() if one.text}
     limits = re.compile(r"group\.consumer\.(max|min)\.(session|heartbeat)\..*")  # their names are put together
     without = {"log.roll.jitter.ms", "log.roll.jitter.hours"}  # asked for, and not heeded
     found = definitions("broker").values()
-    told = {one.name for one in found if one.text and not limits.fullmatch(one.name)}
-    assert told - {"listeners"} == {one.name for one in found if one.name in named or one.name in fallbacks} - without
+    told = {one.name for one in found if one.has_effect and not limits.fullmatch(one.name)}
+    asked = {one.name for one in found if one.refused is None and (one.name in named or one.name in fallbacks)}
+    assert told == asked - without
 
 
 def test_settings_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> None:
-    broker.Cluster(settings={"num.partitions": 2, "authorizer.class.name": "x", "listeners": "PLAINTEXT://:9092"})
-    assert caplog.messages == ["settings that change nothing in this broker: authorizer.class.name, listeners"]
+    broker.Cluster(settings={"num.partitions": 2, "num.io.threads": 4, "log.preallocate": "true"})
+    assert caplog.messages == ["settings that change nothing in this broker: log.preallocate, num.io.threads"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("listeners", "PLAINTEXT://:9092", "=PLAINTEXT://:9092 would change nothing in this broker: give the cluster"),
+        ("authorizer.class.name", "an.Authorizer", "any authenticated client has full access"),
+        ("transaction.two.phase.commit.enable", True, "would change nothing in this broker"),
+        (
+            "sasl.jaas.config",
+            "a secret",
+            "sasl.jaas.config would change nothing in this broker: give the cluster",
+        ),
+        ("listener.name.plaintext.sasl.jaas.config", "a secret", "sasl.jaas.config would change nothing"),
+        ("create.topic.policy.class.name", "a.Policy", "Class a.Policy could not be found"),
+        ("leader.replication.throttled.rate", 1000, "is set while brokers run"),
+        ("log.retention.ms", 0, "log.retention.ms must be unlimited"),
+        (
+            "ssl.client.auth",
+            "required",
+            "ssl.client.auth would change nothing: security is PLAINTEXT",
+        ),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(name: str, given: object, why: str) -> None:
+    with pytest.raises(AbeyantError) as caught:
+        broker.Cluster(settings={name: given})
+    assert why in str(caught.value)
+    assert "secret" not in str(caught.value).replace("a.secret", "")
+
+
+def test_every_refused_setting_can_have_its_default() -> None:
+    for found in definitions("broker").values():
+        if found.refused is not None and found.default is not None and found.name != "listeners":
+            assert Settings({found.name: found.default})[found.name] == found.parse(found.default)
 
 
 def test_clients_are_told_the_rack() -> None:
@@ -86,8 +123,8 @@ def test_types(name: str, given: object, value: object) -> None:
         ("num.partitions", 0, "Value must be at least 1"),
         ("log.cleaner.min.cleanable.ratio", 1.5, "Value must be no more than 1"),
         ("log.cleaner.min.cleanable.ratio", "much", "Not a number of type DOUBLE"),
-        ("compression.gzip.level", 0, "Value must be at least 1"),
-        ("log.cleanup.policy", "compact,burn", "String must be one of: compact, delete"),
+        ("compression.gzip.level", 0, "Value must be between 1 and 9 or equal to -1"),
+        ("log.cleanup.policy", "burn", "String must be one of: compact, delete"),
         ("group.consumer.migration.policy", "x", "String must be one of (case insensitive): DISABLED, DOWNGRADE"),
     ],
 )
@@ -132,7 +169,8 @@ def test_topics_fall_back_on_the_broker(given: dict[str, Any], name: str, value:
     assert settings.for_topic({})[name] == value
     (entry,) = settings.for_topic({}).describe([name])
     assert entry.value == str(value).lower()
-    assert entry.source == (STATIC if given else DEFAULT)
+    own = definitions("topic")[name].fallback in given
+    assert entry.source == (STATIC if own else DEFAULT)  # as Kafka, which drops what comes before the name itself
 
 
 def test_topics_own_settings_come_first() -> None:
@@ -151,23 +189,25 @@ def test_compaction_lags_that_contradict() -> None:
 
 
 def test_changes_while_running() -> None:
-    settings = Settings({"min.insync.replicas": 2})
+    settings = Settings({"message.max.bytes": 2})
     topic = settings.for_topic({})
-    assert topic["min.insync.replicas"] == 2
+    assert topic["max.message.bytes"] == 2
 
-    settings.change(None, {"min.insync.replicas": 3})
-    settings.change(1, {"min.insync.replicas": 4})
+    settings.change(None, {"message.max.bytes": 3})
+    settings.change(1, {"message.max.bytes": 4})
 
-    assert (settings["min.insync.replicas"], topic["min.insync.replicas"]) == (3, 3)
-    assert (settings.value("min.insync.replicas", 1), settings.value("min.insync.replicas", 2)) == (4, 3)
-    assert settings.changed(1) == {"min.insync.replicas": "4"}
-    (entry,) = settings.describe(1, ["min.insync.replicas"])
+    assert (settings["message.max.bytes"], topic["max.message.bytes"]) == (3, 3)
+    assert [settings.value("message.max.bytes", broker) for broker in (1, 2)] == [4, 3]
+    assert [topic.value("max.message.bytes", broker) for broker in (1, 2)] == [4, 3]
+    assert [topic.log_config(broker).max_message_bytes for broker in (1, 2)] == [4, 3]
+    assert settings.changed(1) == {"message.max.bytes": "4"}
+    (entry,) = settings.describe(1, ["message.max.bytes"])
     assert [place.source for place in entry.synonyms] == [BROKER, ALL_BROKERS, STATIC, DEFAULT]
     assert (entry.value, entry.source) == ("4", BROKER)
-    assert [one.name for one in settings.describe(None)] == ["min.insync.replicas"]
+    assert [one.name for one in settings.describe(None)] == ["message.max.bytes"]
     settings.change(None, {})
     settings.change(1, {})
-    assert (settings["min.insync.replicas"], settings.value("min.insync.replicas", 1)) == (2, 2)
+    assert (settings["message.max.bytes"], settings.value("message.max.bytes", 1)) == (2, 2)
     with pytest.raises(ConfigError, match=r"Cannot update these configs dynamically: \[num.partitions\]"):
         settings.change(None, {"num.partitions": 3})
 

@@ -174,10 +174,14 @@ class Broker:
         def connection() -> Connection:
             return Connection(loop, self, self.cluster.staging, self._max_request)
 
-        certificates = self.cluster.security.certificates
-        tls = certificates.context if certificates else None
+        tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
         self._listener = Listener(self.host, port, connection, self.timer, tls)
         self.port = self._listener.port
+
+    def renew_certificates(self) -> None:
+        """Use what its settings for TLS say now for new connections, as Kafka does where they change."""
+        if self._listener is not None:
+            self._listener.tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
 
     def stop(self) -> None:
         """Stop as a broker that is asked to: what waits ends, connections are closed, leaders move."""
@@ -274,7 +278,7 @@ class Broker:
             coordinator.changed(partition)
 
     def _open_log(self, state: PartitionState, topic: Topic) -> Log:
-        config = topic.settings.log_config()
+        config = topic.settings.log_config(self.id)
         directory = self.cluster.directory
         if directory is None:
             return Log(state.topic, state.partition, config, self.now_ms())

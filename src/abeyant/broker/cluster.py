@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_OURS = ("advertised.listeners", "broker.id", "listeners", "log.dirs")  # what is given for them is not looked at
 _LAST_PORT = 65_535
 _LAST_ID = (1 << 31) - 1
 
@@ -95,7 +94,7 @@ class Cluster(ClusterApi):
         first = 1 if self.settings["node.id"] is None else self.settings["node.id"]
         if first + brokers - 1 > _LAST_ID:
             raise AbeyantError(f"node.id {first} is too great: that of the last of {brokers} would be over {_LAST_ID}")
-        idle = [name for name in self.settings.given if name in _OURS or not definition("broker", name).text]
+        idle = [name for name in self.settings.given if not definition("broker", name).has_effect]
         if idle:
             logger("broker").warning("settings that change nothing in this broker: %s", ", ".join(sorted(idle)))
         self.security = Security(security, users, host, self.settings)

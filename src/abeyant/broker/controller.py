@@ -114,7 +114,7 @@ class Controller:
                     continue
                 elected = state
                 if state.leader == NO_LEADER:
-                    elected = elections.elected(state, self.members, unclean=_unclean(topic))
+                    elected = elections.elected(state, self.members, unclean=self._unclean(topic))
                 if elected is state or not self._put_if_kept(elected, topic):
                     member.tell(state, topic)
 
@@ -126,7 +126,9 @@ class Controller:
         for topic in self.topics.values():
             for state in list(topic.partitions):
                 if broker in state.isr:
-                    self._put_if_kept(elections.without(state, broker, self.members, unclean=_unclean(topic)), topic)
+                    self._put_if_kept(
+                        elections.without(state, broker, self.members, unclean=self._unclean(topic)), topic
+                    )
 
     def silent(self, broker: int) -> None:
         """A broker has been paused: its session ends by and by."""
@@ -301,7 +303,7 @@ class Controller:
             member.tell_settings(topic)
         for state in list(topic.partitions):
             if state.leader == NO_LEADER:
-                self._put_if_kept(elections.elected(state, self.members, unclean=_unclean(topic)), topic)
+                self._put_if_kept(elections.elected(state, self.members, unclean=self._unclean(topic)), topic)
 
     # -- leaders and in-sync sets
 
@@ -321,7 +323,7 @@ class Controller:
             return None
         ordered = tuple(broker for broker in present.replicas if broker in wanted)
         changed = elections.changed(present, isr=ordered)
-        changed = reassignment.finished(changed, self.members, unclean=_unclean(topic))
+        changed = reassignment.finished(changed, self.members, unclean=self._unclean(topic))
         try:
             self._put(changed, topic)
         except ApiError:  # it cannot be kept: the leader will propose it again
@@ -373,7 +375,7 @@ class Controller:
         """Move a partition to other brokers; None takes a reassignment under way back. Raises ApiError."""
         topic = self.topics[state.topic]
         if replicas is None:
-            self._put(reassignment.taken_back(state, self.members, unclean=_unclean(topic)), topic)
+            self._put(reassignment.taken_back(state, self.members, unclean=self._unclean(topic)), topic)
             return
         check_replicas(replicas, self._brokers, None)
         if not factor_may_change and len(replicas) != len(state.present):
@@ -382,7 +384,7 @@ class Controller:
                 f"The replication factor is changed from {len(state.present)} to {len(replicas)}",
             )
         moving = reassignment.begun(state, replicas)
-        self._put(reassignment.finished(moving, self.members, unclean=_unclean(topic)), topic)
+        self._put(reassignment.finished(moving, self.members, unclean=self._unclean(topic)), topic)
 
     # -- odds and ends
 
@@ -434,8 +436,7 @@ class Controller:
             if member is not None:
                 member.tell(state, topic)
 
-
-def _unclean(topic: Topic) -> bool:
-    """Whether a replica that is not in sync may lead, where no other is left."""
-    allowed: bool = topic.settings["unclean.leader.election.enable"]
-    return allowed
+    def _unclean(self, topic: Topic) -> bool:
+        """Return whether a replica out of sync may lead where no other is left, by the controller's own settings."""
+        allowed: bool = topic.settings.value("unclean.leader.election.enable", self.controller_id)
+        return allowed

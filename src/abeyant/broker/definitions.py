@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,13 @@ _TABLE = Path(__file__).with_name("settings.tsv")
 _NONE = "-"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _RANGE = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\](?: or (-?\d+))?")
+_LISTENER = re.compile(r"listener\.name\.[^.]*\.(.+)")
+# Those that a listener has once for each of its mechanisms: listener.name.sasl_ssl.plain.sasl.jaas.config
+_OF_MECHANISMS = (
+    "connections.max.reauth.ms", "sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.login.class",
+    "sasl.server.callback.handler.class",
+)  # fmt: skip
+_OF_LISTENERS_OF_ALL = ("max.connection.creation.rate", "max.connections", "num.network.threads")
 _ONE_OF = re.compile(r"(\(case insensitive\) )?\[([\w, ]+)\]")
 _DURATION = re.compile(r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
 _REPLICAS = re.compile(r"\*|\d+:\d+")  # one of a list of throttled replicas
@@ -44,10 +52,38 @@ class Definition:
     type: str
     default: str | None
     allowed: str
-    dynamic: bool
-    internal: bool
-    fallback: str | None  # the broker's setting that a topic or a group goes by
+    change: str
+    """When and for whom it may change, as in the table."""
+    fallback: str | None
+    """The broker's setting that a topic or a group goes by."""
     text: str
+    base: str | None = None
+    """The setting of all listeners, where this one is of one listener."""
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether it may change while the broker runs, by the name that it has here."""
+        return self.change not in ("fixed", "internal")
+
+    @property
+    def of_one_broker(self) -> bool:
+        """Whether it can only be changed for one broker. A listener's is, unless it counts connections or threads."""
+        return self.change in ("broker", "listener") and self.base not in _OF_LISTENERS_OF_ALL
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it is described only where it is set."""
+        return self.change in ("internal", "running")
+
+    @property
+    def refused(self) -> str | None:
+        """Why only the default is taken when a cluster starts; None where that is not so."""
+        return self.text[1:].strip() if self.text.startswith("!") else None
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it changes anything in this broker."""
+        return bool(self.text) and self.refused is None
 
     @property
     def sensitive(self) -> bool:
@@ -57,6 +93,8 @@ class Definition:
     @property
     def documentation(self) -> str:
         """What it does here."""
+        if self.refused is not None:
+            return f"Only the default is taken: {self.refused}."
         return self.text or _NO_EFFECT
 
     def parse(self, text: str | None) -> Any:
@@ -64,10 +102,19 @@ class Definition:
         if text is None:
             return None
         value = self._typed(text.strip() if self.type != "password" else text)
-        reason = self._refusal(value)
-        if reason:
-            raise ConfigError(f"Invalid value {text} for configuration {self.name}: {reason}")
+        if refusal := self._refusal(value):
+            shown, reason = refusal
+            raise self._wrong(shown, reason)
         return value
+
+    def show(self, text: str | None) -> str | None:
+        """Return the text of a value as DescribeConfigs shows it: `TRUE` is `true`, `5` of type double is `5.0`."""
+        value = self.parse(text)
+        if isinstance(value, float):
+            return text if text == self.default else _java_double(value)
+        if isinstance(value, bool):
+            return str(value).lower()
+        return ",".join(value) if isinstance(value, tuple) else None if value is None else str(value)
 
     def _typed(self, text: str) -> Any:
         if self.type == "boolean":
@@ -85,42 +132,60 @@ class Definition:
             except ValueError:
                 raise self._wrong(text, "Not a number of type DOUBLE") from None
         if self.type == "list":
-            return tuple(item.strip() for item in text.split(",")) if text else ()
+            items = tuple(item.strip() for item in text.split(",")) if text else ()
+            return tuple(dict.fromkeys(items)) if _ONE_OF.fullmatch(self.allowed) else items
+        if self.type == "class" and text != self.default:  # there is no Java here to load one
+            raise self._wrong(text, f"Class {text} could not be found.")
         return text
 
     def _wrong(self, text: str, reason: str) -> ConfigError:
-        return ConfigError(f"Invalid value {text} for configuration {self.name}: {reason}")
+        return ConfigError(f"Invalid value {text} for configuration {self.base or self.name}: {reason}")
 
-    def _refusal(self, value: Any) -> str | None:
-        """Why the value is not allowed; None if it is."""
+    def _refusal(self, value: Any) -> tuple[str, str] | None:
+        """Return what is not allowed of the value, and why; None if all of it is."""
+        shown = str(value)
         if limits := _RANGE.fullmatch(self.allowed):
             least, greatest, beside = limits.groups()
-            if beside is not None and value == int(beside):
-                return None
+            if beside is not None and not float(least) <= value <= float(greatest):
+                either = f"Value must be between {least} and {greatest} or equal to {beside}"
+                return None if value == int(beside) else (shown, either)
             if value < float(least):
-                return f"Value must be at least {least}"
+                return shown, f"Value must be at least {least}"
             if greatest is not None and value > float(greatest):
-                return f"Value must be no more than {greatest}"
+                return shown, f"Value must be no more than {greatest}"
             return None
         if choice := _ONE_OF.fullmatch(self.allowed):
             return _choice_refusal(value, choice[2].split(", "), fold=bool(choice[1]))
         if self.allowed.startswith("[partitionId]:[brokerId]") and not all(map(_REPLICAS.fullmatch, value)):
-            return f"{self.name} must be the literal '*' or a list of replicas in the following format: {self.allowed}"
+            form = f"{self.name} must be the literal '*' or a list of replicas in the following format: {self.allowed}"
+            return f"[{', '.join(value)}]", form
         if self.allowed.endswith("'by_duration:<PnDTnHnMn.nS>'") and value not in ("earliest", "latest"):
             if _DURATION.fullmatch(value):
                 return None
-            return f"Invalid value `{value}` for configuration {self.name}. The value must be either {self.allowed}."
+            either = f"Invalid value `{value}` for configuration {self.name}. The value must be either {self.allowed}."
+            return shown, either
         if self.allowed == "non-empty string" and not value:
-            return "String must be non-empty"
+            return shown, "String must be non-empty"
         return None
 
 
-def _choice_refusal(value: Any, choices: list[str], *, fold: bool) -> str | None:
+def _choice_refusal(value: Any, choices: list[str], *, fold: bool) -> tuple[str, str] | None:
     known = {choice.lower() for choice in choices} if fold else set(choices)
-    items = value if isinstance(value, tuple) else (value,)
-    if all((item.lower() if fold else item) in known for item in items):
-        return None
-    return f"String must be one of{' (case insensitive)' if fold else ''}: {', '.join(choices)}"
+    for item in value if isinstance(value, tuple) else (value,):
+        if (item.lower() if fold else item) not in known:
+            return item, f"String must be one of{' (case insensitive)' if fold else ''}: {', '.join(choices)}"
+    return None
+
+
+def _java_double(value: float) -> str:
+    """Return a double as Java writes it: 0.5, 1000.0, 1.0E7."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    if not isinstance(exponent, int):
+        return {"n": "NaN"}.get(exponent, "-Infinity" if sign else "Infinity")
+    first, *rest = map(str, digits)
+    return f"{'-' if sign else ''}{first}.{''.join(rest) or '0'}E{exponent + len(rest)}"
 
 
 @cache
@@ -137,22 +202,34 @@ def definitions(scope: Scope) -> dict[str, Definition]:
                 kind,
                 None if default == _NONE else default,
                 allowed,
-                dynamic=change != "fixed",
-                internal=change == "internal",
-                fallback=fallback or None,
-                text=text,
+                change,
+                fallback or None,
+                text,
             )
     return found
 
 
 def definition(scope: Scope, name: str) -> Definition:
-    """The definition of one setting. Raises ConfigError, with the nearest name, where there is none."""
+    """Return the definition of one setting, which may be a listener's: `listener.name.ssl.ssl.keystore.location`.
+
+    Raises ConfigError, with the nearest name, where there is none.
+    """
     known = definitions(scope)
     if name in known:
         return known[name]
+    if scope == "broker" and (base := _base(name)) in known:
+        return replace(known[base], name=name, base=base, change="listener")
     from difflib import get_close_matches  # needed for mistakes only
 
     near = get_close_matches(name, known, 1)
     hint = f"; the nearest is {near[0]}" if near else ""
     kafka = f"Unknown {scope} config name: {name}"
     raise ConfigError(kafka + hint, kafka)
+
+
+def _base(name: str) -> str:
+    """Return the name that a listener's setting has without the listener and its mechanism; "" for any other."""
+    found = _LISTENER.fullmatch(name)
+    if found is None:
+        return ""
+    return next((base for base in _OF_MECHANISMS if found[1].endswith(base)), found[1])

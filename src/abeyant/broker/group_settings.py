@@ -93,8 +93,8 @@ class GroupSettings:
                 continue
             places = [Synonym(found.name, given[found.name], GROUP)] if found.name in given else []
             if found.fallback:
-                places += self._brokers.places(found.fallback)
+                places += self._brokers.synonyms(found.fallback, None)
             else:
                 places.append(Synonym(found.name, found.default, DEFAULT))
-            entries.append(entry_of(found, tuple(places), read_only=False))
+            entries.append(entry_of(found, places[0].value, tuple(places), read_only=False))
         return entries

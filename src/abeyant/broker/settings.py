@@ -7,11 +7,14 @@ broker's, under the broker's name for it (`retention.ms` is `log.retention.ms`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from functools import cache
 from typing import Any, NamedTuple
 
 from abeyant.broker.definitions import TYPES, ConfigError, Definition, definition, definitions
 from abeyant.broker.log import LogConfig
+from abeyant.broker.reconfiguration import check_change, check_together
 
 __all__ = [
     "DEFAULT",
@@ -27,6 +30,7 @@ __all__ = [
 
 # DescribeConfigs' numbers for where a value comes from
 TOPIC, BROKER, ALL_BROKERS, STATIC, DEFAULT = range(1, 6)
+MIN_ISR = "min.insync.replicas"
 
 _HOUR = 3_600_000  # ms
 # One time in several units: the first that is set counts, and the last has a default.
@@ -82,12 +86,15 @@ class Settings:
     def __init__(self, given: Mapping[str, object] | None = None) -> None:
         """Start with `given`. Raises ConfigError for a name that Kafka does not know, or a value it would refuse."""
         self._static = texts_of(given or {})
-        for name, text in self._static.items():
-            definition("broker", name).parse(text)
         self._all_brokers: dict[str, str] = {}
         self._brokers: dict[int, dict[str, str]] = {}
         self._own: dict[int, dict[str, str]] = {}
         self._values: dict[tuple[str, int | None], Any] = {}
+        for name, text in self._static.items():
+            _check_start(definition("broker", name), text)
+        check_together(self._milliseconds_or_value(None))
+        # Kafka sets this one for all brokers when eligible leader replicas (KIP-966) are turned on.
+        self._all_brokers[MIN_ISR] = str(self[MIN_ISR])
 
     @property
     def given(self) -> Mapping[str, str]:
@@ -105,23 +112,37 @@ class Settings:
             self._values[key] = definition("broker", name).parse(self._text(name, broker))
         return self._values[key]
 
-    def _text(self, name: str, broker: int | None) -> str | None:
-        first = next(self._places(name, broker), None)
-        return first.value if first else None
+    def of_listener(self, name: str, listener: str, broker: int | None = None) -> Any:
+        """Return the typed value for one of a broker's listeners: the listener's own, else that of all listeners."""
+        own = self.value(f"listener.name.{listener.lower()}.{name}", broker)
+        return self.value(name, broker) if own is None else own
 
-    def _places(self, name: str, broker: int | None) -> Iterator[Synonym]:
-        layers = [(BROKER, self._brokers.get(broker, {}))] if broker is not None else []
-        layers.append((ALL_BROKERS, self._all_brokers))
-        layers.append((STATIC, self._static if broker is None else self._own.get(broker, self._static)))
-        for source, layer in layers:
-            if name in layer:
-                yield Synonym(name, layer[name], source)
-        default = definition("broker", name).default
-        if default is not None:
-            yield Synonym(name, default, DEFAULT)
+    def _text(self, name: str, broker: int | None) -> str | None:
+        return next((text for layer in self._layers(broker).values() if (text := layer.get(name)) is not None), None)
+
+    def _layers(self, broker: int | None) -> dict[int, Mapping[str, str]]:
+        """Return where a broker's settings are looked for, in order, by DescribeConfigs' numbers."""
+        return {
+            BROKER: {} if broker is None else self._brokers.get(broker, {}),
+            ALL_BROKERS: self._all_brokers,
+            STATIC: self._static if broker is None else self._own.get(broker, self._static),
+            DEFAULT: _defaults(),
+        }
+
+    def synonyms(self, name: str, broker: int | None) -> tuple[Synonym, ...]:
+        """Return all values of a setting, the one in force first, and below it those of its name in other units."""
+        names = _synonyms(name)
+        found = [
+            Synonym(one, text, source)
+            for source, layer in self._layers(broker).items()
+            for one in names
+            if (text := layer.get(one)) is not None
+        ]
+        own = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
+        return tuple(found[own:])
 
     def started(self, broker: int, own: Mapping[str, str]) -> None:
-        """Note what no two brokers have in common, as each one's settings file has it: its number, where it listens."""
+        """Record one broker's own settings: its id, where it listens."""
         self._own[broker] = {**self._static, **own}
         self._values.clear()
 
@@ -129,58 +150,89 @@ class Settings:
         """What was changed for one broker, or with None for all of them, since the start."""
         return dict(self._all_brokers if broker is None else self._brokers.get(broker, {}))
 
-    def check_change(self, given: Mapping[str, object]) -> None:
-        """Raise ConfigError for a name that there is not, one that is fixed while the broker runs, or a wrong value."""
-        fixed = []
-        for name, text in texts_of(given).items():
-            found = definition("broker", name)
-            if not found.dynamic:
-                fixed.append(name)
-            found.parse(text)
-        if fixed:
-            raise ConfigError(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+    def check_change(self, broker: int | None, given: Mapping[str, object]) -> Settings:
+        """Return what these are once `given` is all that is changed for one broker, or with None for all of them.
+
+        Raises ConfigError where Kafka would refuse that.
+        """
+        texts = texts_of(given)
+        found = {name: definition("broker", name) for name in texts}
+        _refuse("Cannot update these configs dynamically", [name for name in texts if not found[name].dynamic])
+        _refuse(
+            "These security configs can be dynamically updated only per-listener using the listener prefix",
+            [name for name in texts if found[name].change == "listener" and found[name].base is None],
+        )
+        for name, text in texts.items():
+            found[name].parse(text)
+        if broker is None:
+            _refuse(
+                "Cannot update these configs at default cluster level, broker id must be specified",
+                [name for name in texts if found[name].of_one_broker],
+            )
+        after = self._after(broker, texts)
+        check_together(after._milliseconds_or_value(broker))
+        check_change(self._milliseconds_or_value(broker), after._milliseconds_or_value(broker))
+        return after
+
+    def _after(self, broker: int | None, texts: dict[str, str]) -> Settings:
+        """Return what these are once `texts` are all that is changed for a broker, or for all of them."""
+        after = copy(self)
+        after._values = {}
+        if broker is None:
+            after._all_brokers = texts
+        else:
+            after._brokers = {**self._brokers, broker: texts}
+        return after
 
     def change(self, broker: int | None, given: Mapping[str, object]) -> None:
         """Let `given` be all that is changed for one broker, or with None for all of them. Raises as `check_change`."""
-        self.check_change(given)
-        texts = texts_of(given)
-        if broker is None:
-            self._all_brokers = texts
-        else:
-            self._brokers[broker] = texts
+        after = self.check_change(broker, given)
+        self._all_brokers, self._brokers = after._all_brokers, after._brokers
         self._values.clear()
 
     def for_topic(self, given: Mapping[str, object]) -> TopicSettings:
         """A topic's settings, over these. Raises ConfigError."""
         return TopicSettings(self, given)
 
-    def milliseconds(self, name: str) -> tuple[int, str]:
-        """A time that has several units, and the name of the one that counts."""
+    def milliseconds(self, name: str, broker: int | None = None) -> int:
+        """Return a time that has several units; -1 for one that has no end."""
         for unit, factor in _UNITS[name]:
-            if (value := self[unit]) is not None:
-                return (value * factor if value >= 0 else value), unit
-        return 0, name
+            value: int | None = self.value(unit, broker)
+            if value is not None:
+                return max(value * factor, -1)
+        return 0
+
+    def _milliseconds_or_value(self, broker: int | None) -> Callable[[str], Any]:
+        return lambda name: self.milliseconds(name, broker) if name in _UNITS else self.value(name, broker)
 
     def describe(self, broker: int | None, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """What DescribeConfigs tells of a broker; with None of what was changed for all of them.
+        """Return what DescribeConfigs shows of a broker; with None what was changed for all of them.
 
         Names that Kafka does not know are left out, as it leaves them out.
         """
-        wanted = definitions("broker") if names is None else set(names)
-        known = [found for found in definitions("broker").values() if found.name in wanted and not found.internal]
-        if broker is None:
-            known = [found for found in known if found.name in self._all_brokers]
+        changed = {*self._all_brokers, *self._brokers.get(broker if broker is not None else -1, {})}
+        known = [found for found in definitions("broker").values() if not found.hidden or found.name in changed]
+        given = {**self._static, **dict.fromkeys(changed)}
+        known += [definition("broker", name) for name in given if name not in definitions("broker")]
+        wanted = None if names is None else set(names)
         return [
-            entry_of(found, tuple(self._places(found.name, broker)), read_only=not found.dynamic) for found in known
+            self._describe(found, broker)
+            for found in known
+            if (wanted is None or found.name in wanted) and (broker is not None or found.name in self._all_brokers)
         ]
 
-    def places(self, name: str) -> tuple[Synonym, ...]:
-        """Where a topic's or a group's setting falls back to, in order."""
-        return tuple(self._places(name, None))
+    def _describe(self, found: Definition, broker: int | None) -> ConfigEntry:
+        synonyms = self.synonyms(found.name, broker)
+        if broker is None:
+            synonyms = tuple(one for one in synonyms if one.source == ALL_BROKERS)
+        text = self._text(found.name, broker)
+        raw = broker is None or found.base is not None or found.change == "running"  # Kafka has not parsed those
+        read_only = not found.dynamic or found.base is not None
+        return entry_of(found, text if raw else found.show(text), synonyms, read_only=read_only)
 
 
 class TopicSettings:
-    """A topic's settings: its own, and the brokers' below."""
+    """A topic's settings: its own, and the brokers' below. Where no broker is named, those of all brokers."""
 
     def __init__(self, brokers: Settings, given: Mapping[str, object]) -> None:
         """Raises ConfigError for a name that Kafka does not know, or a value that it would refuse."""
@@ -188,6 +240,11 @@ class TopicSettings:
         self._brokers = brokers
         for name, text in self.given.items():
             definition("topic", name).parse(text)
+        if self["remote.storage.enable"]:
+            raise ConfigError(
+                "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log "
+                "storage."
+            )
         least, greatest = self["min.compaction.lag.ms"], self["max.compaction.lag.ms"]
         if least > greatest:
             raise ConfigError(
@@ -196,52 +253,89 @@ class TopicSettings:
 
     def __getitem__(self, name: str) -> Any:
         """The typed value. Raises ConfigError for a name that Kafka does not know."""
+        return self.value(name)
+
+    def value(self, name: str, broker: int | None = None) -> Any:
+        """Return the typed value on one broker. Raises ConfigError for a name that Kafka does not know."""
         found = definition("topic", name)
         if name in self.given:
             return found.parse(self.given[name])
         if found.fallback in _UNITS:
-            return self._brokers.milliseconds(found.fallback)[0]
-        return self._brokers[found.fallback] if found.fallback else found.parse(found.default)
+            return self._brokers.milliseconds(found.fallback, broker)
+        return self._brokers.value(found.fallback, broker) if found.fallback else found.parse(found.default)
 
-    def log_config(self) -> LogConfig:
-        """For this topic's logs."""
-        values = {field: self[name] for field, name in _LOG_CONFIG.items()}
+    def log_config(self, broker: int | None = None) -> LogConfig:
+        """Return the settings of this topic's logs on one broker."""
+        values = {field: self.value(name, broker) for field, name in _LOG_CONFIG.items()}
         return LogConfig(
-            cleanup_policy=frozenset(self["cleanup.policy"]),
-            segment_bytes=self["internal.segment.bytes"] or self["segment.bytes"],
-            producer_expiration_ms=self._brokers["producer.id.expiration.ms"],
+            cleanup_policy=frozenset(self.value("cleanup.policy", broker)),
+            segment_bytes=self["internal.segment.bytes"] or self.value("segment.bytes", broker),
+            producer_expiration_ms=self._brokers.value("producer.id.expiration.ms", broker),
             **values,
         )
 
-    def describe(self, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """What DescribeConfigs tells of the topic. Names that Kafka does not know are left out."""
+    def describe(self, names: Iterable[str] | None = None, broker: int | None = None) -> list[ConfigEntry]:
+        """Return what one broker's DescribeConfigs shows. Names that Kafka does not know are left out."""
         wanted = definitions("topic") if names is None else set(names)
         return [
-            self._describe(found)
+            self._describe(found, broker)
             for found in definitions("topic").values()
-            if found.name in wanted and not found.internal
+            if found.name in wanted and (not found.hidden or found.name in self.given)
         ]
 
-    def _describe(self, found: Definition) -> ConfigEntry:
-        places = [Synonym(found.name, self.given[found.name], TOPIC)] if found.name in self.given else []
-        if found.fallback:
-            places += self._brokers.places(found.fallback)
-        entry = entry_of(found, tuple(places), read_only=False)
-        if entry.value is None and not found.sensitive:  # the broker's, in another unit
-            value = self[found.name]
-            unit = self._brokers.milliseconds(found.fallback)[1] if found.fallback in _UNITS else None
-            source = self._brokers.places(unit)[0].source if unit else DEFAULT
-            text = found.default if source == DEFAULT else str(value)
-            entry = entry._replace(value=text, source=source)
-        return entry
+    def _describe(self, found: Definition, broker: int | None) -> ConfigEntry:
+        synonyms = self._brokers.synonyms(found.fallback, broker) if found.fallback else ()
+        if found.name in self.given:
+            text = found.show(self.given[found.name])
+            synonyms = (Synonym(found.name, text, TOPIC), *synonyms)
+        elif found.fallback in _UNITS:
+            text = str(self.value(found.name, broker))
+        elif found.fallback:
+            text = found.show(self._brokers._text(found.fallback, broker))
+        else:
+            text = found.default
+        return entry_of(found, text, synonyms, read_only=False)
 
 
-def entry_of(found: Definition, places: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:
-    """What DescribeConfigs tells of a setting that was looked for in these places; the first counts."""
-    shown = tuple(place._replace(value=None) if found.sensitive else place for place in places)
+def _check_start(found: Definition, text: str) -> None:
+    """Raise ConfigError for a setting with which a cluster cannot start."""
+    value = found.parse(text)
+    base = found.base or found.name
+    if found.change == "running":
+        raise ConfigError(f"{found.name} is set while brokers run: kafka-configs --alter, or IncrementalAlterConfigs")
+    # A cluster without "listeners" listens at free ports, and not where Kafka does.
+    is_default = base != "listeners" and value == found.parse(definition("broker", base).default)
+    if found.refused is not None and not is_default:
+        shown = found.name if found.sensitive else f"{found.name}={text}"
+        raise ConfigError(f"{shown} would change nothing in this broker: {found.refused}")
+
+
+def _refuse(why: str, names: list[str]) -> None:
+    if names:
+        raise ConfigError(f"{why}: [{', '.join(names)}]")
+
+
+def _synonyms(name: str) -> tuple[str, ...]:
+    """Return the names under which a value is looked for, this one included."""
+    for units in _UNITS.values():
+        names = tuple(unit for unit, _ in units)
+        if name in names and name != "log.flush.scheduler.interval.ms":
+            return names
+    base = definition("broker", name).base
+    return (name,) if base is None else (name, base)
+
+
+@cache
+def _defaults() -> dict[str, str]:
+    return {one.name: one.default for one in definitions("broker").values() if one.default is not None}
+
+
+def entry_of(found: Definition, text: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool) -> ConfigEntry:
+    """Return what DescribeConfigs shows of a setting with this value, which is the first of its synonyms."""
+    shown = tuple(one._replace(value=None) if found.sensitive else one for one in synonyms)
     return ConfigEntry(
         found.name,
-        shown[0].value if shown else None,
+        None if found.sensitive else text,
         shown[0].source if shown else DEFAULT,
         read_only,
         found.sensitive,

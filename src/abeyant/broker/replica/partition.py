@@ -108,9 +108,9 @@ class Partition:
 
     def configure(self, topic: Topic) -> None:
         """Apply the topic's settings."""
-        self.min_isr_wanted = topic.settings["min.insync.replicas"]
+        self.min_isr_wanted = topic.settings.value("min.insync.replicas", self.broker.id)
         self._set_min_isr(self.min_isr_wanted)
-        self.log.reconfigure(topic.settings.log_config())
+        self.log.reconfigure(topic.settings.log_config(self.broker.id))
 
     def close(self) -> None:
         """Close: the replica is removed from this broker. Operations that wait for it are checked."""

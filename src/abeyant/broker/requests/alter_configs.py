@@ -18,7 +18,7 @@ refused = config_resources.refused
 
 def handle(call: Call) -> None:
     """Replace, and answer with a result for each."""
-    config_resources.alter(call, _replaced, "AlterConfigs")
+    config_resources.alter(call, _replaced)
 
 
 def _replaced(_: dict[str, str], resource: Any) -> dict[str, str]:

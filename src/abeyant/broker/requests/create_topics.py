@@ -26,7 +26,7 @@ def handle(call: Call) -> None:
         try:
             if names[asked.name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
-            results.append(_made(asked, _create(call, asked)))
+            results.append(_made(asked, _create(call, asked), call.broker.cluster.controller.controller_id))
         except ApiError as error:
             results.append(_failed(asked.name, error.code, error.message))
     call.answer(Message(throttle_time=NO_TIME, topics=results))
@@ -52,7 +52,7 @@ def _create(call: Call, asked: Any) -> Topic:
     )  # fmt: skip
 
 
-def _made(asked: Any, topic: Topic) -> Message:
+def _made(asked: Any, topic: Topic, controller: int) -> Message:
     return Message(
         name=asked.name,
         topic_id=topic.id,
@@ -69,7 +69,7 @@ def _made(asked: Any, topic: Topic) -> Message:
                 config_source=entry.source,
                 is_sensitive=entry.sensitive,
             )
-            for entry in topic.settings.describe()
+            for entry in topic.settings.describe(None, controller)
         ],
     )
 

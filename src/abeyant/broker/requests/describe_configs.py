@@ -46,7 +46,7 @@ def _entries(call: Call, resource: Any) -> list[ConfigEntry]:
         if topic is None:
             check_name(resource.resource_name, ())
             raise ApiError(ErrorCode.unknown_topic_or_partition)
-        return topic.settings.describe(names)
+        return topic.settings.describe(names, call.broker.id)
     if resource.resource_type == BROKER:
         return cluster.settings.describe(broker_of(call, resource.resource_name, "Broker", " or empty string"), names)
     if resource.resource_type == GROUP:

@@ -26,6 +26,7 @@ def handle(call: Call) -> None:
     """Change, and answer with a result for each."""
 
     def changed(given: dict[str, str], resource: Any) -> dict[str, str]:
+        scope = _SCOPES.get(resource.resource_type, "broker")
         after = dict(given)
         for config in resource.configs:
             if config.config_operation == _SET:
@@ -33,38 +34,28 @@ def handle(call: Call) -> None:
             elif config.config_operation == _DELETE:
                 after.pop(config.name, None)
             elif config.config_operation in (_APPEND, _SUBTRACT):
-                before = after.get(config.name, _below(call, resource, config.name))
-                after[config.name] = _list_changed(resource, config, before)
+                after[config.name] = _list_changed(scope, config, after.get(config.name))
             else:
                 raise ApiError(ErrorCode.invalid_request, f"Unknown operations type {config.config_operation}")
         return after
 
-    config_resources.alter(call, changed, "IncrementalAlterConfigs")
+    config_resources.alter(call, changed)
 
 
-def _below(call: Call, resource: Any, name: str) -> str:
-    """What a setting is that has not been set there."""
-    settings = call.broker.cluster.settings
+def _list_changed(scope: Scope, config: Any, before: str | None) -> str:
+    """Return the list with what is to be appended, or without what is to be subtracted; unset it is Kafka's default."""
+    name, appends = config.name, config.config_operation == _APPEND
     try:
-        scope = _scope(resource)
-        if scope == "group":
-            return definition(scope, name).default or ""
-        value = settings.for_topic({})[name] if scope == "topic" else settings[name]
+        found = definition(scope, name)
     except ConfigError as error:
-        raise ApiError(ErrorCode.invalid_config, str(error)) from None
-    return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def _scope(resource: Any) -> Scope:
-    return _SCOPES.get(resource.resource_type, "broker")
-
-
-def _list_changed(resource: Any, config: Any, before: str) -> str:
-    appends = config.config_operation == _APPEND
-    if definition(_scope(resource), config.name).type != "list":
-        what = "APPEND" if appends else "SUBTRACT"
-        raise ApiError(ErrorCode.invalid_config, f"Can't {what} to key {config.name} because its type is not LIST.")
-    parts = [part for part in before.split(",") if part]
+        text = f"Unknown config name: {name}" if scope == "broker" else str(error)
+        raise ApiError(ErrorCode.invalid_config, text) from None
+    if found.type != "list":
+        text = f"Can't {'APPEND' if appends else 'SUBTRACT'} to key {name} because its type is not LIST."
+        if scope == "broker":
+            text = f"Config value {'append' if appends else 'subtract'} is not allowed for config key: {name}"
+        raise ApiError(ErrorCode.invalid_config, text)
+    parts = [part for part in (found.default or "" if before is None else before).split(",") if part]
     for part in config.value.split(","):
         if appends and part not in parts:
             parts.append(part)

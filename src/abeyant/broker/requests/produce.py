@@ -71,7 +71,7 @@ def handle(call: Call) -> None:
             call.refuse(ErrorCode.transactional_id_authorization_failed)
         else:
             _append_all(call, None)
-    elif call.broker.cluster.settings["transaction.partition.verification.enable"]:
+    elif call.broker.cluster.settings.value("transaction.partition.verification.enable", call.broker.id):
         verify_then(call, lambda verified: _append_all(call, verified))
     else:
         _append_all(call, None)

@@ -39,7 +39,7 @@ def handle(call: Call) -> None:
     adds = call.version >= _ADDS_SINCE
     producer_id, epoch = request.producer_id, request.producer_epoch
     needed = partition.verifications.needed(producer_id, epoch, 0, bumps=adds)
-    wanted = call.broker.cluster.settings["transaction.partition.verification.enable"]
+    wanted = call.broker.cluster.settings.value("transaction.partition.verification.enable", call.broker.id)
     if needed is None or not wanted:
         _commit(call, shard, commit)
         return

@@ -4,56 +4,110 @@ from __future__ import annotations
 
 import ssl
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
 
 __all__ = ["Certificates"]
 
+Values = Callable[[str], Any]
+"""The value of a setting for one listener."""
+
 _NAMES: Final = ("localhost", "127.0.0.1", "::1")
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 
 class Certificates:
-    """A context for the brokers' side of TLS, and the file by which clients know whom to trust."""
+    """The brokers' certificates, and the file by which clients know whom to trust."""
 
-    def __init__(self, host: str, keystore: str | None, password: str | None) -> None:
-        """`keystore`: a PEM file with a private key and its chain of certificates, or None to make both for `host`.
-
-        `password`: of that key, where it is encrypted.
-        Raises AbeyantError for a file that cannot be used, and where `trustme`, which makes them, is not installed.
-        """
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    def __init__(self, host: str) -> None:
+        """`host`: for which a certificate is made where the settings name none."""
+        self._host = host
+        self._authority: Any = None
         self.authority: Path | None = None
         """PEM, of the authority that signed what was made here; None for a certificate of the user's."""
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        if keystore is None:
-            self._make(host)
+
+    def context(self, values: Values) -> ssl.SSLContext:
+        """Return a context for the brokers' side of TLS.
+
+        Raises AbeyantError for a file that cannot be used, for settings that contradict one another, and where
+        `trustme`, which makes certificates, is not installed.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        for name in ("ssl.keystore.type", "ssl.truststore.type"):
+            if values(name) not in ("PEM", "JKS"):  # JKS is Kafka's default, so nobody has said it
+                raise AbeyantError(f"{name}: {values(name)!r} cannot be read here, only PEM")
+        versions = values("ssl.enabled.protocols")
+        if not versions or not set(versions) <= _VERSIONS.keys():
+            raise AbeyantError(f"ssl.enabled.protocols: {','.join(versions)!r} is not among {', '.join(_VERSIONS)}")
+        context.minimum_version = min(_VERSIONS[one] for one in versions)
+        context.maximum_version = max(_VERSIONS[one] for one in versions)
+        self._load_key(context, values)
+        self._load_trust(context, values)
+        return context
+
+    def _load_key(self, context: ssl.SSLContext, values: Values) -> None:
+        keystore, key = values("ssl.keystore.location"), values("ssl.keystore.key")
+        chain = values("ssl.keystore.certificate.chain")
+        password = values("ssl.key.password")
+        if keystore is None and key is None and chain is None:
+            self._make(context)
             return
+        if keystore is None and (key is None or chain is None):
+            raise AbeyantError("ssl.keystore.key and ssl.keystore.certificate.chain come together, PEM both")
         try:
-            self.context.load_cert_chain(keystore, password=lambda: password or "")  # or OpenSSL asks at the terminal
+            with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # OpenSSL reads keys from files only
+                if keystore is None:
+                    file.write(f"{key}\n{chain}\n")
+                    file.flush()
+                # Without a password OpenSSL would ask at the terminal.
+                context.load_cert_chain(keystore or file.name, password=lambda: password or "")
         except (OSError, ssl.SSLError) as error:
+            name = "ssl.keystore.key" if keystore is None else "ssl.keystore.location"
             raise AbeyantError(
-                f"ssl.keystore.location: cannot use {keystore}: {error}; it has to be a PEM file with a private key "
+                f"{name}: cannot use {keystore or 'it'}: {error}; it has to be a PEM file with a private key "
                 "and its certificates, and ssl.key.password that key's password if it has one"
             ) from None
+
+    def _load_trust(self, context: ssl.SSLContext, values: Values) -> None:
+        """Let clients show a certificate, where that is wanted; whoever signed it has to be trusted."""
+        wanted = values("ssl.client.auth")
+        file, text = values("ssl.truststore.location"), values("ssl.truststore.certificates")
+        if wanted == "none":
+            return
+        if file is None and text is None:
+            raise AbeyantError(
+                f"ssl.client.auth={wanted} needs ssl.truststore.location, a PEM file of the authorities that sign "
+                "clients' certificates"
+            )
+        try:
+            context.load_verify_locations(cafile=file, cadata=text)
+        except (OSError, ssl.SSLError) as error:
+            where = "ssl.truststore.certificates" if file is None else f"ssl.truststore.location: cannot use {file}"
+            raise AbeyantError(f"{where}: {error}; give PEM certificates") from None
+        context.verify_mode = _CLIENT_AUTH[wanted]
 
     def close(self) -> None:
         """Remove the authority's file."""
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _make(self, host: str) -> None:
-        try:
-            import trustme
-        except ModuleNotFoundError as error:
-            raise AbeyantError(
-                f"{error.name} is not installed; TLS without ssl.keystore.location needs it: "
-                f"{install_command('broker-security')}"
-            ) from error
-        authority = trustme.CA()
-        authority.issue_cert(*dict.fromkeys((*_NAMES, host))).configure_cert(self.context)
-        self._folder = tempfile.TemporaryDirectory(prefix="abeyant-tls-")
-        self.authority = Path(self._folder.name, "ca.pem")
-        authority.cert_pem.write_to_path(self.authority)
+    def _make(self, context: ssl.SSLContext) -> None:
+        if self._authority is None:
+            try:
+                import trustme
+            except ModuleNotFoundError as error:
+                raise AbeyantError(
+                    f"{error.name} is not installed; TLS without ssl.keystore.location needs it: "
+                    f"{install_command('broker-security')}"
+                ) from error
+            self._authority = trustme.CA()
+            self._folder = tempfile.TemporaryDirectory(prefix="abeyant-tls-")
+            self.authority = Path(self._folder.name, "ca.pem")
+            self._authority.cert_pem.write_to_path(self.authority)
+        self._authority.issue_cert(*dict.fromkeys((*_NAMES, self._host))).configure_cert(context)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from abeyant.broker.definitions import definition
 from abeyant.broker.security.login import MECHANISMS, Login, Users
 from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from abeyant.broker.security.certificates import Certificates
     from abeyant.broker.settings import Settings
 
@@ -35,7 +38,16 @@ class Security:
         if protocol.endswith("SSL"):
             from abeyant.broker.security.certificates import Certificates
 
-            self.certificates = Certificates(host, settings["ssl.keystore.location"], settings["ssl.key.password"])
+            self.certificates = Certificates(host)
+            self.tls_context(settings)
+        elif names := _of_tls(settings):
+            raise AbeyantError(f"{', '.join(names)} would change nothing: security is {protocol}, which has no TLS")
+
+    def tls_context(self, settings: Settings, broker: int | None = None) -> SSLContext | None:
+        """Return the context for a broker's new connections; None without TLS. Raises AbeyantError."""
+        if self.certificates is None:
+            return None
+        return self.certificates.context(lambda name: settings.of_listener(name, self.protocol, broker))
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -65,3 +77,14 @@ def _mechanisms(settings: Settings) -> tuple[str, ...]:
         if name not in MECHANISMS:
             raise AbeyantError(f"sasl.enabled.mechanisms: {name!r} is not there, only {', '.join(MECHANISMS)}")
     return wanted
+
+
+def _of_tls(settings: Settings) -> list[str]:
+    """Return the names of the settings for TLS that the cluster was started with and that are not Kafka's default."""
+    names = []
+    for name, text in settings.given.items():
+        found = definition("broker", name)
+        base = definition("broker", found.base or name)
+        if base.name.startswith("ssl.") and base.has_effect and text != base.default:
+            names.append(name)
+    return names

@@ -31,13 +31,13 @@ class _Timer(Protocol):
 class Listener:
     """One socket that listens. Use from the loop's thread only."""
 
-    __slots__ = ("_coming", "_connection", "_loop", "_socket", "_timer", "_tls", "port")
+    __slots__ = ("_coming", "_connection", "_loop", "_socket", "_timer", "port", "tls")
 
     def __init__(
         self, host: str, port: int, connection: Callable[[], Connection], timer: _Timer, tls: ssl.SSLContext | None
     ) -> None:
         """Listen at `port`, 0 for a free one; `connection` makes a client's protocol. Raises OSError."""
-        self._tls = tls
+        self.tls = tls
         self._loop = asyncio.get_running_loop()
         self._connection = connection
         self._timer = timer
@@ -78,7 +78,7 @@ class Listener:
 
     async def _let_in(self, client: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(self._connection, client, ssl=self._tls)
+            await self._loop.connect_accepted_socket(self._connection, client, ssl=self.tls)
         except OSError as error:  # with TLS: no such client, or one that does not trust the certificate
             if not self._closed:
                 why = error or type(error).__name__

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from abeyant.broker.errors import ApiError
+from abeyant.broker.placement import check_name
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.settings import ConfigError
+from abeyant.broker.settings import MIN_ISR, ConfigError
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.errors import AbeyantError
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 
@@ -28,7 +30,7 @@ def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> 
     return own
 
 
-def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]], kind: str) -> None:
+def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]]) -> None:
     """Change every resource that can be changed, and answer with a result for each.
 
     `change` makes the settings that a resource is to have, from those it has and what is asked. Raises ApiError there.
@@ -41,7 +43,7 @@ def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]], k
             if named[resource.resource_type, resource.resource_name] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Each resource must appear at most once.")
             _check_names(resource)
-            _alter(call, resource, change, kind)
+            _alter(call, resource, change)
             results.append(_result(resource, ErrorCode.none, None))
         except ApiError as error:
             results.append(_result(resource, error.code, error.message))
@@ -66,9 +68,12 @@ def _check_names(resource: Any) -> None:
         raise ApiError(ErrorCode.invalid_request, f"Null value not supported for : {', '.join(missing)}")
 
 
-def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], dict[str, str]], kind: str) -> None:
+def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], dict[str, str]]) -> None:
     controller = call.broker.cluster.controller
     if resource.resource_type == TOPIC:
+        if not resource.resource_name:
+            raise ApiError(ErrorCode.invalid_request, "Default topic resources are not allowed.")
+        check_name(resource.resource_name, ())
         topic = controller.topics.get(resource.resource_name)
         if topic is None:
             raise ApiError(
@@ -83,11 +88,16 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
         settings = call.broker.cluster.settings
         try:
             given = change(settings.changed(broker), resource)
-            settings.check_change(given)
+            after = settings.check_change(broker, given)
+            call.broker.cluster.security.tls_context(after, broker)
         except ConfigError as error:
+            raise ApiError(ErrorCode.invalid_request, error.kafka_message) from None
+        except AbeyantError as error:
             raise ApiError(ErrorCode.invalid_request, str(error)) from None
+        _check_min_isr(broker, resource, given)
         if not call.request.validate_only:
             controller.configure_brokers(broker, given)
+            call.broker.renew_certificates()
     elif resource.resource_type == GROUP:
         if not resource.resource_name:
             raise ApiError(ErrorCode.invalid_request, "Default group resources are not allowed.")
@@ -97,7 +107,17 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
         if not call.request.validate_only:
             groups.change(resource.resource_name, given)
     else:
-        raise ApiError(ErrorCode.invalid_request, f"{kind} cannot change a resource of type {resource.resource_type}")
+        raise ApiError(ErrorCode.invalid_request, f"Unknown resource type {resource.resource_type}")
+
+
+def _check_min_isr(broker: int | None, resource: Any, given: Mapping[str, str]) -> None:
+    """Raise ApiError unless all brokers go on to have one min.insync.replicas, as eligible leader replicas need it."""
+    if broker is not None and any(config.name == MIN_ISR for config in resource.configs):
+        text = f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled."
+        raise ApiError(ErrorCode.invalid_config, text)
+    if broker is None and MIN_ISR not in given:
+        text = f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
+        raise ApiError(ErrorCode.invalid_config, text)
 
 
 def _result(resource: Any, error: ErrorCode, message: str | None) -> Message:

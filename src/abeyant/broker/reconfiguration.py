@@ -1,0 +1,120 @@
+"""What brokers' settings must keep together, and by how much those that count threads may change at a time.
+
+Kafka: `KafkaConfig.validateValues`, and what each of its `BrokerReconfigurable` asks of a change; in their words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from abeyant.broker.definitions import ConfigError, definition
+
+Values = Callable[[str], Any]
+"""The typed value of a setting; of a time that has several units, in ms."""
+
+_THREADS = (
+    "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers", "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size", "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
+)  # fmt: skip
+_MEGABYTE = 1 << 20
+
+
+def check_together(values: Values) -> None:
+    """Raise ConfigError where settings contradict one another, or one has a value that its type alone allows."""
+    if values("log.retention.ms") == 0:
+        raise _required("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
+    if values("log.roll.ms") < 1:
+        raise _required("log.roll.ms must be greater than or equal to 1")
+    if values("log.roll.jitter.ms") < 0:
+        raise _required("log.roll.jitter.ms must be greater than or equal to 0")
+    if values("log.cleaner.threads") < 1:  # by which Kafka divides
+        raise ConfigError("log.cleaner.threads must be at least 1", "/ by zero")
+    if values("log.cleaner.dedupe.buffer.size") // values("log.cleaner.threads") <= _MEGABYTE:
+        raise _required("log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
+    for kind in ("consumer", "share", "streams"):
+        name = f"group.{kind}.assignment.interval.ms"
+        for limit, word, sign in (("min", "greater", -1), ("max", "less", 1)):
+            bound = f"group.{kind}.{limit}.assignment.interval.ms"
+            if values(name) * sign > values(bound) * sign:
+                raise ConfigError(f"{name} must be {word} than or equal to {bound}")
+    missing = [place for place in values("cordoned.log.dirs") if place not in ("*", *(values("log.dirs") or ()))]
+    if missing:
+        raise _required(
+            "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : "
+            + ", ".join(missing)
+        )
+    _check_connections(values)
+    _pairs("listener.security.protocol.map", values("listener.security.protocol.map"))
+
+
+def _check_connections(values: Values) -> None:
+    name = "max.connections.per.ip.overrides"
+    for _, number in _pairs(name, values(name)):
+        if not number.lstrip("+-").isdecimal():
+            raise ConfigError(f"{name}: {number!r} is no number of connections", f'For input string: "{number}"')
+    if values("max.connections.per.ip") == 0 and not values(name):
+        raise _required(f"max.connections.per.ip can be set to zero only if {name} property is set.")
+
+
+def _pairs(name: str, text: str) -> list[tuple[str, str]]:
+    """Return the parts of `a:b,c:d`. Raises ConfigError."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    wrong = next((part for part in parts if ":" not in part), None)
+    if wrong is not None:
+        raise ConfigError(
+            f"{name}: {wrong!r} has no colon; give pairs such as a:b,c:d",
+            f"Error parsing configuration property '{name}': begin 0, end -1, length {len(wrong)}",
+        )
+    return [(first.strip(), last.strip()) for first, _, last in (part.rpartition(":") for part in parts)]
+
+
+def check_change(before: Values, after: Values) -> None:
+    """Raise ConfigError for a change that only a restart may make, or none."""
+    for name in _THREADS:
+        now, then = before(name), after(name)
+        limit = ""
+        if then < now // 2:
+            limit = f"value should be at least half the current value {now}"
+        elif then > now * 2:
+            limit = f"value should not be greater than double the current value {now}"
+        if limit:
+            raise _refused(f"Dynamic thread count update validation failed for {name}={then}, {limit}")
+    for name in ("max.connections", "max.connection.creation.rate"):
+        if after(name) <= 0:
+            raise _refused(f"Invalid {name} {after(name)}")
+    for name, whole in (
+        ("log.local.retention.ms", "log.retention.ms"),
+        ("log.local.retention.bytes", "log.retention.bytes"),
+    ):
+        _check_local(name, after(name), whole, after(whole))
+    if after("listeners") != before("listeners"):
+        raise ConfigError("listeners: a broker listens where it was started")
+    if not set(after("metric.reporters")) <= {definition("broker", "metric.reporters").default}:
+        raise _refused(
+            "Validation of dynamic config update of Set(metric.reporters) failed with class class "
+            "kafka.server.DynamicMetricsReporters"
+        )
+
+
+def _check_local(name: str, local: int, whole: str, limit: int) -> None:
+    """What stays on the broker is part of the whole; -2 stands for all of it, -1 for no limit."""
+    if limit < 0 or local == -2:
+        return
+    invalid = f"Invalid value {local} for configuration {name}:"
+    if local == -1:
+        raise _refused(f"{invalid} Value must not be -1 as {whole} value is set as {limit}.")
+    if local > limit:
+        raise _refused(f"{invalid} Value must not be more than {whole} property value: {limit}")
+
+
+def _required(reason: str) -> ConfigError:
+    return ConfigError(reason, f"requirement failed: {reason}")
+
+
+def _refused(reason: str) -> ConfigError:
+    """As Kafka wraps what one of its parts says of a change."""
+    error = f"org.apache.kafka.common.config.ConfigException: {reason}"
+    return ConfigError(reason, f"Invalid value {error} for configuration Invalid dynamic configuration")
