@@ -12,6 +12,8 @@ when everybody waits, nobody sees whether it passed slowly or at once. How the r
 * `outside` tells what could still wake the loop from outside: `sockets`, `threads`, `signals`, executor jobs,
   processes.
 * `mount` puts a clock on a loop and takes it off.
+* `python_clocks` lets `time.time`, `time.monotonic` and their like go with a loop; `diverted` changes such a function;
+  `real_clocks` finds who waits for those without that.
 * `deadlock` tells what every task waits for.
 """
 

@@ -27,6 +27,9 @@ class _Definition(ctypes.Structure):
     )
 
 
+_current: dict[int, Diverted] = {}  # by the function's address
+
+
 class Diverted:
     """A function without arguments, and the one that it calls while it is diverted.
 
@@ -52,11 +55,15 @@ class Diverted:
         self._function, self._instead = function, instead  # kept: they are referred to in C only
 
     def begin(self) -> None:
-        """Call the other one from now on."""
+        """Call the other one from now on, also where the function is diverted already."""
+        _current[id(self._function)] = self
         # In this order, so that a thread between the two sees what works: C's clocks do not look at their `self`.
         self._owner.value = id(self._instead)
         self._definition.value = ctypes.addressof(self._call)
 
     def end(self) -> None:
-        """Call Python's own from now on."""
+        """Call Python's own from now on, unless another has diverted the function since."""
+        if _current.get(id(self._function)) is not self:
+            return
+        del _current[id(self._function)]
         self._definition.value, self._owner.value = self._stock

@@ -46,9 +46,10 @@ class Mount:
         self._pythons = PythonClocks(clock) if clock._clocks else None
         clock._begin(loop, self._start(fresh))
         outside = Outside(loop, clock._io_grace)
+        self._selector = VirtualSelector(loop, selector, clock, outside)
         shadows: dict[str, Any] = {
             "time": clock.time,
-            "_selector": VirtualSelector(loop, selector, clock, outside),
+            "_selector": self._selector,
             "_clock_resolution": math.ulp(clock.time()),
             **outside.watched(),
         }
@@ -85,6 +86,7 @@ class Mount:
         """Give the loop its own back. Its time goes on from where the clock stands: never back, and no leap (T7)."""
         if self._pythons is not None:
             self._pythons.end()
+        self._selector._real_clocks.end()
         self._clock._end()
         if self.loop.is_closed():
             return

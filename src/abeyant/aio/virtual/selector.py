@@ -15,6 +15,7 @@ from typing import Any
 from abeyant.aio.timer import timer_of
 from abeyant.aio.virtual.deadlock import DeadlockError, all_waiting
 from abeyant.aio.virtual.outside import Outlook, Outside
+from abeyant.aio.virtual.real_clocks import RealClocks
 from abeyant.aio.virtual.timeline import Timeline
 
 _Events = list[tuple[selectors.SelectorKey, int]]
@@ -32,6 +33,7 @@ class VirtualSelector(selectors.BaseSelector):
         self._loop: Any = loop
         self._real = real
         self._outside = outside
+        self._real_clocks = RealClocks(loop)
 
     def select(self, timeout: float | None = None) -> _Events:
         """What I/O is ready; when there is none, and nothing else can run, the clock moves and it is none.
@@ -58,6 +60,9 @@ class VirtualSelector(selectors.BaseSelector):
             self._report(self._reason(target, outlook, deadline))
         else:
             self.clock._move(target, deadline)
+            reason = None if self.clock._clocks else self._real_clocks.moved()
+            if reason is not None:
+                self._report(f"nothing else goes on at {self.clock.time():.9g} s: {reason}")
             self._loop._clock_resolution = math.ulp(self.clock.time())  # due is what is due, and not a bit more
         return []
 

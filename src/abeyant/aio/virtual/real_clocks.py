@@ -1,0 +1,96 @@
+"""Who reads the machine's clocks in virtual time again and again, and so waits for what does not come.
+
+A retry until `time.monotonic()` has gone on by an hour ends after an hour of real time, and virtual time goes round as
+fast as it can meanwhile. So after many moves of the clock a few are watched: where one line of one task has read such
+a clock at nearly every move, there is a warning; where it still does much later, the block ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import sys
+import time
+import warnings
+from typing import Final
+
+from abeyant.aio.virtual.diverted import Diverted
+
+_FIRST: Final = 10_000  # moves of the clock before the first look, which ends in a warning
+_LAST: Final = 50_000  # and before the one that ends the block
+_WATCHED: Final = 500  # moves in a look
+_NEARLY_ALL: Final = 0.99  # of them
+_NAMES: Final = ("monotonic", "time")
+_NOT_THEIRS: Final = ("abeyant", "asyncio")
+
+_kept: list[Diverted] = []  # a thread may be in the middle of such a call
+
+
+class RealClocks:
+    """The watch over one loop in virtual time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Watch nothing yet: to count costs nothing."""
+        self._loop = loop
+        self._moves = 0
+        self._diverted: list[Diverted] = []
+        self._seen: collections.Counter[tuple[object, str]] = collections.Counter()
+        self._read: set[tuple[object, str]] = set()  # since the last move
+
+    def moved(self) -> str | None:
+        """Count a move of the clock; return why the block is to end, where it waits for the machine's clocks."""
+        self._moves += 1
+        if self._moves in (_FIRST, _LAST):
+            self._begin()
+        elif self._diverted:
+            self._seen.update(self._read)
+            self._read.clear()
+            if self._moves in (_FIRST + _WATCHED, _LAST + _WATCHED):
+                return self._judge()
+        return None
+
+    def end(self) -> None:
+        """Watch no longer."""
+        for diverted in self._diverted:
+            diverted.end()
+        self._diverted = []
+
+    def _begin(self) -> None:
+        self._seen.clear()
+        self._read.clear()
+        try:
+            self._diverted = [self._watch(name) for name in _NAMES]
+        except RuntimeError:  # a test has patched them, or another loop's `clocks=True` holds them
+            return
+        for diverted in self._diverted:
+            diverted.begin()
+
+    def _watch(self, name: str) -> Diverted:
+        def read() -> float:
+            frame = sys._getframe(1)
+            module = str(frame.f_globals.get("__name__", ""))
+            if asyncio._get_running_loop() is self._loop and module.partition(".")[0] not in _NOT_THEIRS:
+                task = asyncio.current_task(self._loop)
+                call = f"{frame.f_code.co_filename}:{frame.f_lineno} reads time.{name}()"
+                self._read.add((None if task is None else task.get_name(), call))
+            now: float = diverted.real()
+            return now
+
+        diverted = Diverted(getattr(time, name), read)
+        _kept.append(diverted)
+        return diverted
+
+    def _judge(self) -> str | None:
+        self.end()
+        found = self._seen.most_common(1)
+        if not found or found[0][1] < _NEARLY_ALL * (_WATCHED - 1):
+            return None
+        (task, call), _ = found[0]
+        reason = (
+            f"{task or 'a callback'} waits for the machine's clocks, which hardly move: {call} at each of the clock's "
+            f"{self._moves} moves; virtual_time(clocks=True) lets it follow"
+        )
+        if self._moves > _LAST:
+            return reason
+        warnings.warn(reason, RuntimeWarning, stacklevel=1)
+        return None
