@@ -1,8 +1,8 @@
-"""How a transaction that has been committed or aborted is ended in its partitions: a marker in each, by its leader.
+"""Write the markers of a committed or aborted transaction: one to each of its partitions, by the partition's leader.
 
-That it is to be committed, or aborted, has been written down before, so this goes on until every partition has its
-marker, over whatever happens meanwhile: leaders that move, stop or stand still, and another coordinator, which reads
-what was written down and begins anew. A marker more than one does no harm. (Kafka: `TransactionMarkerChannelManager`.)
+The decision is in the log already, so this retries until every partition has its marker, while leaders move, stop or
+pause. Another coordinator loads the log and starts again; a second marker does no harm.
+(Kafka: `TransactionMarkerChannelManager`.)
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from abeyant.broker.coordinator.ports import Broker
     from abeyant.broker.replica.partition import Partition
 
-_BACKOFF = 0.1  # seconds, after which a leader is asked that could not be asked, or could not do it
-# A newer epoch has written there, so this transaction has been ended there already.
+_BACKOFF = 0.1  # seconds until a failed request to a leader is retried
+# A newer epoch has written there, so this transaction has ended there already.
 _DONE = (ErrorCode.none, ErrorCode.invalid_producer_epoch)
 
 
@@ -27,23 +27,23 @@ class Markers:
     """The markers that one shard's transactions wait for. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, partition: Partition, done: Callable[[Transaction], object]) -> None:
-        """`partition` is the coordinator's own; `done` is called when all partitions of a transaction have theirs."""
+        """Take the coordinator's own partition; `done` is called when all partitions of a transaction have a marker."""
         self._broker = broker
         self._partition = partition
         self._done = done
         self._left: dict[Transaction, set[Key]] = {}
 
     def left(self, transaction: Transaction) -> Iterable[Key]:
-        """The partitions that have not got theirs."""
+        """Return the partitions that have no marker yet."""
         return self._left.get(transaction, transaction.now.partitions)
 
     def send(self, transaction: Transaction) -> None:
-        """Begin."""
+        """Start sending the markers of a transaction."""
         self._left[transaction] = set(transaction.now.partitions)
         self._send(transaction, transaction.now.partitions)
 
     def stop(self) -> None:
-        """Somebody else coordinates."""
+        """Stop sending: another broker coordinates."""
         self._left.clear()
 
     def _send(self, transaction: Transaction, keys: Iterable[Key]) -> None:

@@ -1,4 +1,4 @@
-"""How a transactional id is written down in `__transaction_state`, byte for byte as Kafka does.
+"""The record of a transactional id in `__transaction_state`, byte for byte as Kafka's.
 
     key     version int16 (0), transactional id string
     value   version int16 (1), then
@@ -25,19 +25,19 @@ _VERSION = 1
 
 
 def key_bytes(transactional_id: str) -> bytes:
-    """The key."""
+    """Return the record's key."""
     name = transactional_id.encode()
     return _INT16.pack(0) + _INT16.pack(len(name)) + name
 
 
 def id_of(key: bytes) -> str | None:
-    """The transactional id; None for a key of another version, which is somebody else's."""
+    """Return the transactional id; None for a key of another version."""
     version, size = _INT16.unpack_from(key)[0], _INT16.unpack_from(key, 2)[0]
     return key[4 : 4 + size].decode() if version == 0 else None
 
 
 def value_bytes(now: Standing) -> bytes:
-    """The value."""
+    """Return the record's value."""
     out = bytearray(_INT16.pack(_VERSION))
     out += _START.pack(now.producer_id, now.epoch, now.timeout_ms, now.state.number)
     if now.state is State.EMPTY:
@@ -70,7 +70,7 @@ def value_bytes(now: Standing) -> bytes:
 
 
 def standing_of(value: bytes) -> Standing:
-    """What a value says. Raises ValueError, or what reading beyond its end raises, for what is none."""
+    """Return the state in a value. Raises ValueError, or what reading beyond its end raises, for other bytes."""
     version: int = _INT16.unpack_from(value)[0]
     if version not in (0, _VERSION):
         raise ValueError(f"a transactional id is written down in version {version}, which is not known")

@@ -48,7 +48,7 @@ NOBODY = Producer(NO_PRODUCER, NO_EPOCH)
 
 
 class TransactionShard(Shard):
-    """A part of the transaction coordinator. Use from the loop's thread only."""
+    """The transaction coordinator's state in one partition. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker, partition: Partition) -> None:
         super().__init__(broker, partition)
@@ -64,7 +64,7 @@ class TransactionShard(Shard):
     # -- as a shard
 
     def replay(self, record: Record, batch: Batch) -> None:
-        """What was written down, when the log is loaded."""
+        """Apply a record of the log."""
         transactional_id = None if record.key is None else id_of(record.key)
         if transactional_id is None:
             return
@@ -74,14 +74,14 @@ class TransactionShard(Shard):
             self.transactions[transactional_id] = Transaction(transactional_id, standing_of(record.value))
 
     def begin(self) -> None:
-        """Go on where the last coordinator was."""
+        """Start timers, and send the markers that the last coordinator has not sent."""
         for transaction in list(self.transactions.values()):
             self._start_timer(transaction)
             if transaction.now.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
                 self._markers.send(transaction)
 
     def end(self) -> None:
-        """Somebody else coordinates. What is being written is answered by `write`."""
+        """Stop: another broker coordinates. Pending writes are answered by `write`."""
         self._ended = True
         self._markers.stop()
         for timer in self._timers.values():
@@ -91,7 +91,7 @@ class TransactionShard(Shard):
     # -- what clients ask for
 
     def initialize(self, transactional_id: str, timeout_ms: int, expected: Producer | None, then: Given) -> None:
-        """Give a producer its id and epoch. An open transaction is aborted first: then it has to ask again."""
+        """Assign a producer id and epoch. An open transaction is aborted first, and the client has to retry."""
         transaction = self.transactions.get(transactional_id)
         try:
             if transaction is None:
@@ -116,11 +116,11 @@ class TransactionShard(Shard):
             self._change(transaction, then)
 
     def verify(self, transactional_id: str, producer: Producer, keys: Iterable[Key]) -> dict[Key, ErrorCode]:
-        """Whether partitions are part of a transaction that is open. Raises ApiError."""
+        """Return for each partition whether it is part of the open transaction. Raises ApiError."""
         return self._known(transactional_id).verify(producer, keys)
 
     def add(self, transactional_id: str, producer: Producer, keys: Iterable[Key], version: int, then: Then) -> None:
-        """Partitions join a producer's transaction."""
+        """Add partitions to a producer's transaction."""
         try:
             transaction = self._known(transactional_id)
             standing = transaction.add(producer, keys, version, self.broker.now_ms())
@@ -133,7 +133,7 @@ class TransactionShard(Shard):
             self._change(transaction, then)
 
     def finish(self, transactional_id: str, producer: Producer, commits: bool, version: int, then: Given) -> None:
-        """Commit or abort. It is answered once that is written down: the markers follow."""
+        """Commit or abort. `then` is called once that is in the log; the markers follow."""
         try:
             transaction = self._known(transactional_id)
             standing = transaction.end(
@@ -151,7 +151,7 @@ class TransactionShard(Shard):
             self._change(transaction, lambda error: then(error, given if error is ErrorCode.none else NOBODY))
 
     def partitions_of(self, transaction: Transaction) -> Iterable[Key]:
-        """Those that are part of the transaction still: while it is being ended, those without their marker."""
+        """Return the transaction's partitions; while it is being ended, those without a marker."""
         return self._markers.left(transaction)
 
     def _known(self, transactional_id: str) -> Transaction:
@@ -169,7 +169,7 @@ class TransactionShard(Shard):
     # -- changes
 
     def _change(self, transaction: Transaction, then: Then) -> None:
-        """Write down what is pending, then have it so."""
+        """Write the pending state to the log, then apply it."""
         pending = transaction.pending
         assert pending is not None
 
@@ -193,7 +193,7 @@ class TransactionShard(Shard):
         self.write([entry], written, timeout=pending.timeout_ms / 1000, replayed=False)
 
     def _complete(self, transaction: Transaction) -> None:
-        """All partitions have their markers."""
+        """Complete a transaction: all its partitions have their markers."""
 
         def written(error: ErrorCode) -> None:
             if error is not ErrorCode.none and not self._ended:
@@ -248,5 +248,5 @@ class TransactionShard(Shard):
 
 
 def _again(error: ErrorCode) -> ErrorCode:
-    """The open transaction is being aborted: ask again when it has been."""
+    """Return CONCURRENT_TRANSACTIONS for success: the client retries once the open transaction is aborted."""
     return ErrorCode.concurrent_transactions if error is ErrorCode.none else error

@@ -1,14 +1,14 @@
-"""The state machine of one transactional id: what may follow what, and with which epoch. No input, no output, no clock.
+"""The state machine of one transactional id: its transitions and epochs. No input, no output, no clock.
 
-A change is made in two steps. A method looks at `now`, raises ApiError or returns the `Standing` that is to follow, and
-marks it as `pending`: until that has been written down for good nothing else may change. `become` then makes it so;
-`give_up` takes the mark away where it could not be written.
+A change has two steps. A method checks `now`, then raises ApiError or returns the next `Standing` and sets it as
+`pending`: until it is replicated, nothing else may change. `become` then applies it; `give_up` drops it where it could
+not be written.
 
 The producer's epoch grows
 * with InitProducerId, so that a producer that had the id before is fenced;
-* when a transaction is aborted for its producer: by time-out, or because another producer takes the id over;
-* with clients of transaction.version 2 at the end of every transaction, so that nothing that comes late from one
-  transaction can get into the next (KIP-890).
+* when the coordinator aborts a transaction: by time-out, or because another producer takes the id over;
+* with clients of transaction.version 2 at the end of every transaction, so that a late request of one transaction
+  cannot get into the next (KIP-890).
 When a producer id has no epochs left, the transactional id gets another producer id.
 
 (Kafka: `TransactionMetadata`, `TransactionCoordinator`.)
@@ -32,7 +32,7 @@ _LAST_EPOCH = 32_766  # Kafka keeps the very last, 32767, for fencing
 
 
 class State(Enum):
-    """As DescribeTransactions names them; `number` is how they are written down."""
+    """The states, by the names of DescribeTransactions; `number` is their code in records."""
 
     EMPTY = "Empty", 0
     ONGOING = "Ongoing", 1
@@ -55,7 +55,7 @@ _IDLE = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
 
 
 class Standing(NamedTuple):
-    """How a transactional id stands: what is written down of it, and `last_epoch`, which is not."""
+    """The state of a transactional id, as its record has it, and `last_epoch`, which is not in the record."""
 
     producer_id: int
     epoch: int
@@ -74,17 +74,17 @@ class Standing(NamedTuple):
 
     @property
     def bumps(self) -> bool:
-        """Whether the epoch grows with every transaction."""
+        """Return whether the epoch is bumped with every transaction."""
         return self.version >= BUMPS_SINCE
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether this producer id has no epochs left to be given away."""
+        """Return whether this producer id has no epochs left to assign."""
         return self.epoch >= _LAST_EPOCH
 
     @property
     def commits(self) -> bool:
-        """Of a transaction that is being ended: whether it is committed."""
+        """Return whether a transaction that is being ended commits."""
         return self.state is State.PREPARE_COMMIT
 
 
@@ -92,7 +92,7 @@ BUMPS_SINCE = 2  # the transaction version
 
 
 class Producer(NamedTuple):
-    """Who a client says that it is."""
+    """A producer id and epoch, as a client sends them."""
 
     id: int
     epoch: int
@@ -111,12 +111,12 @@ class Transaction:
     # -- a change in two steps
 
     def become(self) -> None:
-        """What is pending has been written down."""
+        """Apply the pending state: it is replicated."""
         assert self.pending is not None
         self.now, self.pending = self.pending, None
 
     def give_up(self) -> None:
-        """What is pending could not be written down."""
+        """Drop the pending state: it could not be written."""
         self.pending = None
 
     def _next(self, standing: Standing) -> Standing:
@@ -127,7 +127,7 @@ class Transaction:
     # -- what may follow
 
     def initialize(self, timeout_ms: int, expected: Producer | None, new_id: int, now_ms: int) -> Standing | None:
-        """A producer begins, or goes on after an error, as which it names itself (KIP-360).
+        """Assign an epoch to a new producer, or to one that recovers from an error and names its id (KIP-360).
 
         `new_id` is for when this producer id has no epochs left. None where a transaction is open: it has to be aborted
         first, see `fence`. Raises ApiError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED.
@@ -153,7 +153,7 @@ class Transaction:
         if now.epoch in (NO_EPOCH, expected.epoch):
             return self._next(fresh._replace(epoch=now.epoch + 1, last_epoch=now.epoch))
         if expected.epoch == now.last_epoch:
-            return self._next(fresh)  # it asks again, for it has not seen the answer
+            return self._next(fresh)  # a retry, for it has not seen the response
         raise ApiError(ErrorCode.producer_fenced)
 
     def _is_known(self, expected: Producer) -> bool:
@@ -165,14 +165,14 @@ class Transaction:
         )
 
     def verify(self, producer: Producer, keys: Iterable[Key]) -> dict[Key, ErrorCode]:
-        """Whether each of these partitions is part of the transaction. Raises ApiError."""
+        """Return for each of these partitions whether it is part of the transaction. Raises ApiError."""
         self._check_producer(producer)
         if self.now.state in _ENDING:
             raise ApiError(ErrorCode.concurrent_transactions)
         return {key: ErrorCode.none if key in self.now.partitions else ErrorCode.transaction_abortable for key in keys}
 
     def add(self, producer: Producer, keys: Iterable[Key], version: int, now_ms: int) -> Standing | None:
-        """Partitions join the transaction, or begin one; None where they are part of it already. Raises ApiError."""
+        """Add partitions, and begin a transaction if none is open; None where they are part of it. Raises ApiError."""
         now = self.now
         if self.pending is not None:
             raise ApiError(ErrorCode.concurrent_transactions)
@@ -196,7 +196,7 @@ class Transaction:
             raise ApiError(ErrorCode.producer_fenced)
 
     def end(self, producer: Producer, *, commits: bool, version: int, new_id: int, now_ms: int) -> Standing | None:
-        """A client commits or aborts; None where that has been done, and the client asks again. Raises ApiError.
+        """Commit or abort; None for a retry of what has been done already. Raises ApiError.
 
         `version` is the client's transaction version; `new_id` is for when this producer id has no epochs left.
         """
@@ -220,7 +220,7 @@ class Transaction:
     def _end_and_bump(
         self, producer: Producer, commits: bool, version: int, new_id: int, now_ms: int
     ) -> Standing | None:
-        """The same epoch is a new call, the one before a call that is sent again."""
+        """End a transaction of version 2: the current epoch is a new request, the one before is a retry."""
         self._check_not_pending()
         now = self.now
         again_with_new_id = producer.id == now.previous_id and producer.epoch == _LAST_EPOCH and now.epoch == 0
@@ -238,7 +238,7 @@ class Transaction:
         if done and again:
             if commits is (now.state is State.COMPLETE_COMMIT):
                 return None
-        elif not commits and now.state in _IDLE:  # nothing was added, but records may be under way
+        elif not commits and now.state in _IDLE:  # nothing was added, but records may be in flight
             return self._ending(commits, version, new_id, now_ms)
         raise ApiError(ErrorCode.invalid_txn_state)
 
@@ -265,7 +265,7 @@ class Transaction:
         return self._next(following)
 
     def complete(self, now_ms: int) -> Standing:
-        """All its partitions have their marker."""
+        """Return the completed state: all partitions have their marker."""
         now = self.now
         over = now._replace(
             state=State.COMPLETE_COMMIT if now.commits else State.COMPLETE_ABORT, partitions=frozenset(),
@@ -277,14 +277,14 @@ class Transaction:
         return self._next(over)
 
     def expire(self, now_ms: int) -> bool:
-        """Whether it may be forgotten, and so be marked as pending: nothing is open, and nothing is being changed."""
+        """Mark the id as expired and return True, unless a transaction is open or a change is pending."""
         if self.pending is not None or self.now.state not in _IDLE:
             return False
         self._next(self.now._replace(state=State.DEAD, updated_ms=now_ms))
         return True
 
     def check(self) -> None:
-        """Assert what always holds."""
+        """Assert the invariants."""
         now = self.now
         assert NO_EPOCH <= now.epoch <= _LAST_EPOCH + 1, now
         assert bool(now.partitions) or now.state is not State.ONGOING, now

@@ -1,4 +1,4 @@
-"""What a partition's leader asks the coordinator before the first record of a transaction (KIP-890)."""
+"""Verify a transaction with its coordinator before its first record is appended to a partition (KIP-890)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Then = Callable[[dict[Key, ErrorCode]], object]
 
 
 class Question(NamedTuple):
-    """Whether partitions are part of a producer's transaction."""
+    """The request: partitions, and the producer whose transaction they should be part of."""
 
     transactional_id: str
     producer_id: int
@@ -30,10 +30,10 @@ class Question(NamedTuple):
 
 
 def verify(broker: Broker, question: Question, then: Then) -> None:
-    """Ask the coordinator, and call `then` once with an error, or NONE, for each partition.
+    """Send the request to the coordinator, and call `then` once with an error, or NONE, for each partition.
 
-    CONCURRENT_TRANSACTIONS is common right after a commit. Where partitions are to be added it is asked again until
-    `add.partitions.to.txn.retry.backoff.max.ms` is over, for clients rely on the broker to do so.
+    CONCURRENT_TRANSACTIONS is common right after a commit. Where partitions are to be added, the request is retried
+    for `add.partitions.to.txn.retry.backoff.max.ms`, since clients rely on the broker for that.
     """
     settings = broker.cluster.settings
     give_up = broker.now() + settings["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
@@ -87,7 +87,7 @@ def _errors(question: Question, response: Any) -> dict[Key, ErrorCode]:
 
 
 def _told(question: Question, error: ErrorCode) -> ErrorCode:
-    """As producers know it."""
+    """Return the error as producers know it."""
     if error is ErrorCode.producer_fenced:
         return ErrorCode.invalid_producer_epoch
     if error is ErrorCode.transaction_abortable and not question.knows_abortable:

@@ -1,4 +1,4 @@
-"""One request in work: who asks for what, and the way back."""
+"""One request that is being handled, and how it is answered."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Call:
     def answer(self, response: Any) -> None:
         """Send a response: an object with the fields of all versions.
 
-        Raises nothing, for it is often called in the midst of what concerns others too: what cannot be written, a text
-        that is too long for its version for instance, is told as UNKNOWN_SERVER_ERROR.
+        Raises nothing, since it is often called while other requests are being completed: a response that cannot be
+        encoded, with a text too long for its version for instance, becomes UNKNOWN_SERVER_ERROR.
         """
         if self.connection.closed:
             return
@@ -82,18 +82,18 @@ class Call:
         return parts
 
     def done(self) -> None:
-        """There is no answer to this one: go on with the next (acks=0)."""
+        """Continue with the next request: this one has no response (acks=0)."""
         observer = self.broker.cluster.observer
         if observer is not None:
             observer.answered(self, None)
         self.connection.answer([])
 
     def proceed(self) -> None:
-        """Do what is asked for."""
+        """Handle the request."""
         self.api.module.handle(self)
 
     def refuse(self, error: ErrorCode) -> None:
-        """Answer with an error for everything that is asked for, and do nothing.
+        """Answer with an error for everything in the request, and do nothing.
 
         Close the connection where the client could not learn of it: with acks=0, as Kafka does, since it would take an
         answer for that to its next request; and where the response of this version has no room for the error, as
@@ -107,16 +107,16 @@ class Call:
             self.answer(refused)
 
     def drop(self) -> None:
-        """Answer nothing, and end the connection."""
+        """Close the connection without a response."""
         self.connection.abort()
 
     def lose_answer(self) -> None:
-        """From now on: end the connection in place of an answer."""
+        """Close the connection instead of sending the response, when it comes."""
         self._lost = True
 
     @property
     def codec(self) -> Codec:
-        """In which it was read, and will be answered."""
+        """Return the codec of the request's version."""
         return self._codec
 
     def __repr__(self) -> str:

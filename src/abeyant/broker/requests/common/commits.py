@@ -1,4 +1,4 @@
-"""What OffsetCommit and TxnOffsetCommit have in common: which offsets can be committed, and what is told of each."""
+"""What OffsetCommit and TxnOffsetCommit share: check each offset, write the valid ones, and build the response."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _NOT_FOUND_SINCE = 9
 
 
 class Commit:
-    """The offsets of one request. `errors` are those of partitions that there are not, at first."""
+    """The offsets of one request. `errors` starts with those of partitions that do not exist."""
 
     def __init__(self, call: Call, names: list[str | None], unknown: ErrorCode) -> None:
-        """`names` are the topics', None for an id that nobody has: `unknown` is told of those."""
+        """Take the topics' names; None for an unknown id, which gets the error `unknown`."""
         self._call = call
         self._names = names
         topics = call.request.topics
@@ -38,16 +38,16 @@ class Commit:
 
     @property
     def all_failed(self) -> bool:
-        """Whether none can be committed."""
+        """Return whether no offset can be committed."""
         return all(error is not ErrorCode.none for topic in self.errors for error in topic)
 
     def error_response(self, error: ErrorCode) -> Message:
-        """The answer, with an error for those that have none of their own."""
+        """Return the response, with `error` for offsets without an error of their own."""
         told = [[error if known is ErrorCode.none else known for known in topic] for topic in self.errors]
         return response(self._call.request, told)
 
     def require_may(self, shard: GroupShard, generation: int, *, transactional: bool) -> None:
-        """Whether the client may commit; a group is made for who is no member of any. Raises ApiError."""
+        """Raise ApiError unless the client may commit. Create the group for non-members."""
         request = self._call.request
         member_id = request.member_id
         consumers = shard.consumers.get(request.group_id)
@@ -73,7 +73,7 @@ class Commit:
             shard.protocol.alive(group, member_id)
 
     def _rows(self) -> list[tuple[str, Any, ErrorCode]]:
-        """Each partition: the topic's name, what is asked of it, and its error."""
+        """Yield for each partition the topic's name, its part of the request, and its error."""
         return [
             (name or "", asked, error)
             for topic, name, of_topic in zip(self._call.request.topics, self._names, self.errors, strict=True)
@@ -88,7 +88,7 @@ class Commit:
         retention: int = -1,
         producer: tuple[int, int] | None = None,
     ) -> None:
-        """Write down those that can be, in a producer's transaction if there is one. `retention` in ms, -1 for none."""
+        """Write the valid offsets, in a producer's transaction if there is one. `retention` in ms, -1 for none."""
         now = self._call.broker.now_ms()
         offsets: dict[OffsetKey, Offset] = {}
         for topic, name, of_topic in zip(self._call.request.topics, self._names, self.errors, strict=True):
@@ -114,7 +114,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 
 def response(request: Any, errors: Errors) -> Message:
-    """An error for each partition, as the request names them."""
+    """Return a response with an error for each partition of the request."""
     return Message(
         throttle_time=NO_TIME,
         topics=[

@@ -1,4 +1,4 @@
-"""What DescribeConfigs and both AlterConfigs share: which resource is meant, and what may be said of it."""
+"""What DescribeConfigs and both AlterConfigs share: finding the resource, and changing its settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> 
 
 
 def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]]) -> None:
-    """Change every resource that can be changed, and answer with a result for each.
+    """Change each valid resource, and answer with a result for each.
 
     `change` makes the settings that a resource is to have, from those it has and what is asked. Raises ApiError there.
     """

@@ -1,9 +1,8 @@
 """Incremental fetches (KIP-227): a consumer names its partitions once, and then only what has changed.
 
-A session keeps what was asked for and what was last told of each partition. An answer within a session leaves out the
-partitions of which there is nothing new. Each broker keeps so many sessions and no more
-(`max.incremental.fetch.session.cache.slots`); when all are taken, one that has not been used for two minutes makes
-room, and where there is none a client is told session 0: no session.
+A session keeps the request and the last response of each partition. A response within a session leaves out partitions
+without changes. Each broker keeps a limited number of sessions (`max.incremental.fetch.session.cache.slots`). When all
+are taken, one that was not used for two minutes is evicted; without one, the client gets session 0: no session.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Key = tuple[str | None, uuid.UUID | None, int]
 
 
 class Kept:
-    """One partition of a session: what is asked for, and what was told last."""
+    """One partition of a session: its request and its last response."""
 
     __slots__ = ("asked", "told")
 
@@ -36,7 +35,7 @@ class Kept:
 
 
 class FetchSession:
-    """What one consumer fetches from this broker."""
+    """The partitions that one consumer fetches from this broker."""
 
     __slots__ = ("epoch", "id", "partitions", "used_at", "uses_ids")
 
@@ -48,7 +47,7 @@ class FetchSession:
         self.partitions: dict[Key, Kept] = {}
 
     def update(self, asked: list[Any], forgotten: list[Key]) -> None:
-        """Take over what has changed."""
+        """Apply the changes of a request."""
         for one in asked:
             kept = self.partitions.get(one.key)
             if kept is None:
@@ -59,7 +58,7 @@ class FetchSession:
             self.partitions.pop(key, None)
 
     def select(self, results: list[Any]) -> list[Any]:
-        """Of all results those that there is something new in; they move to the end, so that each has its turn."""
+        """Return the results with changes. Their partitions move to the end, so that each gets a turn."""
         told = []
         for got in results:
             kept = self.partitions.get(got.asked.key)
@@ -75,7 +74,7 @@ class FetchSession:
 
 
 class FetchSessions:
-    """A broker's sessions, the one that was not used for longest first."""
+    """A broker's sessions, least recently used first."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
@@ -88,9 +87,9 @@ class FetchSessions:
     def session_for(
         self, request: Any, asked: list[Any], forgotten: list[Key], now: float, *, uses_ids: bool
     ) -> FetchSession | None:
-        """The session a fetch belongs to, brought up to date; None for a full fetch outside of any.
+        """Return the updated session of a fetch; None for a full fetch outside of a session.
 
-        Raises ApiError where there is no such session, or the fetch is not the one that was to come.
+        Raises ApiError where there is no such session, or the session's epoch does not match.
         """
         number, epoch = request.session_id, request.session_epoch
         if epoch in (_FINAL_EPOCH, _FIRST_EPOCH):

@@ -1,4 +1,4 @@
-"""From a group's id to what this broker knows of it, and times as its protocols have them."""
+"""What the APIs of groups share: the shard of a group, the client's address, and times."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from abeyant.broker.requests.common.call import Call
 
 _MILLISECOND = timedelta(milliseconds=1)
-NO_OPERATIONS = -(1 << 31)  # nobody asked which operations are allowed
-GROUP_OPERATIONS = 0b110101001000  # all that a group has, for nobody is refused any
+NO_OPERATIONS = -(1 << 31)  # the request does not ask for authorized operations
+GROUP_OPERATIONS = 0b110101001000  # all operations of groups, since there is no authorization
 
 
 def shard_of(call: Call, group_id: str, *, nameless: bool = False) -> GroupShard:
-    """What coordinates a group here. Raises ApiError: INVALID_GROUP_ID, or the coordinator's.
+    """Return the shard of a group. Raises ApiError: INVALID_GROUP_ID, or the coordinator's.
 
-    `nameless`: the group without a name will do, as it always did where offsets are committed.
+    With `nameless` the empty group id is allowed, as it always was for committing offsets.
     """
     if not group_id and not nameless:
         raise ApiError(ErrorCode.invalid_group_id)
@@ -28,10 +28,10 @@ def shard_of(call: Call, group_id: str, *, nameless: bool = False) -> GroupShard
 
 
 def host_of(call: Call) -> str:
-    """A client's address as Kafka shows it."""
+    """Return the client's address as Kafka shows it."""
     return f"/{call.connection.peer.rpartition(':')[0]}"
 
 
 def milliseconds(time: timedelta | None) -> int:
-    """A request's time; -1 for none."""
+    """Return a request's time in ms; -1 for none."""
     return -1 if time is None else time // _MILLISECOND

@@ -1,4 +1,4 @@
-"""Brokers as responses name them."""
+"""Brokers in responses: hosts, ports and leaders."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from abeyant.broker.requests.common.ports import Broker
 
 
-_EVERYWHERE = ("", "0.0.0.0")  # told to a client, it would look on its own machine
+_EVERYWHERE = ("", "0.0.0.0")  # a client would look for these on its own machine
 
 
 def host_for(call: Call, broker: Broker) -> str:
-    """Where this client finds a broker: where they listen at every address, at the one by which the client has come."""
+    """Return the host of a broker for this client: its own address where the broker listens at every address."""
     return call.connection.host if broker.host in _EVERYWHERE else broker.host
 
 
 def brokers_alive(call: Call) -> list[Message]:
-    """Those that are registered and not fenced, by id."""
+    """Return the brokers that are registered and not fenced, in the order of their ids."""
     cluster = call.broker.cluster
     return [
         Message(node_id=number, host=host_for(call, broker), port=broker.port, rack=cluster.settings["broker.rack"])
@@ -31,7 +31,7 @@ def brokers_alive(call: Call) -> list[Message]:
 
 
 def leader_now(state: PartitionState | None) -> Message:
-    """Who leads, for a client that asked the wrong broker (KIP-951); nothing where that is not known."""
+    """Return the leader for a client that sent its request to the wrong broker (KIP-951); nothing if unknown."""
     if state is None:
         return OMIT  # type: ignore[no-any-return]
     return Message(leader_id=state.leader, leader_epoch=state.leader_epoch)

@@ -1,4 +1,4 @@
-"""From what a request names to this broker's replica of it."""
+"""Find this broker's replica of a partition in a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def partition_of(broker: Broker, name: str | None, topic_id: uuid.UUID | None, index: int) -> Partition:
-    """This broker's replica. Raises ApiError: not known at all, or not here."""
+    """Return this broker's replica. Raises ApiError where the partition is unknown, or on other brokers only."""
     if name is not None:
         partition = broker.partitions.get((name, index))
     else:

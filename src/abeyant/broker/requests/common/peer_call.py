@@ -1,4 +1,4 @@
-"""A broker's request of another one. In Kafka it goes over the wire; here it is a message that is never written out.
+"""A request between brokers. In Kafka it goes over the wire; here it is a message that is never encoded.
 
 It is handled as a client's is, so faults strike it, and a paused broker keeps it waiting.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PeerCall:
-    """At the broker that is asked; it has the face of a `Call`."""
+    """The request at the broker that handles it; it has the methods of a `Call`."""
 
     __slots__ = ("_from", "_lost", "_waiting", "api", "broker", "client_id", "local", "request", "since", "version")
 
@@ -38,19 +38,19 @@ class PeerCall:
         self._send(None if self._lost else response)
 
     def proceed(self) -> None:
-        """Do what is asked for."""
+        """Handle the request."""
         self.api.module.handle(self)
 
     def refuse(self, error: ErrorCode) -> None:
-        """Answer with an error for everything that is asked for, and do nothing."""
+        """Answer with an error for everything in the request, and do nothing."""
         self.answer(self.api.module.refused(self.request, error))
 
     def drop(self) -> None:
-        """Lose it: the broker that asks learns so, as from a connection that ends."""
+        """Lose the request; the sender gets no response, as from a closed connection."""
         self._send(None)
 
     def lose_answer(self) -> None:
-        """From now on: lose the answer."""
+        """Lose the response, when it comes."""
         self._lost = True
 
     def _send(self, response: Any) -> None:
@@ -69,10 +69,10 @@ def ask(
     client_id: str,
     then: Callable[[Any], object],
 ) -> None:
-    """Ask broker `number`, itself included, for API `name` at its highest version; `partitions` is what it is about.
+    """Send a request of API `name`, in its highest version, to broker `number`, which may be the sender itself.
 
-    `then` gets the response, or None: when the other has stopped, when the request was lost, or when
-    `request.timeout.ms` is over.
+    `partitions` are those that it is about. `then` gets the response, or None when the other broker has stopped, the
+    request was lost, or `request.timeout.ms` is over.
     """
     asked = asking.cluster.brokers.get(number)
     waiting = DelayedPeerAnswer(asking.request_timeout, asked, partitions, client_id, asking.now(), then)

@@ -1,4 +1,4 @@
-"""What the requests of transactions have in common."""
+"""What the APIs of transactions share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from abeyant.broker.wire.schema import ErrorCode
 
 
 def shard_of(call: Call, transactional_id: str) -> TransactionShard:
-    """Where a transactional id is coordinated, if that is here. Raises ApiError."""
+    """Return the shard of a transactional id. Raises ApiError where another broker coordinates it."""
     if not transactional_id:
         raise ApiError(ErrorCode.invalid_request)
     shard: TransactionShard = call.broker.transaction_coordinator.shard(transactional_id)
@@ -20,12 +20,12 @@ def shard_of(call: Call, transactional_id: str) -> TransactionShard:
 
 
 def known_to(call: Call, error: ErrorCode, since: int) -> ErrorCode:
-    """The error as this client knows it: PRODUCER_FENCED is new in version `since` of the API."""
+    """Return the error for this client's version: PRODUCER_FENCED is new in version `since` of the API."""
     if error is ErrorCode.producer_fenced and call.version < since:
         return ErrorCode.invalid_producer_epoch
     return error
 
 
 def answered(call: Call, respond: Callable[[ErrorCode], Any], since: int) -> Callable[[ErrorCode], None]:
-    """What answers a call with nothing but an error."""
+    """Return a callback that answers a call with an error."""
     return lambda error: call.answer(respond(known_to(call, error, since)))

@@ -1,4 +1,4 @@
-"""A transactional produce: before it is appended, its partitions are verified with the coordinator (KIP-890)."""
+"""Verify the partitions of a transactional produce with the coordinator before the append (KIP-890)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _AGAIN = (
 
 
 class Verified:
-    """What the coordinator has said of the partitions that needed it."""
+    """The coordinator's result for the partitions that had to be verified."""
 
     def __init__(self, errors: dict[Key, ErrorCode], verifications: dict[Key, Verification], *, adds: bool) -> None:
-        """`verifications`: of all that were asked for; `adds`: whether the client lets brokers add partitions."""
+        """Take the errors and verifications by partition; with `adds` the client lets brokers add partitions."""
         self._errors = errors
         self._verifications = verifications
         self._adds = adds
 
     def refuse(self, partition: Partition) -> None:
-        """Raise ApiError where the coordinator has said no."""
+        """Raise ApiError where the verification failed."""
         key = partition.topic, partition.index
         error = self._errors.get(key, ErrorCode.none)
         if error is not ErrorCode.none:
@@ -43,7 +43,7 @@ class Verified:
             raise self._told(error)
 
     def check(self, partition: Partition, records: bytes) -> None:
-        """Refuse records that are not part of their transaction. Raises a LogError."""
+        """Raise a LogError for records that are not part of their transaction."""
         if partition.leads:
             given = self._verifications.get((partition.topic, partition.index))
             for batch in split(records):
@@ -62,7 +62,7 @@ class Verified:
 
 
 def verify_then(call: Call, then: Callable[[Verified], object]) -> None:
-    """Ask the coordinator, where anything has to be asked, then go on."""
+    """Verify with the coordinator what has to be verified, then call `then`."""
     adds = call.version >= _ADDS_SINCE
     verifications: dict[Key, Verification] = {}
     producers = set()
@@ -78,7 +78,7 @@ def verify_then(call: Call, then: Callable[[Verified], object]) -> None:
             try:
                 partition = partition_of(call.broker, topic.name, topic.topic_id, data.index)
             except ApiError:
-                continue  # which it will be told of
+                continue  # it gets its error when it is appended
             if partition.leads and (needed := partition.verifications.needed(producer_id, epoch, sequence, bumps=adds)):
                 verifications[partition.topic, partition.index] = needed
     if len(producers) > 1:
