@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from abeyant.command_line import CommandParser, did_you_mean
-from abeyant.ending import add_ending, add_json, end, print_json
+from abeyant.ending import add_output_options, add_json, end, print_json
 from abeyant.engine import is_compiled
 from abeyant.errors import AbeyantError
 from lab.experiments import EXPERIMENTS
@@ -65,12 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--resume", action="store_true", help="continue the last run: skip the cells that it has")
     run.add_argument("--log", nargs="+", default=[], metavar="LOGS", help="Kafka request logs, as traces for geometry")
     run.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
-    add_ending(run, report=False)
+    add_output_options(run, report=False)
     run.set_defaults(run=_run)
 
     report = commands.add_parser("report", help="one HTML page of the last run of each experiment")
     report.add_argument("--to", type=Path, metavar="FILE", help="where to write it (default: report.html in DIR)")
-    add_ending(report)
+    add_output_options(report)
     report.set_defaults(run=_report)
     for command in (run, report):
         command.add_argument("--dir", type=Path, default=_DIR, metavar="DIR", help="the results (default: %(default)s)")

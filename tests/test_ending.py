@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyant.cli import main
-from abeyant.ending import add_ending, end
+from abeyant.ending import add_output_options, end
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from abeyant.ending import add_ending, end
 def test_for_a_person(option: list[str], shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parser = ArgumentParser()
     parser.add_argument("--out", type=Path)
-    add_ending(parser)
+    add_output_options(parser)
     args = parser.parse_args(["--out", str(tmp_path), *option])
     end(args, lambda: print("what was found"), out=args.out, report=tmp_path / "report.html", found={})
     assert capsys.readouterr().out == shown.format(out=tmp_path)
@@ -46,7 +46,7 @@ def test_a_program_gets_one_object_and_a_person_the_browser(
     monkeypatch.setattr(webbrowser, "open", browse)
     parser = ArgumentParser()
     parser.add_argument("--out", type=Path)
-    add_ending(parser)
+    add_output_options(parser)
     report = tmp_path / "a b.html"
     args = parser.parse_args(["--out", str(tmp_path), "--json", "--open"])
     end(args, lambda: print("no"), out=args.out, report=report, found={"requests": 7})
@@ -63,7 +63,7 @@ def test_what_a_browser_prints_is_no_part_of_the_object(
     """As some say that they open a page in a window that is there."""
     monkeypatch.setattr(webbrowser, "open", lambda url: subprocess.run(["echo", url], check=True).returncode == 0)
     parser = ArgumentParser()
-    add_ending(parser)
+    add_output_options(parser)
     for option, out in (("--json", ""), ("--quiet", ""), ("--open", "file:///a/b.html\n")):
         end(parser.parse_args([option, "--open"]), lambda: None, out=tmp_path, report=Path("/a/b.html"), found={})
         told = capfd.readouterr()

@@ -23,7 +23,7 @@ from abeyant.pipeline.resolver.streams.listed_batches import write_listed
 from abeyant.pipeline.resolver.streams.state import ShardState, StateError, decode_shard, encode_shard
 from abeyant.pipeline.results.directory import MARKER, check_target
 from abeyant.pipeline.results.local_claims import check_free, held, of_result, of_stream
-from abeyant.pipeline.results.making import making
+from abeyant.pipeline.results.result_writer import open_result
 from abeyant.pipeline.results.manifests import batch_manifest, manifest, read_manifest
 from pipeline.report import samples
 from pipeline.resolver.streams.cuts import how
@@ -126,7 +126,7 @@ def test_a_shard_of_a_checkpoint_is_none() -> None:
 
 
 def test_on_a_store_nothing_is_read_or_replaced(spark: SparkSession, result: Path, stream: Path) -> None:
-    refused(lambda: making(spark, result.as_uri(), overwrite=True).__enter__())
+    refused(lambda: open_result(spark, result.as_uri(), overwrite=True).__enter__())
     assert (result / former(MARKER)).exists()
     for place in (result, stream, result.as_uri()):
         refused(lambda place=place: read_result(spark, place))  # type: ignore[misc]

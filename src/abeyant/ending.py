@@ -12,10 +12,10 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-__all__ = ["add_ending", "add_json", "add_open", "end", "print_json", "print_json_text"]
+__all__ = ["add_json", "add_open", "add_output_options", "end", "print_json", "print_json_text"]
 
 
-def add_ending(parser: argparse.ArgumentParser, *, report: bool = True) -> None:
+def add_output_options(parser: argparse.ArgumentParser, *, report: bool = True) -> None:
     """Add --quiet and --json; and --open for a command that writes a report."""
     where = "report" if report else "result"
     how = parser.add_mutually_exclusive_group()

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-__all__ = ["without_places"]
+__all__ = ["redact_paths"]
 
 _ABSOLUTE: Final = re.compile(r"(?<![\w.:/~-])(?:file:/{0,2})?/(?:[^\s'\":,/]+/)+(?=[^\s'\":,/]|\b|$)")
 """The folders of an absolute path in a text, up to its last name."""
@@ -21,7 +21,7 @@ _NEXT: Final = re.compile(r",(?=(?:file:/{0,2})?/)")
 """Where the next of several paths begins in a word."""
 
 
-def without_places(made: Mapping[str, Any]) -> dict[str, Any]:
+def redact_paths(made: Mapping[str, Any]) -> dict[str, Any]:
     """Return how a result was made without folders of the machine.
 
     Files keep their names below the folder that holds all of them, so that they still can be told apart; of other

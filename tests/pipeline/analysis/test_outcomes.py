@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyant.pipeline.analysis import outcomes as outcomes_module
-from abeyant.pipeline.analysis.outcomes import Sample, binned, expired_keys, look_at_outcomes
+from abeyant.pipeline.analysis.outcomes import Sample, binned, count_outcomes, expired_keys
 from abeyant.pipeline.commands.outcome_result import write_summary
 from abeyant.pipeline.report.outcomes import read_outcomes
 from abeyant.pipeline.results.waits import Waits
@@ -36,7 +36,7 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
         [("i", op, [(key, 1) for key in keys]) for op, keys in copies],
         "instance string, op_id string, watches array<struct<key string, required long>>",
     )
-    assert write_summary(tmp_path, look_at_outcomes(files), operations, kicker="test", set_aside={"late": 2}, about={})
+    assert write_summary(tmp_path, count_outcomes(files), operations, kicker="test", set_aside={"late": 2}, about={})
     check_page(tmp_path / "report.html", ["plot-waits"])
     found = read_outcomes(tmp_path)
     expired = [op for op, _, ms in rows if ms == 1000.0]
@@ -55,14 +55,14 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
     assert counted == by_hand
     assert found.keys["expired"].is_monotonic_decreasing
     # Of a few they are counted in this process: the same ones.
-    ended = look_at_outcomes(files)
+    ended = count_outcomes(files)
     by_spark = expired_keys(ended, operations)
     monkeypatch.setattr(outcomes_module, "_FEW", len(expired))
     assert expired_keys(ended, operations).to_pylist() == by_spark.to_pylist()
     # Of very many a sample is looked at, and the counts are estimates, said to be such.
     monkeypatch.setattr(outcomes_module, "EXACT_UP_TO", len(expired) // 2)
     monkeypatch.setattr(outcomes_module, "_BATCH_ROWS", 100)
-    ended = look_at_outcomes(files)
+    ended = count_outcomes(files)
     assert ended.sample is not None
     assert len(expired) // 8 < ended.sample.num_rows <= len(expired) // 2
     assert ended.waits.sort_by("bin").equals(pq.read_table(tmp_path / "waits").sort_by("bin"))
@@ -82,7 +82,7 @@ def test_keys_of_a_few_are_those_of_their_own_instances(spark: SparkSession, tmp
     operations = spark.sql("""
         SELECT instance, op_id, array(named_struct('key', concat(instance, op_id), 'required', 1L), NULL) AS watches
         FROM VALUES ('i', '1'), ('i', '2'), ('j', '1'), ('j', '2'), ('j', NULL) AS (instance, op_id)""")
-    found = expired_keys(look_at_outcomes([tmp_path / "1.parquet"]), operations).to_pylist()
+    found = expired_keys(count_outcomes([tmp_path / "1.parquet"]), operations).to_pylist()
     assert found == [
         {"instance": instance, "key": key, "expired": 1, "one_in": 1.0} for instance, key in (("i", "i1"), ("j", "j2"))
     ]

@@ -56,7 +56,7 @@ def test_it_is_imported_meanwhile_and_what_cannot_be_is_told_where_it_is_needed(
 def test_what_resolves_tables_in_a_worker_brings_no_pandas() -> None:
     program = (
         "import sys\nimport pyspark.sql\nbefore = set(sys.modules)\n"
-        "import abeyant.pipeline.resolver.tables.first_look, abeyant.pipeline.resolver.tables.reaching\n"
+        "import abeyant.pipeline.resolver.tables.profile, abeyant.pipeline.resolver.tables.reaching\n"
         "print('pandas' in set(sys.modules) - before, 'pyarrow' in sys.modules)"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

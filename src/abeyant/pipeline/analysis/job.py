@@ -32,7 +32,7 @@ from abeyant.pipeline.analysis.by_time import keys_by_time, requests_by_time, wa
 from abeyant.pipeline.analysis.timeout_curve import CURVE_POINTS
 from abeyant.pipeline.request_log.tables import KafkaRequestLog
 from abeyant.pipeline.results.directory import Out, below, check_out, write_marker
-from abeyant.pipeline.results.making import Making, making
+from abeyant.pipeline.results.result_writer import ResultWriter, open_result
 from abeyant.pipeline.schemas import TABLES
 from abeyant.pipeline.spark.errors import explained
 from abeyant.pipeline.spark.jobs import cancel_jobs, name_jobs
@@ -99,7 +99,7 @@ def analyze(
     write_report = _report_writer()
     log = KafkaRequestLog(spark, logs, timezone=timezone, instance=instance)
     steps = Steps(quiet=quiet)
-    with making(spark, target, overwrite=overwrite) as result:
+    with open_result(spark, target, overwrite=overwrite) as result:
         run = _Run(spark, result, steps)
         with run.failures_explained(target):
             run.apart(lambda: run.tables(log))
@@ -114,7 +114,7 @@ def analyze(
 class _Run:
     """One analysis under way: its Spark jobs, all in one group, write one result."""
 
-    def __init__(self, spark: SparkSession, result: Making, steps: Steps) -> None:
+    def __init__(self, spark: SparkSession, result: ResultWriter, steps: Steps) -> None:
         self._spark = spark
         self._result = result
         self._steps = steps

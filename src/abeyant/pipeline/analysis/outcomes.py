@@ -28,9 +28,9 @@ __all__ = [
     "Ended",
     "Sample",
     "binned",
+    "count_outcomes",
     "counted_reasons",
     "expired_keys",
-    "look_at_outcomes",
     "most_expired",
 ]
 
@@ -107,7 +107,7 @@ class Counted:
         return Ended(self.waits.table(), self.sample.table())
 
 
-def look_at_outcomes(files: Iterable[Path]) -> Ended:
+def count_outcomes(files: Iterable[Path]) -> Ended:
     """Count outcomes by kind, outcome and length of wait, in bins of 0.5 %, and draw a sample of those that expired."""
     found = Counted()
     for file in files:

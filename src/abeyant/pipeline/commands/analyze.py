@@ -6,9 +6,9 @@ import argparse
 import sys
 from typing import Any, Final
 
-from abeyant.ending import add_ending, end
+from abeyant.ending import add_output_options, end
 from abeyant.pipeline.commands.arguments import add_master, add_result, add_timezone, generate_java
-from abeyant.pipeline.commands.given import given
+from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyant.pipeline.request_log.files import chunks, find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
@@ -57,7 +57,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--instance", metavar="NAME", help="the broker that wrote all the files (default: each file's folder)"
     )
-    add_ending(parser)
+    add_output_options(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
                 timezone=args.timezone,
                 instance=args.instance,
                 quiet=args.quiet,
-                command=given(),
+                command=redacted_command_line(),
             )
     except KeyboardInterrupt:
         print(f"abeyant: interrupted: {args.out} was not written", file=sys.stderr)

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyant.ending import add_ending, end
+from abeyant.ending import add_output_options, end
 from abeyant.errors import AbeyantError
 from abeyant.pages.words import counted
 from abeyant.pipeline.commands.arguments import add_master, add_result, add_timezone, named
-from abeyant.pipeline.commands.given import given
+from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
@@ -21,7 +21,7 @@ from abeyant.pipeline.spark.extra import check_extra
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from abeyant.pipeline.results.making import Making
+    from abeyant.pipeline.results.result_writer import ResultWriter
 
 __all__ = ["add_arguments", "run"]
 
@@ -67,7 +67,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     )
     add_timezone(parser)
     add_master(parser)
-    add_ending(parser)
+    add_output_options(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _model(spark: SparkSession, args: argparse.Namespace) -> Making:
+def _model(spark: SparkSession, args: argparse.Namespace) -> ResultWriter:
     from abeyant.pipeline import compare_with_kafka, high_watermarks, read_kafka_replication
     from abeyant.pipeline.replication import summaries
     from abeyant.pipeline.replication.produces import any_acks_all
@@ -121,7 +121,7 @@ def _model(spark: SparkSession, args: argparse.Namespace) -> Making:
         "outliers": summaries.outliers(predictions),
     }
     tables = {"high_watermarks": watermarks, "predictions": predictions}
-    about = {"command": given(), "logs": args.logs}
+    about = {"command": redacted_command_line(), "logs": args.logs}
     try:
         with Steps(quiet=args.quiet).step("reading the logs"):
             if not any_acks_all(replication):

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from abeyant.pages.style import ReportError
 from abeyant.pipeline.analysis.outcomes import Ended, expired_keys
-from abeyant.pipeline.commands.given import given
+from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.results.directory import write_marker
 from abeyant.pipeline.results.tables import REPORT
 
@@ -44,7 +44,7 @@ def write_summary(
     if operations is not None and ended.expired:
         _write(expired_keys(ended, operations), directory / "expired_keys")
         written.append("expired_keys")
-    command = {"command": given()}
+    command = {"command": redacted_command_line()}
     write_marker(directory, {**command, **about, **counts, "set_aside": dict(set_aside), "tables": written})
     try:
         from abeyant.pipeline.report.outcome_page import write_outcome_report

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from abeyant.command_line import did_you_mean
-from abeyant.ending import add_ending, end
+from abeyant.ending import add_output_options, end
 from abeyant.errors import AbeyantError
 from abeyant.former import check_former
 from abeyant.pages.words import shortened
@@ -25,8 +25,8 @@ from abeyant.pipeline.commands.arguments import (
     check_table,
     named,
 )
+from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.durations import duration_or, milliseconds
-from abeyant.pipeline.commands.given import given
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from abeyant.pipeline import Configuration
-    from abeyant.pipeline.results.making import Making
+    from abeyant.pipeline.results.result_writer import ResultWriter
 
 __all__ = ["add_arguments", "run"]
 
@@ -122,7 +122,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         "--instance", metavar="NAME", help="the broker that wrote all the logs (default: each file's folder)"
     )
     add_master(parser)
-    add_ending(parser)
+    add_output_options(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -216,7 +216,9 @@ def _table(args: argparse.Namespace) -> str | None:
     return first
 
 
-def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, settings: list[Configuration]) -> Making:
+def _replay(
+    spark: SparkSession, args: argparse.Namespace, table: str | None, settings: list[Configuration]
+) -> ResultWriter:
     from pyspark.sql import functions as F  # noqa: N812
 
     from abeyant.pipeline import replay, replay_pending, what_if
@@ -236,7 +238,7 @@ def _replay(spark: SparkSession, args: argparse.Namespace, table: str | None, se
         "what_if": what_if(operations, None, timeouts, deadline=args.deadline),
     }
     about = {
-        "command": given(),
+        "command": redacted_command_line(),
         "logs": args.logs,
         "events": args.events,
         "kinds": args.kind or "all",

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyant.ending import add_ending, end
+from abeyant.ending import add_output_options, end
 from abeyant.pipeline.commands.arguments import (
     add_deadline,
     add_master,
@@ -23,7 +23,7 @@ from abeyant.pipeline.spark.extra import check_extra
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from abeyant.pipeline.results.making import Making
+    from abeyant.pipeline.results.result_writer import ResultWriter
 
 __all__ = ["add_arguments", "run"]
 
@@ -80,7 +80,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         "--unique-ids", action="store_true", help="guarantee that no op_id occurs twice: saves a search"
     )
     add_master(parser)
-    add_ending(parser)
+    add_output_options(parser)
     parser.set_defaults(run=run)
     return parser
 
@@ -118,12 +118,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[Making, bool]:
+def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[ResultWriter, bool]:
     """Write the result; return it, and whether there is a report."""
     from abeyant.pipeline import invalid_events, invalid_operations, resolve
-    from abeyant.pipeline.analysis.outcomes import look_at_outcomes
+    from abeyant.pipeline.analysis.outcomes import count_outcomes
     from abeyant.pipeline.commands.outcome_result import write_summary
-    from abeyant.pipeline.results.making import making
+    from abeyant.pipeline.results.result_writer import open_result
     from abeyant.pipeline.sources.files import file_format, read_files
     from abeyant.pipeline.sources.tables import events_from, operations_from
     from abeyant.pipeline.spark.jobs import name_jobs
@@ -140,7 +140,7 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[Making, boo
     }
     steps = Steps(quiet=args.quiet)
     group = "abeyant-resolve"
-    with making(spark, args.out, overwrite=args.overwrite) as result:
+    with open_result(spark, args.out, overwrite=args.overwrite) as result:
         for name, table in tables.items():
             name_jobs(spark, group, name)
             with steps.step(f"writing {name}", spark, group):
@@ -148,7 +148,7 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[Making, boo
         with steps.step("summing up", spark, group):
             reported = write_summary(
                 result.folder,
-                look_at_outcomes(result.files("outcomes")),
+                count_outcomes(result.files("outcomes")),
                 operations,
                 kicker="what completed in time, and what expired",
                 set_aside=_set_aside(result),
@@ -158,7 +158,7 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[Making, boo
     return result, reported
 
 
-def _set_aside(result: Making) -> dict[str, int]:
+def _set_aside(result: ResultWriter) -> dict[str, int]:
     """How many rows were set aside why."""
     from abeyant.pipeline.analysis.outcomes import counted_reasons
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from abeyant.ending import add_ending, end
+from abeyant.ending import add_output_options, end
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.commands.arguments import (
     add_deadline,
@@ -92,7 +92,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     _add_time(parser)
     _add_kafka(parser)
     add_master(parser)
-    add_ending(parser)
+    add_output_options(parser)
     parser.set_defaults(run=run)
     return parser
 

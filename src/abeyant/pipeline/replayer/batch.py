@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.replayer.configurations import Configuration, chosen, grid
 from abeyant.pipeline.replayer.kernel import pending_series, replayed
-from abeyant.pipeline.replayer.packing import PACKED, pack
+from abeyant.pipeline.replayer.trace_columns import PACKED, pack
 from abeyant.pipeline.replayer.traces import traces
 from abeyant.pipeline.schemas import REPLAYED, REPLAYED_PENDING
 from abeyant.pipeline.spark.arrow import arrow_schema

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from abeyant.kernels.replay import NEVER, replay
 from abeyant.pipeline.replayer.configurations import Configuration
-from abeyant.pipeline.replayer.packing import Integers, Trace, unpack
 from abeyant.pipeline.replayer.purges import NO_PURGES, Purges, purges
+from abeyant.pipeline.replayer.trace_columns import Integers, Trace, unpack
 
 __all__ = ["pending_series", "replayed"]
 

@@ -16,7 +16,7 @@ from abeyant.errors import AbeyantError
 from abeyant.kernels.replay import NEVER
 from abeyant.pipeline.purging.kafka import KafkaPurgatory
 from abeyant.pipeline.purging.virtual import VirtualClock, VirtualReaper
-from abeyant.pipeline.replayer.packing import Integers
+from abeyant.pipeline.replayer.trace_columns import Integers
 from abeyant.purgatory import DelayedOperation
 
 __all__ = ["NO_PURGES", "Purges", "purges"]

@@ -8,7 +8,7 @@ from typing import Final
 import pandas as pd
 
 from abeyant.pages.document import document, write_whole
-from abeyant.pages.places import without_places
+from abeyant.pages.places import redact_paths
 from abeyant.pages.style import EXPIRED, plotly
 from abeyant.pages.tables import Column, facts, nothing, table
 from abeyant.pages.words import count, counted, duration, escaped, shortened
@@ -55,7 +55,7 @@ def _page(found: Outcomes, kicker: str, sections: list[str], *, inline: bool = F
         title=found.title,
         findings=_findings(found),
         sections="\n".join(sections),
-        made=facts(without_places(found.made)),
+        made=facts(redact_paths(found.made)),
         figures={"plot-waits": {"0": figures.waits(found.analysis, ALL)}},
         filters=tables.kind_filter(found.analysis.drawn) if len(found.analysis.drawn) > 1 else "",
         inline=inline,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from abeyant.pages.document import document, write_whole
-from abeyant.pages.places import without_places
+from abeyant.pages.places import redact_paths
 from abeyant.pages.style import plotly
 from abeyant.pages.tables import facts
 from abeyant.pipeline.report import tables
@@ -31,7 +31,7 @@ def page(analysis: Analysis) -> str:
         title=headline(analysis),
         findings=findings(analysis),
         sections="\n".join(_section(section, analysis) for section in SECTIONS) + _rejected(analysis),
-        made=facts(without_places(analysis.made)),
+        made=facts(redact_paths(analysis.made)),
         figures={
             section.plot: {str(i): section.draw(analysis, scope) for i, scope in enumerate(scopes)}
             for section in SECTIONS

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 
-from abeyant.pages.places import without_places
+from abeyant.pages.places import redact_paths
 from abeyant.pages.tables import facts
 from abeyant.pipeline.results.directory import read_marker
 
@@ -36,4 +36,4 @@ def section(title: str, read: str, *, plot: str = "", nothing: str = "", tables:
 def made(directory: Path) -> str:
     """Return how a result was made, by its marker."""
     entries: Mapping[str, Any] = {name: value for name, value in read_marker(directory).items() if name != "tool"}
-    return facts(without_places(entries))
+    return facts(redact_paths(entries))

@@ -15,10 +15,10 @@ from abeyant.pipeline.resolver.streams.options import Deadline, Time
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.spark.notebook import watch_cells
 
-__all__ = ["How", "resolve"]
+__all__ = ["ResolveOptions", "resolve"]
 
 
-class How(TypedDict, total=False):
+class ResolveOptions(TypedDict, total=False):
     """What `resolve` takes besides its tables."""
 
     deadline: Deadline
@@ -34,7 +34,7 @@ class How(TypedDict, total=False):
     shards: int
 
 
-def resolve(operations: Given, events: Given, **how: Unpack[How]) -> DataFrame:
+def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions]) -> DataFrame:
     """Return the outcome of every operation (`schemas.OUTCOMES`): completed or expired, when, and after what wait.
 
     An operation completes at the first time from its `start` to `start + timeout_ms`, both included, at which `all` or
@@ -55,7 +55,7 @@ def resolve(operations: Given, events: Given, **how: Unpack[How]) -> DataFrame:
     without the columns needed; ValueError for a wrong value; TypeError for what is no table, and for an argument of the
     other kind.
     """
-    given: dict[str, Any] = dict(how)
+    given: dict[str, Any] = dict(options)
     spark = session_of([operations, events])
     operations, events = as_dataframe(operations, "operations", spark), as_dataframe(events, "events", spark)
     if operations.isStreaming and events.isStreaming:

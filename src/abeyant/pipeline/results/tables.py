@@ -10,7 +10,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.pipeline.results.directory import Out, write_marker
-from abeyant.pipeline.results.making import Making, making
+from abeyant.pipeline.results.result_writer import ResultWriter, open_result
 from abeyant.pipeline.spark.jobs import name_jobs
 from abeyant.pipeline.spark.progress import Steps
 from abeyant.pipeline.spark.versions import versions_of
@@ -30,13 +30,13 @@ def write_result(
     quiet: bool,
     about: Mapping[str, Any],
     drawn: Iterable[str],
-) -> Making:
+) -> ResultWriter:
     """Write each table as Parquet below `out`, and the report that `write_report(folder, file)` makes of those `drawn`.
 
     `about` says how it was made. Raises `AbeyantError` where `out` may not be written. Returns the result.
     """
     steps, group = Steps(quiet=quiet), "abeyant-result"
-    with making(spark, out, overwrite=overwrite) as result:
+    with open_result(spark, out, overwrite=overwrite) as result:
         for name, table in tables.items():
             name_jobs(spark, group, name)
             with steps.step(f"writing {name}", spark, group):

@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark.errors import in_one_line
 
-__all__ = ["fields_named", "forgiving"]
+__all__ = ["fields_named", "null_on_error"]
 
 
 def fields_named(spark: SparkSession, expressions: Mapping[str, str], known: StructType, table: str) -> StructType:
@@ -66,17 +66,17 @@ def _try_constant(spark: SparkSession, sql: str) -> None:
     constant.collect()
 
 
-def forgiving(table: DataFrame, expressions: Mapping[str, Column]) -> dict[str, Column]:
+def null_on_error(table: DataFrame, expressions: Mapping[str, Column]) -> dict[str, Column]:
     """Return expressions that are null where the given ones would end the query: a bad row must not stop a stream.
 
     SQL has such forms of single functions only. But what `try_to_binary` is asked to make bytes of, an error there too
     is null. So a value passes through it, as text, and back; one of a type that no column of ours has is left as it is.
     """
     kinds = table.select(*(value.alias(name) for name, value in expressions.items())).schema
-    return {name: _forgiving(value, kinds[name].dataType) for name, value in expressions.items()}
+    return {name: _null_on_error(value, kinds[name].dataType) for name, value in expressions.items()}
 
 
-def _forgiving(value: Column, kind: DataType) -> Column:
+def _null_on_error(value: Column, kind: DataType) -> Column:
     if isinstance(kind, TimestampType):  # its text would be of a time zone, in which an hour may be there twice
         return F.timestamp_micros(_try(F.unix_micros(value).cast("string")).cast("bigint"))
     if isinstance(kind, ArrayType):

@@ -17,7 +17,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE, UNREADABLE_ROW, SchemaError
-from abeyant.pipeline.sources.expressions import fields_named, forgiving
+from abeyant.pipeline.sources.expressions import fields_named, null_on_error
 from abeyant.pipeline.sources.tables import READABLE, cast_or_null
 
 __all__ = ["read_events", "read_operations"]
@@ -92,7 +92,7 @@ class _Opened:
         known = StructType([*given, records.schema["record"]])
         found = fields_named(records.sparkSession, self._mapped, known, table)
         fields_there = _fields(records, StructType([*given, *found.fields]))
-        read = forgiving(fields_there, {name: F.expr(sql) for name, sql in self._mapped.items()})
+        read = null_on_error(fields_there, {name: F.expr(sql) for name, sql in self._mapped.items()})
         values = {name: read[name] if name in read else F.col(f"`{name}`") for name in names}
         self._columns = fields_there.select(
             _VALUE, _BYTES, _END, "record", *(value.alias(name) for name, value in values.items())

@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, LongType, StringType, StructField, Struc
 
 from abeyant.errors import AbeyantError, SchemaError
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, check_table, is_case_sensitive
-from abeyant.pipeline.sources.expressions import forgiving
+from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.errors import in_one_line
 
 __all__ = ["READABLE", "cast_or_null", "check_mapped", "events_from", "operations_from"]
@@ -102,7 +102,7 @@ def _mapped(
         # All at once: an expression means the table's own columns, not what was made of them.
         values = {column: F.expr(sql) for column, sql in columns.items()}
         if values:  # Spark Connect takes no empty dict
-            table = table.withColumns(forgiving(table, values) if survive else values)
+            table = table.withColumns(null_on_error(table, values) if survive else values)
         _ = table.schema  # on Spark Connect nothing is analyzed before it is asked for
     except AnalysisException as error:
         raise AbeyantError(f"{name}: {in_one_line(error)}") from error

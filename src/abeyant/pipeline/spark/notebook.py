@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from abeyant.pipeline.spark.connect import is_connect
-from abeyant.pipeline.spark.watching import follow_jobs, server_tells
+from abeyant.pipeline.spark.job_progress import connect_progress_handler, follow_jobs
 
 if TYPE_CHECKING:
     from pyspark import StatusTracker
@@ -145,7 +145,7 @@ class _Cells:
 
     def _server_told(self, *, done: bool, **news: Any) -> None:
         if self._server is None:
-            self._server = server_tells(self._line.tell)
+            self._server = connect_progress_handler(self._line.tell)
         self._server(**news)
         if done:
             self._server = None

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from abeyant.pipeline.spark.connect import is_connect
-from abeyant.pipeline.spark.watching import follow_jobs, server_tells
+from abeyant.pipeline.spark.job_progress import connect_progress_handler, follow_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,7 +101,7 @@ def _watch(bar: Progress, shown: TaskID, spark: SparkSession, group: str, done: 
         bar.update(shown, total=1.0, completed=share, tasks=tasks)
 
     if is_connect(spark):
-        tell = server_tells(told)
+        tell = connect_progress_handler(told)
         spark.registerProgressHandler(tell)  # type: ignore[arg-type]
         done.wait()
         spark.removeProgressHandler(tell)  # type: ignore[arg-type]

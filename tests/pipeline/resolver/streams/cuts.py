@@ -1,7 +1,7 @@
 """Traces as streams: rows in an order of arrival that is out of order by a bounded time, cut into micro-batches.
 
 And the same stream through all that runs in Spark's workers, in this process: rows packed by tasks, shards' turns with
-their state written and read, reports brought together. What Spark adds is in `test_stream`.
+their state written and read, reports brought together. RowKind Spark adds is in `test_stream`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import pyarrow as pa
 from abeyant.pipeline.resolver.streams.clock import Clock
 from abeyant.pipeline.resolver.streams.columns import column, picked
 from abeyant.pipeline.resolver.streams.combined import combined
-from abeyant.pipeline.resolver.streams.layout import EVENTS, REPORTS, WATCHES, What, joined, mark_from, rows_from
+from abeyant.pipeline.resolver.streams.layout import EVENTS, REPORTS, WATCHES, RowKind, joined, mark_from, rows_from
+from abeyant.pipeline.resolver.streams.map_side import pack, pack_marks
 from abeyant.pipeline.resolver.streams.options import Options, checked
-from abeyant.pipeline.resolver.streams.packing import pack, pack_marks
-from abeyant.pipeline.resolver.streams.shard import Arrived, live_through
+from abeyant.pipeline.resolver.streams.shard import BatchInput, process_batch
 from abeyant.pipeline.resolver.streams.state import ShardState, decode_shard, encode_shard
 from pipeline.resolve_traces import Event, Op, Outcomes, Trace
 
@@ -90,10 +90,10 @@ class Stream:
         packed = list(pack([_watches(batch.operations)], "operations", self.options.shards))
         packed += pack([_events(batch.events)], "events", self.options.shards)
         packed += pack_marks([pa.record_batch({"value": ["end"] * batch.end})], "end", self.options.shards)
-        by_shard: dict[int, dict[What, list[bytes]]] = defaultdict(lambda: defaultdict(list))
+        by_shard: dict[int, dict[RowKind, list[bytes]]] = defaultdict(lambda: defaultdict(list))
         for rows in packed:
             for row in rows.to_pylist():
-                by_shard[row["shard"]][What(row["what"])].append(row["payload"])
+                by_shard[row["shard"]][RowKind(row["what"])].append(row["payload"])
         assert sorted(by_shard) == list(range(self.options.shards)), "every shard hears of every batch"
         found: list[pa.RecordBatch] = []
         reports: list[pa.RecordBatch] = []
@@ -107,15 +107,15 @@ class Stream:
         return self._noted(found)
 
     def _turn(
-        self, shard: int, payloads: dict[What, list[bytes]], wall: int, reports: list[pa.RecordBatch]
+        self, shard: int, payloads: dict[RowKind, list[bytes]], wall: int, reports: list[pa.RecordBatch]
     ) -> pa.RecordBatch:
-        arrived = Arrived(
-            [rows_from(payload, WATCHES) for payload in payloads[What.WATCHES]],
-            [rows_from(payload, EVENTS) for payload in payloads[What.EVENTS]],
-            [mark_from(payload) for payload in payloads[What.MARK]],
+        arrived = BatchInput(
+            [rows_from(payload, WATCHES) for payload in payloads[RowKind.WATCHES]],
+            [rows_from(payload, EVENTS) for payload in payloads[RowKind.EVENTS]],
+            [mark_from(payload) for payload in payloads[RowKind.MARK]],
             wall,
         )
-        after, ended = live_through(self.states[shard], arrived, self.options)
+        after, ended = process_batch(self.states[shard], arrived, self.options)
         version, encoded = encode_shard(after, self.options)
         self.state_bytes += len(encoded)
         self.states[shard] = decode_shard(version, encoded, self.options)

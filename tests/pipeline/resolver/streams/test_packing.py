@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from abeyant.pipeline.resolver.streams.layout import EVENTS, WATCHES
-from abeyant.pipeline.resolver.streams.packing import pack
+from abeyant.pipeline.resolver.streams.map_side import pack
 
 
 def rows_of(schema: pa.Schema, time: str) -> pa.RecordBatch:

@@ -22,9 +22,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyant import pipeline
 from abeyant import tables as in_process
 from abeyant.kernels.resolve import Staircases
-from abeyant.pipeline.resolver.tables.first_look import _look, is_repeated, look_at
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKey, HotKeys, Sample
-from abeyant.pipeline.resolver.tables.small import few_partitions
+from abeyant.pipeline.resolver.tables.profile import _profile, is_repeated, profile_tables
+from abeyant.pipeline.resolver.tables.small import small_table_plan
 from abeyant.pipeline.schemas import OPERATIONS, OUTCOMES, SchemaError, check_table
 from abeyant.pipeline.spark.chunks import chunks
 from abeyant.pipeline.spark.plans import Size, estimated_size
@@ -166,7 +166,7 @@ def test_the_cuts_are_every_so_many_rows_of_a_hot_key(spark: SparkSession) -> No
     rows = [operation_row(Op(f"{n}", 0, 1, (Watch("k", n),), "all")) for n in range(250)]
     happened = [event_row(Event("k", 0, n)) for n in range(250, 500)] + [event_row(Event("cold", 0, 1))] * 100
     operations, events = operations_table(spark, rows), events_table(spark, happened)
-    seen = look_at(operations, events, sample=Sample(fraction=1.0, piece=100)).collect()
+    seen = profile_tables(operations, events, sample=Sample(fraction=1.0, piece=100)).collect()
     (cuts,) = (row.cuts for row in seen)
     assert (cuts[0], cuts[3:]) == (0, [4, 100, 200, 300, 400])
 
@@ -401,10 +401,10 @@ def test_rows_that_are_in_the_plan_themselves_are_there_once(spark: SparkSession
 def test_rows_that_are_in_the_plan_themselves_are_small_however_many(spark: SparkSession) -> None:
     """The driver could not hold them several times."""
     rows, file = Size(1 << 40, in_plan=True), Size(1 << 20, in_plan=False)
-    assert few_partitions(spark, [rows, rows]) is not None
-    assert few_partitions(spark, [rows, file]) is None
-    assert few_partitions(spark, [file, file]) is not None
-    assert few_partitions(spark, [file, None]) is None
+    assert small_table_plan(spark, [rows, rows]) is not None
+    assert small_table_plan(spark, [rows, file]) is None
+    assert small_table_plan(spark, [file, file]) is not None
+    assert small_table_plan(spark, [file, None]) is None
     table = spark.createDataFrame(pa.table({"n": [1, 2]}))
     sizes = [estimated_size(some) for some in (table, table.union(table), spark.range(2))]
     assert [size and size.in_plan for size in sizes] == [True, False, False]
@@ -488,7 +488,7 @@ def test_ids_that_are_there_twice_are_found(spark: SparkSession, repeated: int) 
     rows = spark.range(0, 3000, 1, 4).selectExpr("'i' AS instance", op_id, watches)
     again = spark.range(repeated).selectExpr("'i' AS instance", "concat('op-', id) AS op_id")
     # That all watches are in the sample, two an operation, makes no id repeated.
-    seen = look_at(rows, again.selectExpr("instance", "op_id AS key", "1L AS progress"), sample=ALL_HOT)
+    seen = profile_tables(rows, again.selectExpr("instance", "op_id AS key", "1L AS progress"), sample=ALL_HOT)
     told = rows.withColumn("seen", seen.select(F.struct("*")).scalar())
     found = [row.op_id for row in told.where(is_repeated("seen")).collect()]
     assert Counter(found) == {f"op-{n}": 2 for n in range(repeated)}
@@ -500,14 +500,14 @@ def test_rows_without_an_id_are_no_duplicates_of_one_another(spark: SparkSession
         "if(id % 3 = 0, NULL, 'i') AS instance", "if(id % 2 = 0, NULL, concat('op-', id)) AS op_id",
         "array(named_struct('key', 'k', 'required', id)) AS watches",
     )  # fmt: skip
-    assert look_at(rows, sample=DEFAULT_SAMPLE).first() == Row(cuts=[0], repeated=None, several=False)
-    assert list(_look(pa.record_batch([[[0, 1, 2, 3, 4]] * 9], ["row"]) for _ in range(2))) == []
+    assert profile_tables(rows, sample=DEFAULT_SAMPLE).first() == Row(cuts=[0], repeated=None, several=False)
+    assert list(_profile(pa.record_batch([[[0, 1, 2, 3, 4]] * 9], ["row"]) for _ in range(2))) == []
 
 
 def test_one_id_a_million_times_is_found_by_few_hashes() -> None:
     rows = pa.array(np.tile([1, 1 << 62, 0, 0, 0], 1 << 18))
     same = pa.record_batch([pa.ListArray.from_arrays(np.arange((1 << 18) + 1, dtype=np.int32) * 5, rows)], ["row"])
-    packed = [row for batch in _look([same] * 4) for row in batch.to_pylist()]
+    packed = [row for batch in _profile([same] * 4) for row in batch.to_pylist()]
     assert packed == [{"part": 64, "packed": struct.pack("<qq", 1 << 62, 1 << 62)}] * 4
 
 

@@ -12,12 +12,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.analysis.outcomes import Counted, Ended, look_at_outcomes
+from abeyant.pipeline.analysis.outcomes import Counted, Ended, count_outcomes
 from abeyant.pipeline.commands.outcome_result import write_summary
 from abeyant.pipeline.commands.stream_run.inputs import read_again
 from abeyant.pipeline.results.directory import below
-from abeyant.pipeline.results.making import Making, making
 from abeyant.pipeline.results.manifests import BATCHES, batch_manifest, files_of, read_manifest
+from abeyant.pipeline.results.result_writer import ResultWriter, open_result
 from abeyant.pipeline.spark.store import Store
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ _GONE: Final = "The operations could not be read again for their keys."
 _CONTINUED: Final = "This run went on with an earlier one: operations are not read again for their keys."
 
 
-def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> tuple[Making, bool]:
+def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> tuple[ResultWriter, bool]:
     """Write the tables and the page of this run's outcomes; return them, and whether there is a page.
 
     It reads the files that this run wrote, once; what was `sent` to a topic is counted already. It reads the operations
     once more, where this run has read all of them; but for a stream that was stopped, no topic of many.
     """
-    ended = sent.ended() if plan.to_topic is not None else look_at_outcomes(_files(spark, plan, lines.first))
+    ended = sent.ended() if plan.to_topic is not None else count_outcomes(_files(spark, plan, lines.first))
     if lines.first:
         return _write(spark, plan, lines, ended, None, _CONTINUED)
     stopped = plan.trigger is not None and not plan.drain
@@ -62,8 +62,8 @@ def _files(spark: SparkSession, plan: Plan, first: int | None) -> Iterable[Path]
 
 def _write(
     spark: SparkSession, plan: Plan, lines: Lines, ended: Ended, operations: DataFrame | None, no_keys: str = ""
-) -> tuple[Making, bool]:
-    with making(spark, below(plan.out, SUMMARY), overwrite=True) as result:
+) -> tuple[ResultWriter, bool]:
+    with open_result(spark, below(plan.out, SUMMARY), overwrite=True) as result:
         reported = write_summary(
             result.folder,
             ended,

@@ -23,7 +23,7 @@ __all__ = [
     "SET_ASIDE",
     "STATUS",
     "WATCHES",
-    "What",
+    "RowKind",
     "as_schema",
     "joined",
     "mark_from",
@@ -36,7 +36,7 @@ __all__ = [
 PACKED: Final = "shard int, what int, payload binary"
 
 
-class What(IntEnum):
+class RowKind(IntEnum):
     """What a payload holds."""
 
     WATCHES = 0
@@ -139,7 +139,7 @@ def mark_from(payload: bytes) -> Mark:
     return Mark(_SOURCES[source], least, greatest)
 
 
-def packed_rows(rows: Iterable[tuple[int, What, bytes | pa.Buffer]]) -> Iterator[pa.RecordBatch]:
+def packed_rows(rows: Iterable[tuple[int, RowKind, bytes | pa.Buffer]]) -> Iterator[pa.RecordBatch]:
     """Make one batch of (`shard`, `what`, `payload`), or none of nothing."""
     columns = list(zip(*rows, strict=True))
     if columns:

@@ -26,6 +26,7 @@ from abeyant.pipeline.resolver.reasons import DEADLINE_US, EVENT_REASON, OPERATI
 from abeyant.pipeline.resolver.streams.aside import TIME_FORMAT
 from abeyant.pipeline.resolver.streams.end import end_rows
 from abeyant.pipeline.resolver.streams.layout import PACKED
+from abeyant.pipeline.resolver.streams.map_side import pack, pack_marks
 from abeyant.pipeline.resolver.streams.options import (
     DEFAULT_LATENESS,
     DEFAULT_SHARDS,
@@ -34,7 +35,6 @@ from abeyant.pipeline.resolver.streams.options import (
     Time,
     checked,
 )
-from abeyant.pipeline.resolver.streams.packing import pack, pack_marks
 from abeyant.pipeline.resolver.streams.progress import STANDING, observed
 from abeyant.pipeline.resolver.streams.stages import answered, shards_turn
 from abeyant.pipeline.resolver.streams.state import STATE

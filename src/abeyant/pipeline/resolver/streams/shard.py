@@ -33,11 +33,11 @@ from abeyant.pipeline.resolver.streams.outcomes import outcomes_at
 from abeyant.pipeline.resolver.streams.state import ShardState
 from abeyant.pipeline.resolver.streams.steps import kept_steps
 
-__all__ = ["Arrived", "Ended", "live_through", "reached_by"]
+__all__ = ["BatchInput", "BatchOutput", "process_batch", "reached_by"]
 
 
 @dataclass(frozen=True)
-class Arrived:
+class BatchInput:
     """What a batch brings to one shard (`watches`, `events`), and what all shards are told of it."""
 
     watches: Sequence[pa.RecordBatch]
@@ -48,7 +48,7 @@ class Arrived:
 
 
 @dataclass(frozen=True)
-class Ended:
+class BatchOutput:
     """What comes out of a batch."""
 
     outcomes: pa.RecordBatch  # layout.OUTCOMES
@@ -56,7 +56,7 @@ class Ended:
     aside: pa.RecordBatch  # layout.SET_ASIDE
 
 
-def live_through(state: ShardState, arrived: Arrived, options: Options) -> tuple[ShardState, Ended]:
+def process_batch(state: ShardState, arrived: BatchInput, options: Options) -> tuple[ShardState, BatchOutput]:
     """Take a batch in: return the state after it, and what ended."""
     clock = _clock_after(state.clock, arrived, options)
     new_watches, new_events, late = _accepted(state.clock, clock, arrived, options)
@@ -68,7 +68,7 @@ def live_through(state: ShardState, arrived: Arrived, options: Options) -> tuple
     over = clock.are_final(column(watches, "deadline"))
     known = over | clock.are_final(reached)
     alone = column(watches, "combine") == 0
-    ended = Ended(
+    ended = BatchOutput(
         outcomes_at(picked(watches, known & alone), reached[known & alone]),
         _reports(picked(watches, known & ~alone), reached[known & ~alone], state.clock, clock),
         joined([*late, duplicates_aside(duplicates)], SET_ASIDE),
@@ -91,7 +91,7 @@ def reached_by(staircases: Staircases, watches: pa.RecordBatch, kind: Deadline) 
     return reached
 
 
-def _clock_after(clock: Clock, arrived: Arrived, options: Options) -> Clock:
+def _clock_after(clock: Clock, arrived: BatchInput, options: Options) -> Clock:
     ended = seen_of(arrived.marks, "end") is not None
     if options.time == "processing":
         return clock.at_processing(arrived.wall, ended=ended)
@@ -106,7 +106,7 @@ def _clock_after(clock: Clock, arrived: Arrived, options: Options) -> Clock:
 
 
 def _accepted(
-    before: Clock, after: Clock, arrived: Arrived, options: Options
+    before: Clock, after: Clock, arrived: BatchInput, options: Options
 ) -> tuple[pa.RecordBatch, pa.RecordBatch, list[pa.RecordBatch]]:
     """Return the watches and events that count, and the rows that come too late, set aside."""
     watches, events = joined(arrived.watches, WATCHES), joined(arrived.events, EVENTS)

@@ -19,14 +19,14 @@ from abeyant.pipeline.resolver.streams.layout import (
     SET_ASIDE,
     STATUS,
     WATCHES,
-    What,
+    RowKind,
     joined,
     mark_from,
     rows_from,
     rows_to,
 )
 from abeyant.pipeline.resolver.streams.options import Options
-from abeyant.pipeline.resolver.streams.shard import Arrived, live_through
+from abeyant.pipeline.resolver.streams.shard import BatchInput, process_batch
 from abeyant.pipeline.resolver.streams.state import ShardState, decode_shard, encode_shard
 from abeyant.pipeline.spark.workers import freeze_imports
 
@@ -47,25 +47,28 @@ def shards_turn(
     shard = int(key[0])
     before = decode_shard(state.get[0], state.get[1], options) if state.exists else ShardState.first()
     payloads = _payloads((batch["what"], batch["payload"]) for batch in packed)
-    arrived = Arrived(
-        [rows_from(payload, WATCHES) for payload in payloads[What.WATCHES]],
-        [rows_from(payload, EVENTS) for payload in payloads[What.EVENTS]],
-        [mark_from(payload) for payload in payloads[What.MARK]],
+    arrived = BatchInput(
+        [rows_from(payload, WATCHES) for payload in payloads[RowKind.WATCHES]],
+        [rows_from(payload, EVENTS) for payload in payloads[RowKind.EVENTS]],
+        [mark_from(payload) for payload in payloads[RowKind.MARK]],
         state.getCurrentProcessingTimeMs() * 1000,
     )
-    after, ended = live_through(before, arrived, options)
+    after, ended = process_batch(before, arrived, options)
     version, encoded = encode_shard(after, options)
     state.update((version, encoded))
 
     standing = {"pending": after.watches.num_rows, "watermark": after.clock.watermark, "state_bytes": len(encoded)}
-    yield _packed(shard, What.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
-    invalid = [rows_from(payload, SET_ASIDE) for payload in payloads[What.SET_ASIDE]]
-    for what, rows in (What.OUTCOMES, ended.outcomes), (What.SET_ASIDE, joined([ended.aside, *invalid], SET_ASIDE)):
+    yield _packed(shard, RowKind.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
+    invalid = [rows_from(payload, SET_ASIDE) for payload in payloads[RowKind.SET_ASIDE]]
+    for what, rows in (
+        (RowKind.OUTCOMES, ended.outcomes),
+        (RowKind.SET_ASIDE, joined([ended.aside, *invalid], SET_ASIDE)),
+    ):
         if rows.num_rows:
             yield _packed(shard, what, rows)
     target = column(ended.reports, "operation") % options.shards
     for number in np.unique(target).tolist():
-        yield _packed(number, What.REPORTS, picked(ended.reports, target == number))
+        yield _packed(number, RowKind.REPORTS, picked(ended.reports, target == number))
 
 
 def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -77,24 +80,24 @@ def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for what, schema in _ANSWERS.items():
             for payload in payloads[what]:
                 yield _widened(rows_from(payload, schema))
-        reports += [rows_from(payload, REPORTS) for payload in payloads[What.REPORTS]]
+        reports += [rows_from(payload, REPORTS) for payload in payloads[RowKind.REPORTS]]
     for rows in combined(joined(reports, REPORTS)):
         if rows.num_rows:
             yield _widened(rows)
 
 
-_ANSWERS: Final = {What.OUTCOMES: OUTCOMES, What.SET_ASIDE: SET_ASIDE, What.STATUS: STATUS}
+_ANSWERS: Final = {RowKind.OUTCOMES: OUTCOMES, RowKind.SET_ASIDE: SET_ASIDE, RowKind.STATUS: STATUS}
 
 
-def _payloads(batches: Iterable[tuple[Iterable[int], Iterable[bytes]]]) -> dict[What, list[bytes]]:
-    found: dict[What, list[bytes]] = defaultdict(list)
+def _payloads(batches: Iterable[tuple[Iterable[int], Iterable[bytes]]]) -> dict[RowKind, list[bytes]]:
+    found: dict[RowKind, list[bytes]] = defaultdict(list)
     for whats, payloads in batches:
         for what, payload in zip(whats, payloads, strict=True):
-            found[What(what)].append(payload)
+            found[RowKind(what)].append(payload)
     return found
 
 
-def _packed(shard: int, what: What, rows: pa.RecordBatch) -> pd.DataFrame:
+def _packed(shard: int, what: RowKind, rows: pa.RecordBatch) -> pd.DataFrame:
     return pd.DataFrame({"shard": [shard], "what": [int(what)], "payload": [rows_to(rows).to_pybytes()]})
 
 

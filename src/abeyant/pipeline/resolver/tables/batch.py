@@ -8,7 +8,7 @@ Each watch of an operation is told when it was reached. That is the outcome of a
 row can have its id. All others are *combined* in a second step, by id: of several rows with one id the first counts,
 and of its watches all or any have to be reached. Both steps read the same shuffle.
 
-What takes which way is told by a look at the tables beforehand (`first_look`). Rows are packed where Spark has read
+A profile of the tables, made beforehand, says what takes which way (`profile`). Rows are packed where Spark has read
 them (`from_spark`), or by workers that read files themselves (`from_files`). Tables that Spark's own statistics hold
 for small are not worth it: Spark alone resolves them (`small`), and all of their operations are combined.
 """
@@ -21,14 +21,14 @@ from typing import Final, Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.resolver.tables.first_look import look_at, seen_in
 from abeyant.pipeline.resolver.tables.from_files import files_of
 from abeyant.pipeline.resolver.tables.from_spark import packed_by_spark
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
 from abeyant.pipeline.resolver.tables.one_shuffle import part_of
 from abeyant.pipeline.resolver.tables.packing import ALONE, COMBINED, KINDS, READ, SHARDS
+from abeyant.pipeline.resolver.tables.profile import merge_profiles, profile_tables
 from abeyant.pipeline.resolver.tables.reaching import REACHED, first_reached
-from abeyant.pipeline.resolver.tables.small import few_partitions, reached_by_spark
+from abeyant.pipeline.resolver.tables.small import reached_by_spark, small_table_plan
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
@@ -97,27 +97,27 @@ def resolve(
     check_table(events, EVENT_COLUMNS, "events")
     ours = columns_of(operations, OPERATIONS), columns_of(events, EVENT_COLUMNS)
     sizes = [] if sample is not None else [estimated_size(table) for table in ours]
-    few = few_partitions(operations.sparkSession, sizes) if sizes else None
-    if few is not None:
-        reached = reached_by_spark(valid_operations(operations), valid_events(events), deadline, few)
-        return _combined(reached.repartition(*few, "instance", "op_id"))
+    plan = small_table_plan(operations.sparkSession, sizes) if sizes else None
+    if plan is not None:
+        reached = reached_by_spark(valid_operations(operations), valid_events(events), deadline, plan)
+        return _combined(plan.repartition(reached, "instance", "op_id"))
     ids, sample = not unique_ids, sample or DEFAULT_SAMPLE
     files = files_of(*ours)
     if files is not None:
-        seen = _seen(seen_in(files.looked(sample.fraction, ids=ids), sample))
-        packed = files.packed(seen, ids=ids)
+        profile = _as_column(merge_profiles(files.profile(sample.fraction, ids=ids), sample))
+        packed = files.packed(profile, ids=ids)
     else:
-        seen = _seen(look_at(operations, events, sample=sample, ids=ids))
-        packed = packed_by_spark(operations, events, seen, ids=ids)
+        profile = _as_column(profile_tables(operations, events, sample=sample, ids=ids))
+        packed = packed_by_spark(operations, events, profile, ids=ids)
     by_shard = _by_shard(packed)
-    reached = _reached(_if_several(by_shard, seen) if files is not None else by_shard, COMBINED, deadline)
+    reached = _reached(_if_several(by_shard, profile) if files is not None else by_shard, COMBINED, deadline)
     combined = _combined(reached.selectExpr(*_REACHED).repartition("instance", "op_id"))
     return _reached(by_shard, ALONE, deadline).selectExpr(*_OUTCOME).union(combined)
 
 
-def _seen(look: DataFrame) -> Column:
-    """Return the one row of a look as a column, of which the job has one however often it is named."""
-    return look.select(F.struct("*")).scalar()
+def _as_column(profile: DataFrame) -> Column:
+    """Return a profile's one row as a column, which the job computes once however often it is named."""
+    return profile.select(F.struct("*")).scalar()
 
 
 def _by_shard(packed: DataFrame) -> DataFrame:
@@ -125,13 +125,13 @@ def _by_shard(packed: DataFrame) -> DataFrame:
     return packed.repartition(F.expr(spread(f"`order` div {KINDS}", SHARDS, shuffle_partitions(packed.sparkSession))))
 
 
-def _if_several(by_shard: DataFrame, seen: Column) -> DataFrame:
+def _if_several(by_shard: DataFrame, profile: Column) -> DataFrame:
     """Return all rows or none: where nothing has to be combined, Spark finds that beforehand, and reads none.
 
-    Not for tables that are named by `seen`, since it stands in the plan for that once more. Without it, Spark reads the
+    Not for tables that the profile names, since it stands in the plan for that once more. Without it, Spark reads the
     shuffle a second time, and hands nothing on: 2 to 3 % of the time.
     """
-    several = by_shard.sparkSession.range(0, 1, 1, 1).where(seen.getField("several")).select()
+    several = by_shard.sparkSession.range(0, 1, 1, 1).where(profile.getField("several")).select()
     return by_shard.crossJoin(F.broadcast(several))
 
 

@@ -1,7 +1,7 @@
 """Tables that are plain Parquet files: workers read the columns themselves, and Spark sees only what is packed.
 
-    row groups ── tasks ──┬── look ──── seen         as `first_look` packs it
-                          └── packed ── by shard     as `packing` packs it
+    row groups ── tasks ──┬── profiled ── merged    as `profile` packs it
+                          └── packed ──── by shard  as `packing` packs it
 
 What Spark does over other tables, Python does here: it drops rows that cannot be resolved, hashes keys and ids, and
 draws the sample. The definitions of validity are those of `abeyant.tables`, and its hashes too: their seed is drawn
@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from abeyant.pipeline.resolver.tables.file_tasks import BATCH_ROWS, Task, chunks_of, tasks_of
-from abeyant.pipeline.resolver.tables.first_look import GROUP_SHIFT, LOOKED, packed_look
 from abeyant.pipeline.resolver.tables.hot_keys import HotKeys, Integers
 from abeyant.pipeline.resolver.tables.packing import PACKED, EventPacker, WatchNumbers, packed_operations
+from abeyant.pipeline.resolver.tables.profile import GROUP_SHIFT, PROFILE, pack_profile
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
 from abeyant.pipeline.spark.chunks import cut
 from abeyant.pipeline.spark.parquet_files import RowGroup, row_groups
@@ -61,16 +61,16 @@ class Files:
     def __init__(self, spark: SparkSession, tasks: Sequence[Task], seed: bytes) -> None:
         self._spark, self._tasks, self._seed = spark, tasks, seed
 
-    def looked(self, fraction: float, *, ids: bool) -> DataFrame:
-        """Return `first_look.LOOKED`: the ids, unless they need not be looked at, and a sample."""
+    def profile(self, fraction: float, *, ids: bool) -> DataFrame:
+        """Return `profile.PROFILE`: the ids, unless they need not be looked at, and a sample."""
         return self._each_task().mapInArrow(
-            partial(_look, tasks=self._tasks, seed=self._seed, fraction=fraction, ids=ids), LOOKED
+            partial(_profile, tasks=self._tasks, seed=self._seed, fraction=fraction, ids=ids), PROFILE
         )
 
-    def packed(self, seen: Column, *, ids: bool) -> DataFrame:
-        """Return `packing.PACKED`, given what was seen."""
-        repeated = seen.getField("repeated") if ids else None
-        told = self._each_task().select("id", seen.getField("cuts").alias("cuts"))
+    def packed(self, profile: Column, *, ids: bool) -> DataFrame:
+        """Return `packing.PACKED`, given the profile."""
+        repeated = profile.getField("repeated") if ids else None
+        told = self._each_task().select("id", profile.getField("cuts").alias("cuts"))
         told = told.withColumn("repeated", repeated) if repeated is not None else told
         return told.mapInArrow(partial(_pack, tasks=self._tasks, seed=self._seed), PACKED)
 
@@ -81,17 +81,17 @@ class Files:
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
-def _look(
+def _profile(
     batches: Iterable[pa.RecordBatch], tasks: Sequence[Task], seed: bytes, fraction: float, ids: bool
 ) -> Iterator[pa.RecordBatch]:
-    """(the number of a task) -> LOOKED."""
+    """(the number of a task) -> PROFILE."""
     freeze_imports()
     pairs = PairHash(seed)
-    look: dict[str, Callable[[Task, PairHash, _Draw], Iterator[pa.RecordBatch]]]
-    look = {"operations": partial(_look_at_operations, ids=ids), "events": _look_at_events}
+    profiles: dict[str, Callable[[Task, PairHash, _Draw], Iterator[pa.RecordBatch]]]
+    profiles = {"operations": partial(_profile_operations, ids=ids), "events": _profile_events}
     for batch in batches:
         for number in batch.column("id").to_pylist():
-            yield from look[tasks[number].table](tasks[number], pairs, _draw(tasks[number], fraction))
+            yield from profiles[tasks[number].table](tasks[number], pairs, _draw(tasks[number], fraction))
 
 
 _Draw = Callable[[int], Mask]
@@ -104,7 +104,7 @@ def _draw(task: Task, fraction: float) -> _Draw:
     return lambda rows: dice.random(rows) < fraction
 
 
-def _look_at_operations(task: Task, pairs: PairHash, draw: _Draw, ids: bool) -> Iterator[pa.RecordBatch]:
+def _profile_operations(task: Task, pairs: PairHash, draw: _Draw, ids: bool) -> Iterator[pa.RecordBatch]:
     several = False
     for table in chunks_of(task, ["instance", "op_id", "watches"] if ids else ["instance", "watches"]):
         hashes = np.empty(0, np.int64)
@@ -123,14 +123,14 @@ def _look_at_operations(task: Task, pairs: PairHash, draw: _Draw, ids: bool) -> 
         )
         now_several = not several and bool((watches.counts > 1).any())
         several = several or now_several
-        yield from packed_look(hashes.view(np.uint64), _sampled(sampled, pairs), several=now_several)
+        yield from pack_profile(hashes.view(np.uint64), _sampled(sampled, pairs), several=now_several)
 
 
-def _look_at_events(task: Task, pairs: PairHash, draw: _Draw) -> Iterator[pa.RecordBatch]:
+def _profile_events(task: Task, pairs: PairHash, draw: _Draw) -> Iterator[pa.RecordBatch]:
     for table in chunks_of(task, ["instance", "key", "progress"]):
         some = table.take(pa.array(np.flatnonzero(draw(table.num_rows))))
         sampled = _sampled(some.rename_columns(["instance", "key", "value"]), pairs)
-        yield from packed_look(np.empty(0, np.uint64), sampled, several=False)
+        yield from pack_profile(np.empty(0, np.uint64), sampled, several=False)
 
 
 def _sampled(table: pa.Table, pairs: PairHash) -> Integers:

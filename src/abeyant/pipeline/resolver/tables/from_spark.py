@@ -1,10 +1,10 @@
 """Tables of any kind: Spark reads them and hashes keys, and Python's workers pack the rows that it hands over.
 
     operations ── valid ── one row a watch ──┐
-                                             ├── with what was seen ── packed ── by shard
+                                             ├── with the profile ── packed ── by shard
     events ────── valid ─────────────────────┘
 
-What was seen is told to both tables at once, since a plan has all that it is made from, both tables, each time that it
+The profile is joined to both tables at once, since a plan has all that it is made from, both tables, each time that it
 names it.
 """
 
@@ -22,9 +22,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.resolver.reasons import DEADLINE_US
-from abeyant.pipeline.resolver.tables.first_look import is_repeated
 from abeyant.pipeline.resolver.tables.hot_keys import IDENTITY, PLACE, HotKeys, Integers
 from abeyant.pipeline.resolver.tables.packing import PACKED, EventPacker, WatchNumbers, packed_operations
+from abeyant.pipeline.resolver.tables.profile import is_repeated
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyant.pipeline.schemas import OPERATIONS
 from abeyant.pipeline.spark.chunks import cut, gathered
@@ -61,18 +61,18 @@ _FIRST: Final = "(monotonically_increasing_id() & ((1L << 33) - 1)) = 0"
 """Whether a row is the first of its partition. Then its numbers go on with `cuts`, for all rows of the partition."""
 
 
-def packed_by_spark(operations: DataFrame, events: DataFrame, seen: Column, *, ids: bool) -> DataFrame:
-    """Return `packing.PACKED`, given what was seen (see first_look); ids are not looked at unless `ids`."""
+def packed_by_spark(operations: DataFrame, events: DataFrame, profile: Column, *, ids: bool) -> DataFrame:
+    """Return `packing.PACKED`, given the profile; repeated ids are not separated unless `ids`."""
     each = valid_operations(operations).selectExpr("*", "posexplode(watches) AS (nth, watch)")
     watches = each.selectExpr("*", "watch.key AS key", "watch.required AS required").selectExpr(*_WATCH)
     rows = valid_events(events).selectExpr(*_EVENT).union(watches)
-    # Spark leaves a column that it takes for random above the union, and `seen` with it; else it would put both below,
-    # for each table anew. What is made of the two stays there as well, so the union hands on whatever that needs.
-    told = rows.select("*", seen.alias("seen"), F.expr(_FIRST).alias("first"))
+    # Spark leaves a column that it takes for random above the union, and `profile` with it; else it would put both
+    # below, for each table anew. What is made of the two stays there as well, so the union hands on whatever that needs.
+    told = rows.select("*", profile.alias("profile"), F.expr(_FIRST).alias("first"))
     # A branch, since Spark works out what stands twice in a condition beforehand, for every row.
-    rivals = f"if(watches IS NULL, false, {is_repeated('seen', 'get(texts, 0), get(texts, 1)')})" if ids else "false"
+    rivals = f"if(watches IS NULL, false, {is_repeated('profile', 'get(texts, 0), get(texts, 1)')})" if ids else "false"
     return told.selectExpr(
-        "if(first, concat(numbers, seen.cuts), numbers) AS numbers",
+        "if(first, concat(numbers, profile.cuts), numbers) AS numbers",
         f"if({rivals}, concat(texts, {_VERSION}), texts) AS texts",
     ).mapInArrow(_pack, PACKED)
 

@@ -103,7 +103,7 @@ class HotKeys:
 
     @classmethod
     def read(cls, told: Integers) -> HotKeys:
-        """Read them from `cuts` of `first_look`.
+        """Read them from `cuts` of `profile`.
 
         They are integers: the first is not theirs, and then of each hot key its place, its identity, the number of its
         cuts, and these.

@@ -10,7 +10,7 @@ window tells it in one walk over a key's sorted rows. A key has one task, whatev
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,7 +19,7 @@ from abeyant.pipeline.resolver.tables.hot_keys import PLACE
 from abeyant.pipeline.spark.plans import Size
 from abeyant.pipeline.spark.session import adapts_partitions, shuffle_partitions
 
-__all__ = ["few_partitions", "reached_by_spark"]
+__all__ = ["SmallTablePlan", "reached_by_spark", "small_table_plan"]
 
 _SMALL_BYTES: Final = 96 << 20
 _PARTITION_BYTES: Final = 1 << 20  # of a small table, as Spark's own least partition
@@ -36,27 +36,41 @@ _FIRST: Final = "min(at_us) OVER (PARTITION BY place, instance, key ORDER BY pro
 _REACHED: Final = "CASE WHEN first <= start_us THEN start_us WHEN first {} deadline_us THEN first END AS reached"
 
 
-def few_partitions(spark: SparkSession, sizes: list[Size | None]) -> list[Any] | None:
-    """Return None where tables are not known to be small: where a look beforehand takes no longer than all the rest.
+class SmallTablePlan(NamedTuple):
+    """How Spark alone resolves small tables."""
 
-    Else the partitions of a shuffle: as many as Spark finds right once it has shuffled (an empty list), where it adapts
-    them itself. Rows that are in the plan themselves count as small, however many: each time that a plan names them,
-    the driver holds them once more. Should tables be larger than Spark believes, all still works.
+    partitions: int | None
+    """Of a shuffle; None where Spark adapts their number itself, once it has shuffled."""
+
+    def repartition(self, table: DataFrame, *columns: str) -> DataFrame:
+        """Shuffle a table by these columns."""
+        number = [] if self.partitions is None else [self.partitions]
+        return table.repartition(*number, *columns)  # type: ignore[arg-type]
+
+
+def small_table_plan(spark: SparkSession, sizes: list[Size | None]) -> SmallTablePlan | None:
+    """Return how to resolve tables of these sizes without a profile; None unless they are known to be small.
+
+    Profiling such tables would take longer than all the rest. Rows that stand in the plan itself count as small,
+    however many: each time that a plan names them, the driver holds them once more. A table larger than Spark
+    estimates is resolved all the same.
     """
     total = sum(_SMALL_BYTES + 1 if size is None else size.bytes for size in sizes)
     if total > _SMALL_BYTES and not all(size is not None and size.in_plan for size in sizes):
         return None
-    return [] if adapts_partitions(spark) else [min(shuffle_partitions(spark), 1 + int(total / _PARTITION_BYTES))]
+    if adapts_partitions(spark):
+        return SmallTablePlan(None)
+    return SmallTablePlan(min(shuffle_partitions(spark), 1 + int(total / _PARTITION_BYTES)))
 
 
 def reached_by_spark(
-    operations: DataFrame, events: DataFrame, deadline: Literal["inclusive", "exclusive"], few: list[Any]
+    operations: DataFrame, events: DataFrame, deadline: Literal["inclusive", "exclusive"], plan: SmallTablePlan
 ) -> DataFrame:
     """Tell of each watch of valid operations when it was reached, in its time: `reaching.REACHED[COMBINED]`, and more.
 
-    O(n log n). `few` is as `few_partitions` says.
+    O(n log n).
     """
     rows = operations.selectExpr(*_WATCH).unionByName(events.selectExpr(*_EVENT), allowMissingColumns=True)
-    sorted_by = rows.selectExpr("*", f"{PLACE} AS place").repartition(*few, "place")
-    told = sorted_by.selectExpr("*", _FIRST).where("op_id IS NOT NULL")
+    by_place = plan.repartition(rows.selectExpr("*", f"{PLACE} AS place"), "place")
+    told = by_place.selectExpr("*", _FIRST).where("op_id IS NOT NULL")
     return told.selectExpr("*", _REACHED.format("<=" if deadline == "inclusive" else "<"))

@@ -7,9 +7,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.resolver.given import Given, as_dataframe, session_of
 from abeyant.pipeline.resolver.reasons import DUPLICATE, EVENT_REASON, OPERATION_REASON
-from abeyant.pipeline.resolver.tables.first_look import is_repeated, look_at
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
-from abeyant.pipeline.resolver.tables.small import few_partitions
+from abeyant.pipeline.resolver.tables.profile import is_repeated, profile_tables
+from abeyant.pipeline.resolver.tables.small import small_table_plan
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, check_table, columns_of
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.tables.reasons import reason_column
@@ -31,9 +31,9 @@ def invalid_operations(operations: Given) -> DataFrame:
     check_table(table, OPERATIONS, "operations")
     reason = reason_column(table.columns)
     judged = table.withColumn(reason, F.expr(OPERATION_REASON))
-    few = few_partitions(table.sparkSession, [estimated_size(table)])
-    if few is not None:  # so it is read once
-        ranked = _ranked(judged.repartition(*few, "instance", "op_id"), reason)
+    plan = small_table_plan(table.sparkSession, [estimated_size(table)])
+    if plan is not None:  # so it is read once
+        ranked = _ranked(plan.repartition(judged, "instance", "op_id"), reason)
         duplicate = F.expr(f"coalesce({reason}, if(_rank > 1, '{DUPLICATE}', NULL))")
         return ranked.withColumn(reason, duplicate).where(f"{reason} IS NOT NULL").drop("_rank")
     broken = judged.where(f"{reason} IS NOT NULL")
@@ -57,9 +57,9 @@ def valid_operations(operations: DataFrame) -> DataFrame:
 
 def distinct_operations(operations: DataFrame) -> DataFrame:
     """Return the columns of `OPERATIONS` of each row that can be resolved, and of each id only the row that counts."""
-    few = few_partitions(operations.sparkSession, [estimated_size(operations)])
-    if few is not None:
-        valid = valid_operations(operations).repartition(*few, "instance", "op_id")
+    plan = small_table_plan(operations.sparkSession, [estimated_size(operations)])
+    if plan is not None:
+        valid = plan.repartition(valid_operations(operations), "instance", "op_id")
         return _ranked(valid).where("_rank = 1").drop("_rank")
     fine = _with_rivals(valid_operations(operations), operations)
     first = _ranked(fine.where("_rivals")).where("_rank = 1").drop("_rank")
@@ -77,8 +77,9 @@ def valid_events(events: DataFrame) -> DataFrame:
 
 def _with_rivals(rows: DataFrame, operations: DataFrame) -> DataFrame:
     """Add whether an id may be there twice among all operations."""
-    seen = look_at(operations, sample=DEFAULT_SAMPLE).select(F.struct("*")).scalar()
-    return rows.withColumn("_seen", seen).withColumn("_rivals", F.expr(is_repeated("_seen"))).drop("_seen")
+    profile = profile_tables(operations, sample=DEFAULT_SAMPLE).select(F.struct("*")).scalar()
+    with_profile = rows.withColumn("_profile", profile)
+    return with_profile.withColumn("_rivals", F.expr(is_repeated("_profile"))).drop("_profile")
 
 
 def _ranked(operations: DataFrame, *apart: str) -> DataFrame:

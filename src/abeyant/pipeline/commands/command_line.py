@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["given"]
+__all__ = ["redacted_command_line"]
 
 # The words by which Spark too knows a secret (`spark.redaction.regex`), and more: for settings of JAAS, and for keys of
 # Azure (`fs.azure.account.key.*`, `fs.azure.sas.*`), Google (`private.key`) and S3's own encryption.
@@ -21,7 +21,7 @@ _USER: Final = re.compile(r"(?P<scheme>\w+://)[^/@\s]+:[^/@\s]+@")
 _HIDDEN: Final = "(hidden)"
 
 
-def given(arguments: Sequence[str] | None = None) -> str:
+def redacted_command_line(arguments: Sequence[str] | None = None) -> str:
     """The command as one would type it again; `arguments` are those of this process unless given.
 
     Hidden are the value of a setting whose name or value speaks of a secret, a user with a password in a URI, and the

@@ -16,7 +16,7 @@ from abeyant.pipeline.resolver.streams.layout import (
     EVENTS,
     SET_ASIDE,
     WATCHES,
-    What,
+    RowKind,
     as_schema,
     mark_to,
     packed_rows,
@@ -29,7 +29,7 @@ __all__ = ["pack", "pack_marks"]
 
 _CHUNK: Final = 1 << 17
 
-_TABLES: Final = {"operations": (What.WATCHES, WATCHES, "start"), "events": (What.EVENTS, EVENTS, "at")}
+_TABLES: Final = {"operations": (RowKind.WATCHES, WATCHES, "start"), "events": (RowKind.EVENTS, EVENTS, "at")}
 
 
 def pack(
@@ -51,7 +51,7 @@ def pack(
             greatest.append(int(times.max()))
             yield from packed_rows(_by_shard(as_schema(valid.select(schema.names), schema), what, shards))
         if valid.num_rows < chunk.num_rows:
-            yield from packed_rows([(rows % shards, What.SET_ASIDE, rows_to(_invalid(chunk, table)))])
+            yield from packed_rows([(rows % shards, RowKind.SET_ASIDE, rows_to(_invalid(chunk, table)))])
         rows += chunk.num_rows
     mark = Mark(table, min(least), max(greatest)) if least else Mark("tick", 0, 0)
     yield from _to_all(mark, shards)
@@ -65,7 +65,7 @@ def pack_marks(
         yield from _to_all(Mark(source, 0, 0), shards)
 
 
-def _by_shard(rows: pa.RecordBatch, what: What, shards: int) -> Iterator[tuple[int, What, pa.Buffer]]:
+def _by_shard(rows: pa.RecordBatch, what: RowKind, shards: int) -> Iterator[tuple[int, RowKind, pa.Buffer]]:
     shard = (column(rows, "place") % shards).astype(np.uint16)
     order = np.argsort(shard, kind="stable")  # of 16 bits: a radix sort
     rows = rows.take(pa.array(order))
@@ -83,4 +83,4 @@ def _invalid(chunk: pa.RecordBatch, table: str) -> pa.RecordBatch:
 
 def _to_all(mark: Mark, shards: int) -> Iterator[pa.RecordBatch]:
     payload = mark_to(mark)
-    return packed_rows((shard, What.MARK, payload) for shard in range(shards))
+    return packed_rows((shard, RowKind.MARK, payload) for shard in range(shards))

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from abeyant.pipeline.commands.given import given
+from abeyant.pipeline.commands.command_line import redacted_command_line
 
 HIDDEN = "(hidden)"
 
@@ -14,7 +14,7 @@ HIDDEN = "(hidden)"
 def test_what_is_no_secret_can_be_typed_again() -> None:
     """Blanks, columns that speak of tokens and settings without secrets stay as they are."""
     words = ["resolve", "my orders.csv", "--operation", "key=access_token", "--conf", "spark.ui.enabled=false"]
-    assert shlex.split(given(words)) == ["abeyant", *words]
+    assert shlex.split(redacted_command_line(words)) == ["abeyant", *words]
 
 
 @pytest.mark.parametrize(
@@ -33,18 +33,20 @@ def test_what_is_no_secret_can_be_typed_again() -> None:
 def test_a_secret_setting_is_named_and_hidden(setting: str, form: list[str]) -> None:
     """The name of the setting stays: one sees what has to be given again."""
     name, _, value = setting.partition("=")
-    said = shlex.split(given(["analyze", "s3a://logs/", *(part.format(setting) for part in form)]))
+    said = shlex.split(redacted_command_line(["analyze", "s3a://logs/", *(part.format(setting) for part in form)]))
     assert said[-1].removeprefix("--conf=") == f"{name}={HIDDEN}"
     assert value not in " ".join(said)
 
 
 def test_a_password_in_a_uri_is_hidden() -> None:
     """The host and the path stay."""
-    assert given(["analyze", "s3a://me:pass@logs/day=1"]) == f"abeyant analyze 's3a://{HIDDEN}@logs/day=1'"
+    assert (
+        redacted_command_line(["analyze", "s3a://me:pass@logs/day=1"]) == f"abeyant analyze 's3a://{HIDDEN}@logs/day=1'"
+    )
 
 
 @pytest.mark.parametrize("form", [["--master", "{}"], ["--master={}"]], ids=["apart", "in one"])
 def test_the_token_of_a_connect_server_is_hidden(form: list[str]) -> None:
     words = [part.format("sc://here:15002/;use_ssl=true;token=FwoG;user_id=me") for part in form]
-    said = shlex.split(given(["analyze", "logs", *words]))
+    said = shlex.split(redacted_command_line(["analyze", "logs", *words]))
     assert said[-1].removeprefix("--master=") == f"sc://here:15002/;use_ssl=true;token={HIDDEN};user_id=me"

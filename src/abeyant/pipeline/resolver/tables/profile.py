@@ -1,21 +1,21 @@
-"""One look at the tables, before the job: what has to be known of them beforehand, in one row.
+"""The profile of the tables, made before the job: what it has to know of them, in one row.
 
     operations ── ids, a sample of watches ──┐
-                                             ├── by part ── seen ── one row: `cuts`, `repeated`, `several`
+                                             ├── by part ── merged ── one row: `cuts`, `repeated`, `several`
     events ────── a sample ──────────────────┘
 
 - `cuts`: `several` as a number, and the hot keys of the sample and where they are cut: see hot_keys.
-- `repeated`: the groups of ids that may be there twice.
-- `several`: whether any operation needs the second step: one of several watches, or of an id that is repeated.
+- `repeated`: the groups of ids in which an id may occur twice.
+- `several`: whether any operation needs the second step: one of several watches, or of a repeated id.
 
-*Ids* are looked for without sorting or shuffling the operations, by 8 bytes a row that has one: a task packs the hashes
-of its ids by *part*, their uppermost bits, a binary value a part and chunk. Named are the groups, a finer division by
-20 of the uppermost bits, in which one hash was seen twice: a byte a group of each part that has one. So at most a
-megabyte comes out, whatever the size of the table; who wants to be sure looks at the ids of these groups. The sample is
-packed by part too, by the keys' places. Memory: the hashes of a part, three times.
+*Ids* are checked without sorting or shuffling the operations, for 8 bytes a row that has one: a task packs the hashes
+of its ids by *part*, their uppermost bits, into a binary value for each part and chunk. The result names groups, a
+finer division by the 20 uppermost bits, in which one hash occurs twice: a byte a group of each part that has one. So
+the profile takes at most a megabyte, whatever the size of the table; an exact answer needs the ids of these groups
+only. The sample is packed by part too, by the keys' places. Memory: the hashes of a part, three times.
 
-The row is a scalar subquery of the job: Spark reads it once, however often the job's plan names it. (A join would take
-a job of its own, and another copy of the tables' plan, for each of the three.)
+The row is a scalar subquery of the job: Spark computes it once, however often the job's plan names it. (A join would
+take a job of its own, and another copy of the tables' plan, for each of the three.)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from abeyant.pipeline.resolver.tables.packing import binary
 from abeyant.pipeline.spark.chunks import gathered
 from abeyant.pipeline.spark.workers import freeze_imports
 
-__all__ = ["GROUP_SHIFT", "LOOKED", "is_repeated", "look_at", "packed_look", "seen_in"]
+__all__ = ["GROUP_SHIFT", "PROFILE", "is_repeated", "merge_profiles", "pack_profile", "profile_tables"]
 
 _ID: Final = "instance, op_id"
 GROUP_SHIFT: Final = 44
@@ -51,27 +51,29 @@ _HAS_ID, _SEVERAL_WATCHES, _SAMPLED = 1, 2, 4
 # What is packed: the part of the ids' hashes; above them those of the sample, by place; above them a row for `several`.
 _SAMPLE: Final = _PARTS
 _SEVERAL: Final = 2 * _PARTS
-LOOKED: Final = "part int, packed binary"
-_SEEN: Final = "part int, groups binary, cuts array<bigint>, several boolean"
+PROFILE: Final = "part int, packed binary"
+_MERGED: Final = "part int, groups binary, cuts array<bigint>, several boolean"
 
 
-def look_at(operations: DataFrame, events: DataFrame | None = None, *, sample: Sample, ids: bool = True) -> DataFrame:
-    """Return what is seen, in one row; of the ids nothing unless `ids`. Without `events` nothing is sampled."""
+def profile_tables(
+    operations: DataFrame, events: DataFrame | None = None, *, sample: Sample, ids: bool = True
+) -> DataFrame:
+    """Return the profile of the tables, one row; without the ids unless `ids`, without a sample if no `events`."""
     rows = _of_operations(operations, sample.fraction if events is not None else 0.0, ids=ids)
     if events is not None:
         # Sampled before anything is computed of a row: most are only skipped.
         few = events.where(f"xxhash64(monotonically_increasing_id()) <= {_least_hashes(sample.fraction)}L")
         of_event = f"array({_SAMPLED}L, 0L, {PLACE}, {IDENTITY}, progress)"
         rows = rows.union(few.where("progress IS NOT NULL").selectExpr(of_event))
-    return seen_in(rows.mapInArrow(_look, LOOKED), sample)
+    return merge_profiles(rows.mapInArrow(_profile, PROFILE), sample)
 
 
-def seen_in(looked: DataFrame, sample: Sample) -> DataFrame:
-    """Return the one row, given what was looked at, packed."""
-    packed = looked.repartition("part")
-    seen = packed.sortWithinPartitions("part").mapInArrow(partial(_seen, piece=sample.piece), _SEEN)
+def merge_profiles(profiles: DataFrame, sample: Sample) -> DataFrame:
+    """Merge what each task found (`PROFILE`) into the one row."""
+    packed = profiles.repartition("part")
+    merged = packed.sortWithinPartitions("part").mapInArrow(partial(_merge, piece=sample.piece), _MERGED)
     several = "coalesce(bool_or(several), false)"
-    row = seen.selectExpr(
+    row = merged.selectExpr(
         f"concat(array(bigint({several})), flatten(collect_list(cuts))) AS cuts",
         "map_from_entries(collect_list(struct(part, groups)) FILTER (WHERE groups IS NOT NULL)) AS by_part",
         f"{several} AS several",
@@ -80,16 +82,16 @@ def seen_in(looked: DataFrame, sample: Sample) -> DataFrame:
     return row.selectExpr("cuts", f"if(cardinality(by_part) > 0, {of_parts}, NULL) AS repeated", "several")
 
 
-def is_repeated(seen: str, id_: str = _ID) -> str:
-    """Return the condition that an id, two columns, may be there twice; `seen` is the one row, as a struct."""
+def is_repeated(profile: str, id_: str = _ID) -> str:
+    """Return the condition that an id, two columns, may occur twice; `profile` is the one row, as a struct."""
     group = f"shiftrightunsigned(xxhash64({id_}), {GROUP_SHIFT})"
-    groups = f"get({seen}.repeated, int({group} div {_GROUPS}))"
+    groups = f"get({profile}.repeated, int({group} div {_GROUPS}))"
     is_there = f"coalesce(substring({groups}, int({group} % {_GROUPS}) + 1, 1) = X'01', false)"
-    return f"if({seen}.repeated IS NULL, false, {is_there})"
+    return f"if({profile}.repeated IS NULL, false, {is_there})"
 
 
 def _of_operations(operations: DataFrame, fraction: float, *, ids: bool) -> DataFrame:
-    """Return `_ROW` of each operation of which anything is to be seen."""
+    """Return `_ROW` of each operation that the profile needs."""
     # Rows without an id are set aside, and no duplicates of one another.
     has_id = "instance IS NOT NULL AND op_id IS NOT NULL" if ids else "false"
     drawn = operations.selectExpr(
@@ -122,7 +124,7 @@ def _least_hashes(fraction: float) -> int:
 # -- in the workers ------------------------------------------------------------------------------------------------
 
 
-def _look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _profile(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """(a list of _ROW) -> (part, packed)."""
     freeze_imports()
     several = False
@@ -132,10 +134,10 @@ def _look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         now_several = not several and bool(np.any(about & _SEVERAL_WATCHES))
         several = several or now_several
         hashes = rows[about & _HAS_ID > 0, 1].view(np.uint64)
-        yield from packed_look(hashes, rows[about & _SAMPLED > 0, 2:], several=now_several)
+        yield from pack_profile(hashes, rows[about & _SAMPLED > 0, 2:], several=now_several)
 
 
-def packed_look(hashes: npt.NDArray[np.uint64], sampled: Integers, *, several: bool) -> Iterator[pa.RecordBatch]:
+def pack_profile(hashes: npt.NDArray[np.uint64], sampled: Integers, *, several: bool) -> Iterator[pa.RecordBatch]:
     """Pack the ids of a chunk, rows (place, identity, value) of the sample, and that there are several watches."""
     hashes = np.sort(hashes)
     # Twice tells as much as a million times, and does not all go into one value.
@@ -158,8 +160,8 @@ def _parts(firsts: npt.NDArray[np.intp], rows: npt.NDArray[np.generic], base: in
         )
 
 
-def _seen(batches: Iterable[pa.RecordBatch], piece: int) -> Iterator[pa.RecordBatch]:
-    """(part, packed), sorted by part -> a row a part of what is seen in it, if anything."""
+def _merge(batches: Iterable[pa.RecordBatch], piece: int) -> Iterator[pa.RecordBatch]:
+    """(part, packed), sorted by part -> a row for each part in which anything was found."""
     freeze_imports()
     columns = ((batch.column("part").to_pylist(), batch.column("packed")) for batch in batches)
     rows = (row for parts, packed in columns for row in zip(parts, packed, strict=True))

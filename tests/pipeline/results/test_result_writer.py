@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from abeyant import pipeline
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.results.directory import MARKER, write_marker
-from abeyant.pipeline.results.making import Making, making
+from abeyant.pipeline.results.result_writer import ResultWriter, open_result
 
 LIVE = {"host": "elsewhere", "process": 7, "since": "2026-01-01T00:00:00+00:00"}
 
 
-def make(spark: SparkSession, out: Path, rows: int, *, overwrite: bool = False, fail: bool = False) -> Making:
-    with making(spark, f"file://{out}", overwrite=overwrite) as result:
+def make(spark: SparkSession, out: Path, rows: int, *, overwrite: bool = False, fail: bool = False) -> ResultWriter:
+    with open_result(spark, f"file://{out}", overwrite=overwrite) as result:
         result.write("outcomes", spark.range(rows))
         assert result.rows("outcomes") == rows
         assert sum(pq.read_metadata(part).num_rows for part in result.files("outcomes")) == rows
@@ -87,7 +87,7 @@ def test_what_is_not_ours_is_left_alone_and_one_run_writes_at_a_time(spark: Spar
     assert (out / "run-other" / "outcomes").exists()
 
     def taken_over() -> None:
-        with making(spark, f"file://{tmp_path / 'slow'}", overwrite=False) as result:
+        with open_result(spark, f"file://{tmp_path / 'slow'}", overwrite=False) as result:
             result.write("outcomes", spark.range(1))
             write_marker(result.folder, {})
             for claim in (tmp_path / "slow" / "claims").glob("*.json"):

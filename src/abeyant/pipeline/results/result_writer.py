@@ -30,12 +30,12 @@ from abeyant.pipeline.results.manifests import CLAIMS, manifest, read_manifest
 from abeyant.pipeline.spark.location import literal, location
 from abeyant.pipeline.spark.store import Store
 
-__all__ = ["Making", "making"]
+__all__ = ["ResultWriter", "open_result"]
 
 _RUN: Final = "run"
 
 
-class Making(Protocol):
+class ResultWriter(Protocol):
     """A result under way."""
 
     @property
@@ -63,26 +63,26 @@ class Making(Protocol):
 
 
 @contextmanager
-def making(spark: SparkSession, out: Out, *, overwrite: bool) -> Iterator[Making]:
+def open_result(spark: SparkSession, out: Out, *, overwrite: bool) -> Iterator[ResultWriter]:
     """Give a result to be made; when the block ends well it is at `out`, whole, else nothing is.
 
     The block has to write the marker into the folder. Raises `AbeyantError` when `out` may not be written.
     """
     if isinstance(out, Path):
         with new_result(out, overwrite=overwrite) as aside:
-            here = _Here(aside, out)
-            yield here
-        here.folder = out
+            local = _Local(aside, out)
+            yield local
+        local.folder = out
         return
     store = Store(spark, out)
     with Claim(store, _RUN) as claim:
         _check_stored(store, overwrite=overwrite)
         for name in claim.dead:
             claim.forget(name)  # whoever was taken for dead, and is not, learns of it by this
-        there = _There(spark, store, claim.name)
+        stored = _Store(spark, store, claim.name)
         try:
-            yield there
-            there.send()
+            yield stored
+            stored.send()
             claim.check()
             # Asked again: much time has passed, and nothing that appeared meanwhile may be lost.
             _check_stored(store, overwrite=overwrite)
@@ -90,13 +90,13 @@ def making(spark: SparkSession, out: Out, *, overwrite: bool) -> Iterator[Making
             store.remove(claim.name)
             raise
         # Where this fails nobody knows whether the marker is there: what it names stays, the next run looks.
-        there.mark()
+        stored.mark()
         claim.check()
         # Not earlier: until our marker is there, that of a run taken for dead may still come, and name its files.
         _remove_runs(store, keep=claim.name)
 
 
-class _Here:
+class _Local:
     """On this machine, or where it and Spark's machines see the same directory."""
 
     def __init__(self, folder: Path, out: Path) -> None:
@@ -125,7 +125,7 @@ class _Here:
 _folders: Final[list[tempfile.TemporaryDirectory[str]]] = []
 
 
-class _There:
+class _Store:
     """On a store that Spark reaches."""
 
     def __init__(self, spark: SparkSession, store: Store, run: str) -> None:
