@@ -22,7 +22,7 @@ from abeyant.pipeline.report.analysis import read_analysis
 from abeyant.pipeline.resolver.streams.listed_batches import write_listed
 from abeyant.pipeline.resolver.streams.state import ShardState, StateError, decode_shard, encode_shard
 from abeyant.pipeline.results.directory import MARKER, check_target
-from abeyant.pipeline.results.local_claims import check_free, held, of_result, of_stream
+from abeyant.pipeline.results.leases.local import check_free, leased, result_lease, stream_lease
 from abeyant.pipeline.results.result_writer import open_result
 from abeyant.pipeline.results.manifests import batch_manifest, manifest, read_manifest
 from pipeline.report import samples
@@ -97,7 +97,7 @@ def test_a_report_is_made_of_no_analysis(tmp_path: Path) -> None:
     assert issubclass(ReportError, AbeyantError)
 
 
-@pytest.mark.parametrize("place", [of_result, of_stream])
+@pytest.mark.parametrize("place", [result_lease, stream_lease])
 def test_a_claim_is_respected(place: Callable[[Path], Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -106,7 +106,7 @@ def test_a_claim_is_respected(place: Callable[[Path], Path], tmp_path: Path) -> 
     before.touch()
     mend = f"end the process that writes there; if there is none, remove {before}"
     assert refused(lambda: check_free(claim, out)) == f"{out} {SAID}{mend}"
-    refused(lambda: held(claim, out).__enter__())
+    refused(lambda: leased(claim, out).__enter__())
     before.unlink()
     check_target(out, overwrite=False)
 

@@ -25,8 +25,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from abeyant.pipeline.results.claims import ALIVE_SECONDS
-from abeyant.pipeline.results.manifests import CLAIMS
+from abeyant.pipeline.results.leases.store import LEASE_SECONDS
+from abeyant.pipeline.results.manifests import LEASES
 from object_store.buckets import Bucket, conf
 from object_store.stores import STORES
 from pipeline.resolve_traces import Trace, by_brute_force, some_traces
@@ -126,8 +126,8 @@ def kill_when(process: subprocess.Popen[str], seen: Callable[[], bool], seconds:
 
 def wait_for_torn_claims(bucket: Bucket, result: str) -> None:
     """Where a file is seen while it is written, a kill may leave a claim that tells of nobody. It counts for a time."""
-    if any(not bucket.read(f"{result}/{CLAIMS}/{name}") for name in bucket.files(f"{result}/{CLAIMS}")):
-        time.sleep(ALIVE_SECONDS)
+    if any(not bucket.read(f"{result}/{LEASES}/{name}") for name in bucket.files(f"{result}/{LEASES}")):
+        time.sleep(LEASE_SECONDS)
 
 
 def kill_streams(bucket: Bucket, folder: Path, traces: Sequence[Trace], kills: int, seed: int) -> dict[str, int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from abeyant import pipeline
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.results.claims import Claim
+from abeyant.pipeline.results.leases.store import StoreLease
 from abeyant.pipeline.spark.store import Store, places_of
 
 TURNS = 30
@@ -89,7 +89,7 @@ def halves(store: Store) -> list[object]:
 
 def claimed(store: Store) -> list[object]:
     """What others are told while a claim is renewed over and over."""
-    claim = Claim(store, "run")
+    claim = StoreLease(store, "run")
 
     def work() -> None:
         for _ in range(TURNS):
@@ -98,7 +98,7 @@ def claimed(store: Store) -> list[object]:
     def look() -> object:
         claim.check()
         try:
-            return Claim(store, "run").name
+            return StoreLease(store, "run").name
         except AbeyantError as error:
             return str(error).partition(": ")[0].partition(" since")[0]
 

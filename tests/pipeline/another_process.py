@@ -13,8 +13,8 @@ __all__ = ["another_holds"]
 HOLD = """
 import sys
 from pathlib import Path
-from abeyant.pipeline.results.local_claims import hold
-hold(Path(sys.argv[1]), Path(sys.argv[2]), "test")
+from abeyant.pipeline.results.leases.local import acquire
+acquire(Path(sys.argv[1]), Path(sys.argv[2]), "test")
 print("holds", flush=True)
 sys.stdin.read()
 """

@@ -26,7 +26,7 @@ from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
 from abeyant.pipeline import analyze
 from abeyant.pipeline.results.directory import MARKER, is_result, new_result
-from abeyant.pipeline.results.local_claims import of_result
+from abeyant.pipeline.results.leases.local import result_lease
 from abeyant.pipeline.schemas import ALL_INSTANCES, TABLES, check_table
 from pipeline.conftest import SHIPPED
 from pipeline.jvm import kill_jvm
@@ -323,7 +323,7 @@ def test_kill_9_leaves_nothing_that_looks_finished(part: Path, tmp_path: Path) -
         process.kill()
     assert process.returncode == -signal.SIGKILL
     assert not out.exists()
-    (left,) = (path for path in tmp_path.iterdir() if path != of_result(out))
+    (left,) = (path for path in tmp_path.iterdir() if path != result_lease(out))
     assert left.name.startswith(".out.abeyant-")
     assert not is_result(left)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyant.pipeline.results import claims
-from abeyant.pipeline.results.claims import Claim
+from abeyant.pipeline.results.leases import store as leases
+from abeyant.pipeline.results.leases.store import StoreLease
 from abeyant.pipeline.spark.store import Store
 from object_store.small_files import TURNS, claimed, halves, replaced
 
@@ -49,9 +49,9 @@ def test_a_claim_that_is_given_up_does_not_come_back(
             super().renew(name, text)
             renewed.set()
 
-    monkeypatch.setattr(claims, "_RENEW_SECONDS", 0.001)
+    monkeypatch.setattr(leases, "_RENEW_SECONDS", 0.001)
     store = Slow(spark, f"file://{tmp_path}")
-    claim = Claim(store, "run")
+    claim = StoreLease(store, "run")
     assert renewing.wait(60)
     closing = threading.Thread(target=claim.close)
     closing.start()

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from abeyant.pipeline.results.local_claims import held, of_result
+from abeyant.pipeline.results.leases.local import leased, result_lease
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ def spark_for(
     with ExitStack() as held_for_it:
         if "overwrite" in args and isinstance(args.out, Path):
             out = args.out.absolute()
-            held_for_it.enter_context(held(of_result(out), out))
+            held_for_it.enter_context(leased(result_lease(out), out))
         # From before it starts until it has stopped: Ctrl-C may come at any time, and Py4J would log where.
         held_for_it.enter_context(logged_nowhere_else())
         yield held_for_it.enter_context(_session(args, app_name, brief=brief, start=start))

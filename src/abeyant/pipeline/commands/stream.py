@@ -24,7 +24,7 @@ from abeyant.pipeline.commands.arguments import (
 from abeyant.pipeline.commands.durations import duration, duration_or
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyant.pipeline.results.directory import below
-from abeyant.pipeline.results.local_claims import check_free, held, of_stream
+from abeyant.pipeline.results.leases.local import check_free, leased, stream_lease
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
@@ -208,12 +208,12 @@ def run(args: argparse.Namespace) -> int:
     topics = all(given.is_topic(plan.kafka) for given in (plan.operations, plan.events))
     lines = Lines(quiet=args.quiet, lateness=Lateness(args.lateness, topics=topics))
     if isinstance(plan.out, Path):
-        check_free(of_stream(plan.out), plan.out)
+        check_free(stream_lease(plan.out), plan.out)
     plan.check()
     try:
         with (
             terminate_as_interrupt(),
-            held(of_stream(plan.out), plan.out) if isinstance(plan.out, Path) else nullcontext(),
+            leased(stream_lease(plan.out), plan.out) if isinstance(plan.out, Path) else nullcontext(),
             _spark(args) as spark,
             explained(),
             stop_when_asked() as asked,

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from abeyant.errors import AbeyantError
 from abeyant.former import check_former
-from abeyant.pipeline.results.local_claims import check_free, held, of_result
+from abeyant.pipeline.results.leases.local import check_free, leased, result_lease
 
 __all__ = [
     "MARKER",
@@ -62,7 +62,7 @@ def check_target(out: Path, *, overwrite: bool) -> None:
     Only a directory that holds a result of ours is ever replaced, only when told to, and not while another process
     writes one there.
     """
-    check_free(of_result(out), out)
+    check_free(result_lease(out), out)
     if out.is_symlink() or out.exists():
         if out.is_dir() and not any(out.iterdir()):
             _check_not_here(out)
@@ -132,7 +132,7 @@ def new_result(out: Path, *, overwrite: bool) -> Iterator[Path]:
     the block met it with.
     """
     out = Path(os.path.abspath(out))
-    with held(of_result(out), out), _new_result(out, overwrite=overwrite) as aside:
+    with leased(result_lease(out), out), _new_result(out, overwrite=overwrite) as aside:
         yield aside
 
 

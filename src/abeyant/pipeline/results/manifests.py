@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from abeyant.former import is_former, written_before
 
-__all__ = ["BATCHES", "CLAIMS", "batch_manifest", "files_of", "manifest", "read_manifest"]
+__all__ = ["BATCHES", "LEASES", "batch_manifest", "files_of", "manifest", "read_manifest"]
 
 BATCHES: Final = "batches"
 """The folder of a stream's manifests, one a batch."""
 
-CLAIMS: Final = "claims"
-"""The folder of claims: who writes here (`claims`)."""
+LEASES: Final = "claims"
+"""The folder of the leases on a store (`leases`): who writes here."""
 
 _TOOL: Final = "abeyant"
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.former import check_former
-from abeyant.pipeline.results.claims import Claim
+from abeyant.pipeline.results.leases.store import StoreLease
 from abeyant.pipeline.results.directory import (
     MARKER,
     Out,
@@ -26,7 +26,8 @@ from abeyant.pipeline.results.directory import (
     new_result,
     read_marker,
 )
-from abeyant.pipeline.results.manifests import CLAIMS, manifest, read_manifest
+from abeyant.pipeline.results.leases.store import StoreLease
+from abeyant.pipeline.results.manifests import LEASES, manifest, read_manifest
 from abeyant.pipeline.spark.location import literal, location
 from abeyant.pipeline.spark.store import Store
 
@@ -75,25 +76,25 @@ def open_result(spark: SparkSession, out: Out, *, overwrite: bool) -> Iterator[R
         local.folder = out
         return
     store = Store(spark, out)
-    with Claim(store, _RUN) as claim:
+    with StoreLease(store, _RUN) as lease:
         _check_stored(store, overwrite=overwrite)
-        for name in claim.dead:
-            claim.forget(name)  # whoever was taken for dead, and is not, learns of it by this
-        stored = _Store(spark, store, claim.name)
+        for name in lease.expired:
+            lease.remove_expired(name)  # whoever was taken for dead, and is not, learns of it by this
+        stored = _Store(spark, store, lease.name)
         try:
             yield stored
             stored.send()
-            claim.check()
+            lease.check()
             # Asked again: much time has passed, and nothing that appeared meanwhile may be lost.
             _check_stored(store, overwrite=overwrite)
         except BaseException:
-            store.remove(claim.name)
+            store.remove(lease.name)
             raise
         # Where this fails nobody knows whether the marker is there: what it names stays, the next run looks.
         stored.mark()
-        claim.check()
+        lease.check()
         # Not earlier: until our marker is there, that of a run taken for dead may still come, and name its files.
-        _remove_runs(store, keep=claim.name)
+        _remove_runs(store, keep=lease.name)
 
 
 class _Local:
@@ -191,7 +192,7 @@ def _check_stored(store: Store, *, overwrite: bool) -> None:
         if not overwrite:
             raise AbeyantError(f"{store.root} already holds a result; use --overwrite to replace it")
         return
-    others = [name for name in there if name != CLAIMS and not name.startswith((f"{_RUN}-", "."))]
+    others = [name for name in there if name != LEASES and not name.startswith((f"{_RUN}-", "."))]
     if others:
         raise AbeyantError(f"{store.root} exists and is not a result of abeyant: it is left alone")
 

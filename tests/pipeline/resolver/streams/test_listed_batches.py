@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from abeyant import pipeline
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.resolver.streams.place import claim_place, leave_place
-from abeyant.pipeline.results.claims import ALIVE_SECONDS, Claim
-from abeyant.pipeline.results.manifests import CLAIMS
+from abeyant.pipeline.results.leases.queries import acquire_store, release_store
+from abeyant.pipeline.results.leases.store import LEASE_SECONDS, StoreLease
+from abeyant.pipeline.results.manifests import LEASES
 from abeyant.pipeline.spark.store import Store
 from pipeline.resolve_traces import by_brute_force, some_traces
 from pipeline.resolver.streams.cuts import Batch
@@ -100,7 +100,7 @@ def test_one_output_has_one_query_and_one_writer(spark: SparkSession, tmp_path: 
     write_input(tmp_path, TRACES[:5], files=1, seed=3)
     stream = Stream(spark, tmp_path, lateness=DISORDER_US / 1e6)
     out = tmp_path / "out"
-    claims = out / CLAIMS
+    claims = out / LEASES
     claims.mkdir(parents=True)
     (claims / "stream-dead.json").write_text(json.dumps(a_dead_process()))
     one = pipeline.ParquetSink(out, manifests=True)
@@ -109,14 +109,14 @@ def test_one_output_has_one_query_and_one_writer(spark: SparkSession, tmp_path: 
     wait_until(lambda: not list(claims.glob("*.json")))
     with pytest.raises(StreamingQueryException, match="/out holds the outcomes of another query"):
         stream.start(pipeline.ParquetSink(out, manifests=True), checkpoint="another").awaitTermination()
-    elsewhere = tmp_path / "elsewhere" / CLAIMS
+    elsewhere = tmp_path / "elsewhere" / LEASES
     elsewhere.mkdir(parents=True)
     (elsewhere / "stream-other.json").write_text(OTHER)
     with pytest.raises(StreamingQueryException, match=r"is being written by process 1 on elsewhere, since 2026-01-01"):
         stream.start(pipeline.ParquetSink(elsewhere.parent, manifests=True), checkpoint="third").awaitTermination()
     # Whoever was taken for dead, and is not, writes nothing more.
     store = Store(spark, f"file://{out}")
-    claim_place(store, "a command")
+    acquire_store(store, "a command")
     (mine,) = claims.glob("*.json")
     assert json.loads(mine.read_text())["process"] == os.getpid()
     mine.unlink()
@@ -126,30 +126,30 @@ def test_one_output_has_one_query_and_one_writer(spark: SparkSession, tmp_path: 
 
 
 def test_a_place_is_held_until_the_last_of_a_process_has_left_it(spark: SparkSession, tmp_path: Path) -> None:
-    store, claims = Store(spark, f"file://{tmp_path}"), tmp_path / CLAIMS
-    claim_place(store, "a command")
-    claim_place(store, "a query")
+    store, claims = Store(spark, f"file://{tmp_path}"), tmp_path / LEASES
+    acquire_store(store, "a command")
+    acquire_store(store, "a query")
     assert len(list(claims.glob("*.json"))) == 1
-    leave_place(store, "a command")
-    leave_place(store, "another")
+    release_store(store, "a command")
+    release_store(store, "another")
     assert len(list(claims.glob("*.json"))) == 1
-    leave_place(store, "a query")
+    release_store(store, "a query")
     assert not list(claims.glob("*.json"))
 
 
 def test_a_claim_of_another_machine_counts_for_a_minute(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, f"file://{tmp_path}")
-    claims = tmp_path / CLAIMS
+    claims = tmp_path / LEASES
     claims.mkdir()
     other = claims / "stream-other.json"
     other.write_text(OTHER)
     with pytest.raises(AbeyantError, match=r"by process 1 on elsewhere, since 2026-01-01.*gives way \d\d s from now"):
-        Claim(store, "stream")
+        StoreLease(store, "stream")
     assert list(claims.glob("*.json")) == [other]
-    before = time.time() - ALIVE_SECONDS - 1
+    before = time.time() - LEASE_SECONDS - 1
     os.utime(other, (before, before))
-    with Claim(store, "stream") as claim:
-        assert claim.dead == ["stream-other"]
+    with StoreLease(store, "stream") as claim:
+        assert claim.expired == ["stream-other"]
         claim.check()
     assert list(claims.glob("*.json")) == [other]
 

@@ -20,7 +20,7 @@ from abeyant import pipeline
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.resolver.streams import ANSWERS, ASIDE, PENDING_WATCHES, plan
 from abeyant.pipeline.resolver.streams.stages import shards_turn
-from abeyant.pipeline.results.local_claims import of_result, of_stream
+from abeyant.pipeline.results.leases.local import result_lease, stream_lease
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES
 from pipeline.another_process import another_holds
 from pipeline.resolve_traces import Deadline, Event, Op, Watch, by_brute_force, some_traces
@@ -310,8 +310,8 @@ def test_a_sink_refuses_what_another_process_writes_and_lets_go_when_its_query_e
     stream.put(Batch([("i", OP)]))
     out, table = tmp_path / "out", tmp_path / "outcomes.db"
     sinks: list[tuple[Path, Path, Callable[[DataFrame, int], None]]] = [
-        (of_stream(out), out, pipeline.ParquetSink(out)),
-        (of_result(table), table, pipeline.TableSink(table)),
+        (stream_lease(out), out, pipeline.ParquetSink(out)),
+        (result_lease(table), table, pipeline.TableSink(table)),
     ]
     for claim, place, sink in sinks:
         with another_holds(claim, place) as pid:

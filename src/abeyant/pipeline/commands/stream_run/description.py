@@ -14,8 +14,8 @@ from typing import Any, Final, Protocol
 from abeyant.errors import AbeyantError
 from abeyant.former import check_former
 from abeyant.pipeline.results.directory import STREAM
-from abeyant.pipeline.results.local_claims import CLAIM
-from abeyant.pipeline.results.manifests import CLAIMS
+from abeyant.pipeline.results.leases.local import LEASE_FILE
+from abeyant.pipeline.results.manifests import LEASES
 
 __all__ = ["DESCRIPTION", "Folder", "LocalFolder", "check", "describe"]
 
@@ -100,7 +100,7 @@ def check(folder: Folder, out: Path | str, checkpoint: str, query: Mapping[str, 
     if before is None:
         there = folder.names("")
         check_former(out, there, DESCRIPTION, "begin the stream anew, with another --out and checkpoint")
-        if any(name not in (CLAIM, CLAIMS) for name in there):
+        if any(name not in (LEASE_FILE, LEASES) for name in there):
             raise AbeyantError(f"{out} exists and is not a result of abeyant stream: it is left alone")
         if begun:
             raise AbeyantError(f"{checkpoint} is the checkpoint of another stream: its result is not in {out}")

@@ -20,7 +20,7 @@ from abeyant.pipeline.commands.stream_run.watch import follow
 from abeyant.pipeline.resolver.streams import ParquetSink, resolve_stream
 from abeyant.pipeline.resolver.streams.end import END_OF_INPUT
 from abeyant.pipeline.resolver.streams.options import DEFAULT_SHARDS
-from abeyant.pipeline.resolver.streams.place import claim_place, leave_place
+from abeyant.pipeline.results.leases.queries import acquire_store, release_store
 from abeyant.pipeline.sources.kafka import check_topics
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, shuffle_partitions
 from abeyant.pipeline.spark.store import Store
@@ -44,11 +44,11 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
             return _run(spark, plan, LocalFolder(plan.out), lines, asked)
     store = Store(spark, plan.out)
     # At once, not by the first batch: a second query would write into the first one's checkpoint before that.
-    claim_place(store, _COMMAND)
+    acquire_store(store, _COMMAND)
     try:
         return _run(spark, plan, store, lines, asked)
     finally:
-        leave_place(store, _COMMAND)
+        release_store(store, _COMMAND)
 
 
 def _import() -> None:

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.resolver.streams.place import claim_while_it_runs
 from abeyant.pipeline.resolver.streams.plan import aside_of, outcomes_of
+from abeyant.pipeline.results.leases.queries import lease_store_while_query_runs
 from abeyant.pipeline.results.manifests import batch_manifest, manifest, read_manifest
 from abeyant.pipeline.spark.store import Store
 
@@ -32,7 +32,7 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
     The place is this process's until the query ends. Raises `AbeyantError` where it is another process's or query's.
     """
     store = Store(answers.sparkSession, out)
-    claim = claim_while_it_runs(store, answers, query)
+    lease = lease_store_while_query_runs(store, answers, query)
     _belongs_to(store, query)
     place = store.uri(batch_manifest(batch))
     found = read_manifest(store.read(batch_manifest(batch)), place)
@@ -43,7 +43,7 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
         attempt = uuid4().hex[:12]
         entries = {"batch": batch, "query": query, "attempt": attempt}
         whole = manifest(entries, _written(answers, store, batch, attempt))
-        claim.check()
+        lease.check()
         # Where there is one now, a run that was taken for dead was not: what it says stands, and is the same.
         store.put_new(batch_manifest(batch), whole)
         found = read_manifest(store.read(batch_manifest(batch)), place)

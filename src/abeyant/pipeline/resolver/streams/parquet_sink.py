@@ -17,11 +17,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.resolver.streams.listed_batches import write_listed
-from abeyant.pipeline.resolver.streams.place import claim_while_it_runs
 from abeyant.pipeline.resolver.streams.plan import aside_of, outcomes_of
-from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, hold_while_it_runs, query_of
-from abeyant.pipeline.results.claims import Claim
-from abeyant.pipeline.results.local_claims import of_stream
+from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
+from abeyant.pipeline.results.leases.local import stream_lease
+from abeyant.pipeline.results.leases.queries import lease_store_while_query_runs, lease_while_query_runs
+from abeyant.pipeline.results.leases.store import StoreLease
 from abeyant.pipeline.spark.connect import is_connect
 from abeyant.pipeline.spark.file_system import FileSystem, file_system
 from abeyant.pipeline.spark.store import Store, renames
@@ -61,7 +61,7 @@ class ParquetSink:
         files = file_system(answers.sparkSession, self.out)
         query = query_of(answers, self._checkpoint)
         place = _Place(files, self.out, self._hold(answers, query))
-        place.claim(query)
+        place.bind_to(query)
         files.remove(_UNFINISHED)
         answers.persist()  # for the rows set aside: seldom there, and then not worth a second turn of every shard
         try:
@@ -78,24 +78,24 @@ class ParquetSink:
         finally:
             answers.unpersist()
 
-    def _hold(self, answers: DataFrame, query: str) -> Claim | None:
-        """Keep other processes out until the query ends: by a lock on this machine, elsewhere by the claim returned."""
+    def _hold(self, answers: DataFrame, query: str) -> StoreLease | None:
+        """Keep other processes out until the query ends: by a lock on this machine, elsewhere by the lease returned."""
         if self.out.startswith(_LOCAL):
             out = Path(self.out.removeprefix(_LOCAL))
-            hold_while_it_runs(answers, query, of_stream(out), out)
+            lease_while_query_runs(answers, query, stream_lease(out), out)
             return None
         if is_connect(answers.sparkSession):
             return None
-        return claim_while_it_runs(Store(answers.sparkSession, self.out), answers, query)
+        return lease_store_while_query_runs(Store(answers.sparkSession, self.out), answers, query)
 
 
 class _Place:
     """Where the batches of one query stand, once they are whole."""
 
-    def __init__(self, files: FileSystem, out: str, claim: Claim | None) -> None:
+    def __init__(self, files: FileSystem, out: str, lease: StoreLease | None) -> None:
         self._files = files
         self._out = out
-        self._claim = claim
+        self._lease = lease
         # A name of its own: whoever was taken for dead, and is not, renames nothing of the one that took over.
         self._unfinished = f"{_UNFINISHED}/{uuid4().hex[:12]}"
 
@@ -105,15 +105,15 @@ class _Place:
 
     def put(self, name: str) -> None:
         """Rename what was written, unless it is there from when the batch was done before."""
-        if self._claim is not None:
-            self._claim.check()
+        if self._lease is not None:
+            self._lease.check()
         if self._files.exists(name):
             return
         self._files.make_directory(name.rpartition("/")[0])
         if not self._files.rename(f"{self._unfinished}/{name}", name):
             raise AbeyantError(f"cannot rename {self.aside(name)} to {self._out}/{name}")
 
-    def claim(self, query: str) -> None:
+    def bind_to(self, query: str) -> None:
         """Note whose `out` this is, if nobody's, else check that it is this query's."""
         note = f"{_QUERY}/id={query}"
         if not self._files.exists(_QUERY):

@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, hold_while_it_runs, query_of
-from abeyant.pipeline.results.local_claims import of_result
+from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
+from abeyant.pipeline.results.leases.local import result_lease
+from abeyant.pipeline.results.leases.queries import lease_while_query_runs
 
 __all__ = ["TableSink"]
 
@@ -52,7 +53,7 @@ class TableSink:
     def __call__(self, answers: DataFrame, batch: int) -> None:
         """Write one batch, unless it is there."""
         query = query_of(answers, self._checkpoint)
-        hold_while_it_runs(answers, query, of_result(self.file), self.file)
+        lease_while_query_runs(answers, query, result_lease(self.file), self.file)
         try:
             with closing(sqlite3.connect(self.file, isolation_level=None)) as database:
                 database.executescript(_TABLES)

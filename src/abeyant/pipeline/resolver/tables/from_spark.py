@@ -67,7 +67,7 @@ def packed_by_spark(operations: DataFrame, events: DataFrame, profile: Column, *
     watches = each.selectExpr("*", "watch.key AS key", "watch.required AS required").selectExpr(*_WATCH)
     rows = valid_events(events).selectExpr(*_EVENT).union(watches)
     # Spark leaves a column that it takes for random above the union, and `profile` with it; else it would put both
-    # below, for each table anew. What is made of the two stays there as well, so the union hands on whatever that needs.
+    # below, for each table anew. What is made of the two stays there as well, so the union hands on all that it needs.
     told = rows.select("*", profile.alias("profile"), F.expr(_FIRST).alias("first"))
     # A branch, since Spark works out what stands twice in a condition beforehand, for every row.
     rivals = f"if(watches IS NULL, false, {is_repeated('profile', 'get(texts, 0), get(texts, 1)')})" if ids else "false"

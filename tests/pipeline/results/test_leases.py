@@ -16,7 +16,7 @@ from abeyant.cli import main
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.commands.running import spark_for
 from abeyant.pipeline.results.directory import check_target, new_result
-from abeyant.pipeline.results.local_claims import check_free, held, hold, let_go, of_result, of_stream
+from abeyant.pipeline.results.leases.local import acquire, check_free, leased, release, result_lease, stream_lease
 from pipeline.another_process import another_holds
 from pipeline.orders import MAPPING, write_orders
 
@@ -24,11 +24,11 @@ TAKE_TURNS = """
 import sys
 from pathlib import Path
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.results.local_claims import held
+from abeyant.pipeline.results.leases.local import leased
 claim, mark, turns = Path(sys.argv[1]), Path(sys.argv[2]), 0
 while turns < 100:
     try:
-        with held(claim, claim.parent):
+        with leased(claim, claim.parent):
             mark.mkdir()
             mark.rmdir()
             turns += 1
@@ -43,7 +43,7 @@ def test_the_second_is_refused_at_once_and_the_dead_give_way(
     """In every way in, before Spark starts."""
     orders, payments = write_orders(tmp_path)
     out = tmp_path / "result"
-    with another_holds(of_result(out), out) as pid:
+    with another_holds(result_lease(out), out) as pid:
         who = f"{out} is being written by process {pid} on {socket.gethostname()}, since 20"
         command = ["resolve", orders, payments, *MAPPING, "--out", str(out)]
         assert main(command) == 2
@@ -54,24 +54,24 @@ def test_the_second_is_refused_at_once_and_the_dead_give_way(
         with pytest.raises(AbeyantError) as refused, new_result(out, overwrite=False):
             pytest.fail("two write")
         assert who in str(refused.value)
-    assert of_result(out).exists()  # it was killed
+    assert result_lease(out).exists()  # it was killed
     check_target(out, overwrite=False)
     with new_result(out, overwrite=False) as aside:
         (aside / "table").touch()
-    assert not of_result(out).exists()
+    assert not result_lease(out).exists()
 
     stream = tmp_path / "stream"
-    with another_holds(of_stream(stream), stream) as pid:
+    with another_holds(stream_lease(stream), stream) as pid:
         assert main(["stream", orders, payments, *MAPPING, "--out", str(stream)]) == 2
         assert f"{stream} is being written by process {pid} on " in capsys.readouterr().err
-    with held(of_stream(stream), stream):
+    with leased(stream_lease(stream), stream):
         pass
     assert not stream.exists()
 
 
 def test_a_command_holds_its_place_before_spark_starts(tmp_path: Path) -> None:
     def start(*_: object, **__: object) -> None:
-        holds.append(of_result(tmp_path / "out").exists())
+        holds.append(result_lease(tmp_path / "out").exists())
         raise AbeyantError("no Spark here")
 
     holds: list[bool] = []
@@ -87,39 +87,39 @@ def test_within_a_process_a_thread_holds_it_again_and_another_does_not(tmp_path:
     said: list[str] = []
 
     def other() -> None:
-        with pytest.raises(AbeyantError) as refused, held(of_result(out), out):
+        with pytest.raises(AbeyantError) as refused, leased(result_lease(out), out):
             pytest.fail("two write")
         said.append(str(refused.value))
 
-    with held(of_result(out), out):
-        with held(of_result(out), out):
-            check_free(of_result(out), out)
+    with leased(result_lease(out), out):
+        with leased(result_lease(out), out):
+            check_free(result_lease(out), out)
         thread = threading.Thread(target=other)
         thread.start()
         thread.join()
-        assert of_result(out).exists()
+        assert result_lease(out).exists()
     assert f"process {os.getpid()} on " in said[0]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_shared_goes_with_its_last_holder(tmp_path: Path) -> None:
-    claim = of_stream(tmp_path / "out")
-    assert hold(claim, tmp_path / "out", "one")
-    assert not hold(claim, tmp_path / "out", "one")
-    assert hold(claim, tmp_path / "out", "two")
+    claim = stream_lease(tmp_path / "out")
+    assert acquire(claim, tmp_path / "out", "one")
+    assert not acquire(claim, tmp_path / "out", "one")
+    assert acquire(claim, tmp_path / "out", "two")
     for holder in ("one", "one", "none"):
-        let_go(claim, holder)
-    with held(claim, tmp_path / "out"):
-        assert not hold(claim, tmp_path / "out", "two")
+        release(claim, holder)
+    with leased(claim, tmp_path / "out"):
+        assert not acquire(claim, tmp_path / "out", "two")
     assert claim.exists(), "a query is no other writer of its own process"
     (tmp_path / "out" / "batch").touch()
-    let_go(claim, "two")
+    release(claim, "two")
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["batch"]
 
 
 def test_many_at_once_are_one_after_the_other(tmp_path: Path) -> None:
     """The claim is removed while others wait for it: nobody may hold a file that is no longer there."""
-    claim = of_stream(tmp_path / "out")
+    claim = stream_lease(tmp_path / "out")
     call = [sys.executable, "-c", TAKE_TURNS, str(claim), str(tmp_path / "mark")]
     takers = [subprocess.Popen(call) for _ in range(3)]
     assert [process.wait() for process in takers] == [0, 0, 0]

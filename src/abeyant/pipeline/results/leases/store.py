@@ -1,9 +1,8 @@
-"""Who writes a result on a store: one at a time, and what a dead run left gives way.
+"""A lease on a store: one run at a time writes a result there, and a dead run's lease expires.
 
-An object store has no locks. So a run puts a small file there, a *claim*, and puts it again every few seconds for as
-long as it lives. Whoever comes then finds a claim that is fresh, by the store's own clock, and is refused. A lease, in
-short (Gray and Cheriton, 1989). Each puts its claim before it looks for others, so of two that come at once at most one
-stays.
+An object store has no locks. So a run writes a small file there, and writes it again every few seconds for as long as
+it lives. A run that comes later finds a lease that is fresh, by the store's own clock, and is refused (Gray and
+Cheriton, 1989). Each writes its own lease before it looks for others, so of two that come at once at most one stays.
 """
 
 from __future__ import annotations
@@ -20,42 +19,42 @@ from typing import Any, Final
 from uuid import uuid4
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.results.manifests import CLAIMS
-from abeyant.pipeline.results.writer import about_us, named
+from abeyant.pipeline.results.leases.owner import describe_owner, this_owner
+from abeyant.pipeline.results.manifests import LEASES
 from abeyant.pipeline.spark.store import Store
 
-__all__ = ["ALIVE_SECONDS", "Claim"]
+__all__ = ["LEASE_SECONDS", "StoreLease"]
 
-ALIVE_SECONDS: Final = 60.0
-"""For so long after it was last put, a claim of another machine counts."""
+LEASE_SECONDS: Final = 60.0
+"""A lease of another machine expires so long after it was last written."""
 
 _RENEW_SECONDS: Final = 10.0
 _LOOKS: Final = 20
 _LOOK_SECONDS: Final = 0.05
 
 
-class Claim:
-    """A claim to the result below a store's root, renewed by a thread until `close`, or until the process ends.
+class StoreLease:
+    """A lease on the result below a store's root, renewed by a thread until `close` or the end of the process.
 
-    Raises `AbeyantError` that names the other run where one is alive. `dead` are the claims' names of runs that
-    ended without `close`: what they left behind bears them.
+    Raises `AbeyantError` that names the other run if one is alive. `expired` are the names of leases whose runs ended
+    without `close`: what these runs left behind bears the same names.
     """
 
     def __init__(self, store: Store, what: str) -> None:
         self._store: Final = store
         self.name: Final = f"{what}-{uuid4().hex[:12]}"
-        self._text: Final = json.dumps({**about_us(), "started": _started(os.getpid())})
+        self._text: Final = json.dumps({**this_owner(), "started": _started(os.getpid())})
         self._closed: Final = threading.Event()
         self._renewing: Final = threading.Lock()
         store.put(self._file(self.name), self._text)
         try:
-            self.dead: Final = self._others()
+            self.expired: Final = self._others()
         except BaseException:
             store.remove(self._file(self.name))
             raise
-        threading.Thread(target=self._renew, name="abeyant-claim", daemon=True).start()
+        threading.Thread(target=self._renew, name="abeyant-lease", daemon=True).start()
 
-    def __enter__(self) -> Claim:
+    def __enter__(self) -> StoreLease:
         return self
 
     def __exit__(
@@ -64,31 +63,31 @@ class Claim:
         self.close()
 
     def check(self) -> None:
-        """Raise `AbeyantError` where another run has taken this one for dead, and its place."""
+        """Raise `AbeyantError` if another run has taken over, since this one seemed dead."""
         if self._store.read(self._file(self.name)) is None:
             raise AbeyantError(
                 f"{self._store.root}: another run has taken over, since this one was not heard of for "
-                f"{ALIVE_SECONDS:.0f} s"
+                f"{LEASE_SECONDS:.0f} s"
             )
 
     def close(self) -> None:
-        """Give it up."""
+        """Release the lease."""
         if self._closed.is_set():
             return
         self._closed.set()
-        # Not while it is being renewed: it would come back, and stay. Where this fails the next run finds a claim of a
+        # Not while it is being renewed: it would come back, and stay. Where this fails the next run finds a lease of a
         # process that has ended.
         with self._renewing, suppress(Exception):
             self._store.remove(self._file(self.name))
 
-    def forget(self, name: str) -> None:
-        """Remove the claim of a run that is dead, when what it left behind is gone."""
+    def remove_expired(self, name: str) -> None:
+        """Remove an expired lease, once what its run left behind is gone."""
         self._store.remove(self._file(name))
 
     def _others(self) -> list[str]:
         mine = self._store.changed_ms(self._file(self.name)) or 0
-        dead = []
-        for file in self._store.names(CLAIMS):
+        expired = []
+        for file in self._store.names(LEASES):
             name = file.removesuffix(".json")
             when = self._store.changed_ms(self._file(name))
             if file.startswith((".", "_")) or name == self.name or when is None:
@@ -96,40 +95,40 @@ class Claim:
             text = self._read(name)
             if text is None:
                 continue
-            told = _told(text)
+            owner = _owner_in(text)
             age = (mine - when) / 1000
-            if age >= ALIVE_SECONDS or _has_ended(told):
-                dead.append(name)
+            if age >= LEASE_SECONDS or _has_ended(owner):
+                expired.append(name)
             else:
                 raise AbeyantError(
-                    f"{self._store.root} is being written by {named(told)}; if that is dead, "
-                    f"it gives way {ALIVE_SECONDS - age:.0f} s from now"
+                    f"{self._store.root} is being written by {describe_owner(owner)}; if that is dead, "
+                    f"it gives way {LEASE_SECONDS - age:.0f} s from now"
                 )
-        return dead
+        return expired
 
     def _read(self, name: str) -> str | None:
-        """Return what another's claim says; None where it is gone."""
+        """Return what another's lease says; None where it is gone."""
         text: str | None = None
         for _ in range(_LOOKS):
             text = self._store.read(self._file(name))
-            if text is None or _told(text):
+            if text is None or _owner_in(text):
                 break
             time.sleep(_LOOK_SECONDS)  # it is being renewed
         return text
 
     def _renew(self) -> None:
         while not self._closed.wait(_RENEW_SECONDS):
-            # The store may answer again before the claim is old.
+            # The store may answer again before the lease is old.
             with self._renewing, suppress(Exception):
                 if not self._closed.is_set() and self._store.exists(self._file(self.name)):
                     self._store.renew(self._file(self.name), self._text)
 
     @staticmethod
     def _file(name: str) -> str:
-        return f"{CLAIMS}/{name}.json"
+        return f"{LEASES}/{name}.json"
 
 
-def _told(text: str | None) -> dict[str, Any]:
+def _owner_in(text: str | None) -> dict[str, Any]:
     try:
         found = json.loads(text or "")
     except ValueError:
@@ -137,11 +136,11 @@ def _told(text: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _has_ended(told: dict[str, Any]) -> bool:
-    """Whether a claim is of a process of this machine that has ended; of another machine's nobody knows."""
-    if told.get("host") != socket.gethostname() or not isinstance(told.get("process"), int):
+def _has_ended(owner: dict[str, Any]) -> bool:
+    """Whether a lease is of a process of this machine that has ended; of another machine's nobody knows."""
+    if owner.get("host") != socket.gethostname() or not isinstance(owner.get("process"), int):
         return False
-    return told.get("started") is not None and _started(told["process"]) != told["started"]
+    return owner.get("started") is not None and _started(owner["process"]) != owner["started"]
 
 
 def _started(process: int) -> str | None:

@@ -1,0 +1,189 @@
+"""A lease on a place of this machine: one process at a time writes there.
+
+A small file stands beside a result or in a stream's folder, and is locked by the kernel (`flock`) for as long as its
+process lives, however that ends. It says which process that is. (For a store that knows no locks see `store`.)
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from abeyant.errors import AbeyantError
+from abeyant.former import former, written_before
+from abeyant.pipeline.results.leases.owner import describe_owner, this_owner
+
+__all__ = ["LEASE_FILE", "acquire", "check_free", "leased", "release", "result_lease", "stream_lease"]
+
+LEASE_FILE: Final = ".abeyant-claim"
+"""The lease in a stream's folder."""
+
+_UNLOCKABLE: Final = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)
+"""What a file system without locks says. There nothing is leased."""
+
+
+class _Holding:
+    def __init__(self, lock: int, holder: str) -> None:
+        self.lock, self.holders = lock, {holder}
+
+
+_ours: Final[dict[Path, _Holding]] = {}
+"""The leases of this process: each with those in it who want it held."""
+
+_guard: Final = threading.Lock()
+
+_THREAD: Final = "thread "
+"""How a holder is called that wants no other beside it."""
+
+
+def result_lease(out: Path) -> Path:
+    """Return the lease of a directory that appears whole: beside it."""
+    home = Path(os.path.realpath(out.parent))
+    return home / f".{out.name}{LEASE_FILE}"
+
+
+def stream_lease(out: Path) -> Path:
+    """Return the lease of a directory that grows: in it, so that all who share the directory see it."""
+    return Path(os.path.realpath(out)) / LEASE_FILE
+
+
+@contextmanager
+def leased(lease: Path, out: Path) -> Iterator[None]:
+    """Hold the lease to `out` while the block runs; in a block of the same thread that holds it, at no cost.
+
+    The lease's folder is made, and removed again if nothing has come into it. Raises `AbeyantError` that names the
+    process that holds it, which may be this one.
+    """
+    me = f"{_THREAD}{threading.get_ident()}"
+    with _guard:
+        mine = lease in _ours and me in _ours[lease].holders
+    if mine:
+        yield
+        return
+    _acquire(lease, out, me, share=False)
+    try:
+        yield
+    finally:
+        release(lease, me)
+
+
+def acquire(lease: Path, out: Path, holder: str) -> bool:
+    """Hold the lease to `out` until `release`; return whether this process did not hold it yet for that holder.
+
+    Raises `AbeyantError` that names another process that holds it. What holds it in this process shares it.
+    """
+    return _acquire(lease, out, holder, share=True)
+
+
+def release(lease: Path, holder: str) -> None:
+    """End what `acquire` began: with the last holder the lease goes."""
+    with _guard:
+        holding = _ours.get(lease)
+        if holding is None:
+            return
+        holding.holders.discard(holder)
+        if holding.holders:
+            return
+        del _ours[lease]
+        with suppress(OSError):
+            lease.unlink()
+        os.close(holding.lock)
+        if lease.name == LEASE_FILE:
+            with suppress(OSError):
+                lease.parent.rmdir()  # only if it is empty
+
+
+def check_free(lease: Path, out: Path) -> None:
+    """Raise `AbeyantError` where another process holds the lease to `out`; leaves nothing behind."""
+    import fcntl  # not on Windows, where the rest of the package runs
+
+    with _guard:
+        if lease in _ours:
+            return
+    _check_former(lease, out)
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError), open(lease, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in _UNLOCKABLE:
+                raise AbeyantError(_taken(lease, out)) from error
+
+
+def _acquire(lease: Path, out: Path, holder: str, *, share: bool) -> bool:
+    with _guard:
+        holding = _ours.get(lease)
+        if holding is not None:
+            # A query that has just ended in this process may still be among them: it is no other writer.
+            if not share and any(each.startswith(_THREAD) for each in holding.holders):
+                raise AbeyantError(_taken(lease, out))
+            fresh = holder not in holding.holders
+            holding.holders.add(holder)
+            return fresh
+        _check_former(lease, out)
+        lock = _locked(lease, out)
+        if lock is not None:
+            _ours[lease] = _Holding(lock, holder)
+        return lock is not None
+
+
+def _check_former(lease: Path, out: Path) -> None:
+    before = lease.with_name(former(lease.name))
+    if before != lease and before.exists():
+        raise written_before(out, f"end the process that writes there; if there is none, remove {before}")
+
+
+def _locked(lease: Path, out: Path) -> int | None:
+    """Return the file, locked and with our name in it; None where files cannot be locked."""
+    import fcntl
+
+    tries = 3  # whoever only looks has it locked for an instant, too
+    for _ in range(1000):
+        try:
+            lease.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(lease, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            # A holder may remove the empty folder between two of our calls.
+            if isinstance(error, FileNotFoundError | FileExistsError) and not lease.parent.is_file():
+                continue
+            raise AbeyantError(f"cannot write {out}: {error.strerror or error}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            if error.errno in _UNLOCKABLE:
+                return None
+            if tries := tries - 1:
+                time.sleep(0.02)
+                continue
+            raise AbeyantError(_taken(lease, out)) from error
+        if _is_still(lease, lock):
+            os.ftruncate(lock, 0)
+            os.write(lock, json.dumps(this_owner()).encode())
+            return lock
+        os.close(lock)  # its holder let go of it, and removed it, between our two calls
+    raise AbeyantError(_taken(lease, out))
+
+
+def _is_still(lease: Path, lock: int) -> bool:
+    with suppress(OSError):
+        there, ours = os.stat(lease), os.fstat(lock)
+        return (there.st_ino, there.st_dev) == (ours.st_ino, ours.st_dev)
+    return False
+
+
+def _taken(lease: Path, out: Path) -> str:
+    for _ in range(20):
+        with suppress(OSError, ValueError):
+            who = describe_owner(json.loads(lease.read_text(encoding="utf-8")))
+            break
+        time.sleep(0.01)  # it is being written
+    else:
+        who = "a process that has just begun"
+    return f"{out} is being written by {who}: wait for its end, or name another place"
