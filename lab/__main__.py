@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from abeyant.command_line import CommandParser, did_you_mean
-from abeyant.ending import add_output_options, add_json, end, print_json
+from abeyant.ending import add_json, add_output_options, end, print_json
 from abeyant.engine import is_compiled
 from abeyant.errors import AbeyantError
 from lab.experiments import EXPERIMENTS
