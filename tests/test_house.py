@@ -30,7 +30,7 @@ FLOORS = (
     ("pipeline.resolver.streams",),
     ("pipeline.resolver.tables",),
     ("pipeline.resolver.given",),
-    ("pipeline.resolver.reasons",),
+    ("pipeline.resolver.rejected",),
     ("pipeline.request_log", "pipeline.sources"),
     ("pipeline.results",),
     ("pipeline.spark",),

@@ -2,7 +2,7 @@
 
 Reads FOLDER/operations and FOLDER/events a few files a batch, as `pipeline.resolver.streams.job` does, and writes what
 is in the tables at the end to FOLDER/found.json. FOLDER/session.json has the session's settings. With BATCH and AFTER
-it kills itself in that batch: once the outcomes are committed and what is set aside is not (`outcomes`), or once both
+it kills itself in that batch: once the outcomes are committed and what is rejected is not (`outcomes`), or once both
 are and Spark has not noted that the batch is done (`batch`). The last line it prints is `done`.
 """
 

@@ -23,7 +23,7 @@ from pipeline.trace_tables import EPOCH_US
 
 
 def write_input(folder: Path, traces: Sequence[Trace], files: int, seed: int) -> None:
-    """Write the traces, a file a batch and table, and beside each operation a copy that is to be set aside."""
+    """Write the traces, a file a batch and table, and beside each operation a copy that is to be rejected."""
     batches = cut(traces, random.Random(seed), batches=files, disorder_us=DISORDER_US)[:-1]
     numbers = iter(range(10**9))
     for batch in batches:

@@ -22,7 +22,7 @@ from abeyant import pipeline
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.request_log.tables import KafkaRequestLog
 from abeyant.pipeline.resolver.streams import ASIDE
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON
 from abeyant.pipeline.sources.records import read_events
 from abeyant.pipeline.sources.tables import operations_from
 from abeyant.pipeline.spark.file_system import file_system
@@ -105,7 +105,7 @@ def test_fields_that_an_expression_names_are_read(either: SparkSession) -> None:
     values = [('{"id": "k", "when": "2026-01-01T00:00:00Z"}', ("t",)), ('{"id": "k", "when": "soon"}', ("t",))]
     records = either.createDataFrame(values, "value string, record struct<topic string>")
     events = read_events(records, {"key": "upper(id)", "at": "to_timestamp(when)"})
-    assert {(row.key, row.at is None, row[UNREADABLE]) for row in events.collect()} == {
+    assert {(row.key, row.at is None, row[REJECT_REASON]) for row in events.collect()} == {
         ("K", False, None),
         ("K", True, "no at: to_timestamp(when) gives none"),
     }

@@ -183,7 +183,7 @@ def test_views_and_runs_are_taken_for_what_they_mean(
     assert tables.invalid_operations(operations).num_rows == 0
 
 
-def test_views_within_a_further_column_are_set_aside_with_their_row() -> None:
+def test_views_within_a_further_column_are_rejected_with_their_row() -> None:
     operations, _ = arrow(traces()[:1])
     operations = operations.slice(0, 1).drop_columns(["op_id"]).append_column("op_id", pa.nulls(1, pa.string()))
     pairs = pa.array([{"a": 1}], pa.map_(pa.string_view(), pa.int64()))

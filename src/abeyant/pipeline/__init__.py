@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         end_of_input,
         outcomes_of,
         read_pending,
+        rejected_rows_of,
         resolve_stream,
     )
     from abeyant.pipeline.resolver.tables import invalid_events, invalid_operations
@@ -84,6 +85,7 @@ __all__ = [
     "read_kafka_request_log",
     "read_pending",
     "read_result",
+    "rejected_rows_of",
     "replay",
     "replay_pending",
     "resolve",
@@ -128,6 +130,7 @@ _HOMES: Final = {
     "read_kafka_request_log": "request_log.tables",
     "read_pending": "resolver.streams",
     "read_result": "resolver.reading",
+    "rejected_rows_of": "resolver.streams",
     "replay": "replayer",
     "replay_pending": "replayer",
     "resolve": "resolver.either",

@@ -73,9 +73,9 @@ OBSERVED: Final = StructType(
 
 EVENTS: Final = _table(instance=_STRING, key=_STRING, at=_TIME, progress=_LONG)
 
-UNREADABLE: Final = "_unreadable"
-UNREADABLE_ROW: Final = "_unreadable_row"
-"""What a source may add to operations and events: why a row cannot be read (null where it can), and the row itself."""
+REJECT_REASON: Final = "_unreadable"
+REJECTED_ROW: Final = "_unreadable_row"
+"""Columns that a source may add: why a row is rejected (null where it can be read), and the row itself."""
 
 OUTCOMES: Final = _table(instance=_STRING, op_id=_STRING, kind=_STRING, outcome=_STRING, at=_TIME, waited_ms=_DOUBLE)
 

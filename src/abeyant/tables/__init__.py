@@ -26,7 +26,7 @@ from abeyant.errors import SchemaError
 from abeyant.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from abeyant.tables.aside import invalid_events, invalid_operations
+    from abeyant.tables.rejected import invalid_events, invalid_operations
     from abeyant.tables.resolving import resolve, resolve_batches
 
 __all__ = ["SchemaError", "invalid_events", "invalid_operations", "resolve", "resolve_batches"]

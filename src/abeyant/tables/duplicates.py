@@ -1,4 +1,4 @@
-"""Operations with one (instance, op_id): which of them counts, and which are set aside.
+"""Operations with one (instance, op_id): which of them counts, and which are rejected.
 
 The first by start counts, then by time-out, condition, kind and watches; a null comes first, texts by their bytes. So
 Spark sorts them too. Mostly no id is there twice, and that is seen from the ids alone.

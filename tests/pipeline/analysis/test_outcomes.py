@@ -36,7 +36,7 @@ def test_counts_percentiles_and_keys_are_those_of_the_table(
         [("i", op, [(key, 1) for key in keys]) for op, keys in copies],
         "instance string, op_id string, watches array<struct<key string, required long>>",
     )
-    assert write_summary(tmp_path, count_outcomes(files), operations, kicker="test", set_aside={"late": 2}, about={})
+    assert write_summary(tmp_path, count_outcomes(files), operations, kicker="test", rejected={"late": 2}, about={})
     check_page(tmp_path / "report.html", ["plot-waits"])
     found = read_outcomes(tmp_path)
     expired = [op for op, _, ms in rows if ms == 1000.0]

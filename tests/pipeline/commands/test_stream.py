@@ -166,7 +166,7 @@ def test_a_killed_jvm_is_one_line_and_the_same_command_goes_on(
     assert outcomes(out) == {"1": "completed", "2": "expired", "3": "expired"}
 
 
-def test_json_lines_that_are_none_are_set_aside_with_their_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_json_lines_that_are_none_are_rejected_with_their_file(spark: SparkSession, tmp_path: Path) -> None:
     """A time-out fires though nothing arrives any more, until SIGTERM; then the same command goes on."""
     folder, out = tmp_path / "in", tmp_path / "out"
     for name in ("operations", "events"):
@@ -254,7 +254,7 @@ def test_files_in_another_order_than_their_times_are_told_of(
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
     told = capsys.readouterr().err.splitlines()
     late = (
-        "1 of 1 rows read (100.0 %) came too late and were set aside. They lie up to 114m before what counts as known."
+        "1 of 1 rows read (100.0 %) came too late and were rejected. They lie up to 114m before what counts as known."
     )
     assert [line for line in told if line.startswith(f"batch 1: {late}")], told
     assert told[-1].startswith("abeyant: this run: 1 of ")

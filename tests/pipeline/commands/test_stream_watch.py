@@ -104,7 +104,7 @@ def test_a_batch_with_many_late_rows_says_why_and_what_to_do(capsys: pytest.Capt
     lines.add(replace(COUNTS, batch=1, late=26, late_by=7000.1))
     told = capsys.readouterr().err.splitlines()[1]
     assert told.startswith(
-        "batch 1: 26 of 2,500 rows read (1.0 %) came too late and were set aside. They lie up to 117m"
+        "batch 1: 26 of 2,500 rows read (1.0 %) came too late and were rejected. They lie up to 117m"
     )
     assert "Probably files were taken in another order than that of the times in them" in told
     assert "begin anew with another --out and --lateness 118m, or take files that belong together in one batch" in told
@@ -123,7 +123,7 @@ def test_a_batch_with_many_late_rows_says_why_and_what_to_do(capsys: pytest.Capt
     assert told.endswith("--lateness 3d")
     ended = Lines(lateness=Lateness(0.0))
     ended.add(replace(COUNTS, late=2500))
-    assert str(ended.told_of_late()).endswith("(100.0 %) came too late and were set aside: the input had ended")
+    assert str(ended.told_of_late()).endswith("(100.0 %) came too late and were rejected: the input had ended")
 
 
 def test_durations() -> None:

@@ -124,7 +124,7 @@ def test_kafka_expires_up_to_a_millisecond_early_and_that_is_no_time_out_left_un
     assert ends == {10: (2, 0), 500: (1, 1), 501: (0, 2)}
 
 
-def test_what_resolve_sets_aside_is_set_aside_here(spark: SparkSession) -> None:
+def test_what_resolve_sets_aside_is_rejected_here(spark: SparkSession) -> None:
     watches = (Watch("k", 1),)
     rows = [operation_row(Op(name, 0, ms, watches, "all")) for name, ms in (("fine", 5), ("negative", -5))]
     rows.append(operation_row(Op("unlimited", 0, 0, watches, "all")) | {"timeout_ms": None})

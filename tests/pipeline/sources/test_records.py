@@ -1,4 +1,4 @@
-"""Records of JSON as operations and events: what cannot be read is set aside with its reason, the others go on."""
+"""Records of JSON as operations and events: what cannot be read is rejected with its reason, the others go on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE, UNREADABLE_ROW, SchemaError, check_table
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, REJECTED_ROW, SchemaError, check_table
 from abeyant.pipeline.sources.records import read_events, read_operations
 
 GOOD = {"op_id": "o", "start": "2026-01-01T10:00:00Z", "timeout_ms": 5, "key": "k"}
@@ -35,8 +35,8 @@ def struct(ddl: str) -> StructType:
 
 
 def reasons(table: DataFrame) -> list[str | None]:
-    rows = sorted(table.collect(), key=lambda row: json.loads(row[UNREADABLE_ROW])["offset"])
-    return [row[UNREADABLE] for row in rows]
+    rows = sorted(table.collect(), key=lambda row: json.loads(row[REJECTED_ROW])["offset"])
+    return [row[REJECT_REASON] for row in rows]
 
 
 def test_a_record_has_defaults_and_its_own_types(spark: SparkSession) -> None:
@@ -48,7 +48,7 @@ def test_a_record_has_defaults_and_its_own_types(spark: SparkSession) -> None:
     ]
     operations = read_operations(records(spark, values))
     check_table(operations, OPERATIONS, "operations")
-    first, second, third, _ = sorted(operations.collect(), key=lambda row: row[UNREADABLE_ROW])
+    first, second, third, _ = sorted(operations.collect(), key=lambda row: row[REJECTED_ROW])
     assert (first.instance, first.kind, first.condition, first.watches) == ("", None, None, [("k", 1)])
     assert (second.instance, second.kind, second.condition, second.watches) == ("i", "x", "any", [("k", 7)])
     assert third.watches == [("a", 3), ("b", 1)]
@@ -56,7 +56,7 @@ def test_a_record_has_defaults_and_its_own_types(spark: SparkSession) -> None:
     events = read_events(records(spark, values[3:]))
     check_table(events, EVENTS, "events")
     [event] = events.selectExpr("*", "unix_micros(at) AS us").collect()
-    assert (event.instance, event.key, event.progress, event.us % 1_000_000, event[UNREADABLE]) == (
+    assert (event.instance, event.key, event.progress, event.us % 1_000_000, event[REJECT_REASON]) == (
         "",
         "17",
         1,
@@ -94,7 +94,7 @@ def test_what_cannot_be_read_says_why_and_whence(spark: SparkSession) -> None:
     }
     table = read_operations(records(spark, [json.dumps(GOOD), *bad, json.dumps(GOOD)]))
     assert reasons(table) == [None, *bad.values(), None]
-    rows = [json.loads(row[UNREADABLE_ROW]) for row in table.collect()]
+    rows = [json.loads(row[REJECTED_ROW]) for row in table.collect()]
     assert {(row["topic"], row["partition"]) for row in rows} == {("t", 2)}
     assert [row["value"] for row in rows if row["offset"] == 4] == ["{"]
     assert [row["value_base64"] for row in rows if row["offset"] == 2] == ["//57fQ=="]
@@ -117,7 +117,7 @@ def test_columns_come_from_expressions_over_fields_and_the_record(spark: SparkSe
         "no start: timestamp(at) gives none",
         "no timeout_ms: minutes * 60000 gives none",
     ]
-    [row] = table.where(f"{UNREADABLE} IS NULL").collect()
+    [row] = table.where(f"{REJECT_REASON} IS NULL").collect()
     assert (row.op_id, row.watches, row.timeout_ms) == ("t-0", [("K", 1)], 900_000)
 
 

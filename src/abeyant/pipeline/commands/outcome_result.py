@@ -27,7 +27,7 @@ def write_summary(
     operations: DataFrame | None,
     *,
     kicker: str,
-    set_aside: Mapping[str, int],
+    rejected: Mapping[str, int],
     about: Mapping[str, Any],
     tables: Iterable[str] = (),
     no_keys: str = "",
@@ -45,7 +45,7 @@ def write_summary(
         _write(expired_keys(ended, operations), directory / "expired_keys")
         written.append("expired_keys")
     command = {"command": redacted_command_line()}
-    write_marker(directory, {**command, **about, **counts, "set_aside": dict(set_aside), "tables": written})
+    write_marker(directory, {**command, **about, **counts, "set_aside": dict(rejected), "tables": written})
     try:
         from abeyant.pipeline.report.outcome_page import write_outcome_report
     except ReportError as error:

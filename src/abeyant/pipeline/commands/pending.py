@@ -130,7 +130,7 @@ def _stored_checkpoint(spark: SparkSession, given: str) -> str:
 def _json_lines(table: DataFrame) -> Iterator[str]:
     from pyspark.sql import functions as F  # noqa: N812
 
-    from abeyant.pipeline.resolver.streams.aside import TIME_FORMAT
+    from abeyant.pipeline.resolver.rejected import TIME_FORMAT
 
     options = {"timestampFormat": TIME_FORMAT}
     for row in table.select(F.to_json(F.struct(*table.columns), options)).toLocalIterator():

@@ -58,7 +58,7 @@ examples:
       orders that were paid within 15 minutes, from two CSV files
   abeyant resolve log.csv log.csv --out result --deadline exclusive \\
       --operation "op_id=if(activity = 'Send Fine', case, null)" ...
-      one log as both tables: rows without op_id, key or at are set aside
+      one log as both tables: rows without op_id, key or at are rejected
 """
 
 
@@ -151,7 +151,7 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[ResultWrite
                 count_outcomes(result.files("outcomes")),
                 operations,
                 kicker="what completed in time, and what expired",
-                set_aside=_set_aside(result),
+                rejected=_set_aside(result),
                 about={"operations": args.operations, "events": args.events, "deadline": args.deadline},
                 tables=tables,
             )
@@ -159,7 +159,7 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[ResultWrite
 
 
 def _set_aside(result: ResultWriter) -> dict[str, int]:
-    """How many rows were set aside why."""
+    """How many rows were rejected why."""
     from abeyant.pipeline.analysis.outcomes import counted_reasons
 
     return {

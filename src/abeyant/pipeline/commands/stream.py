@@ -128,7 +128,7 @@ def _add_time(parser: argparse.ArgumentParser) -> None:
         type=duration,
         default=60.0,
         metavar="DURATION",
-        help="how far out of order rows may come, such as 30s or 10m (default: 1m); later rows are set aside; with "
+        help="how far out of order rows may come, such as 30s or 10m (default: 1m); later rows are rejected; with "
         "--time processing no row is late",
     )
     parser.add_argument(
@@ -162,7 +162,7 @@ def _add_kafka(parser: argparse.ArgumentParser) -> None:
     kafka.add_argument("--kafka", metavar="HOST:PORT,...", help="brokers; OPERATIONS and EVENTS are topics then")
     kafka.add_argument("--to-topic", metavar="TOPIC", help="where outcomes go, in place of DIR/outcomes")
     kafka.add_argument(
-        "--aside-topic", metavar="TOPIC", help="where the rows that are set aside go, in place of DIR/aside"
+        "--aside-topic", metavar="TOPIC", help="where the rows that are rejected go, in place of DIR/aside"
     )
     kafka.add_argument(
         "--from",

@@ -52,7 +52,7 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
 
 
 def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
-    """Print how operations ended, the keys that expire most, and what was set aside."""
+    """Print how operations ended, the keys that expire most, and what was rejected."""
     console = console or standard_output()
     console.print(plain(found.title), highlight=False)
     if len(found.summary):
@@ -68,7 +68,7 @@ def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
             line = f"{about + format(row['expired'], ','):>12}  {shortened(row['key'])}{of}"
             console.print(line, soft_wrap=True, markup=False, highlight=False)
     if found.aside:
-        console.print("\nset aside", style="bold", highlight=False)
+        console.print("\nrejected rows", style="bold", highlight=False)
         for why, number in found.aside.items():
             console.print(f"{number:>12,}  {why}", soft_wrap=True, markup=False, highlight=False)
 

@@ -49,7 +49,7 @@ def replay(
     time-out other than its own, an operation that is only known to have expired counts as expired. `unknown` counts
     those of them that would have waited longer than they were watched, and so may have completed. `left_out` counts
     operations without a start, a known end, or, where each has its own, a time-out. With `events`,
-    `invalid_operations` are set aside first and counted nowhere; with `outcomes` the ids must be unique.
+    `invalid_operations` are rejected first and counted nowhere; with `outcomes` the ids must be unique.
 
     Lazy. Only a table of configurations is collected to the driver. A task holds the trace of one instance, at most 70
     bytes per operation (with a purge interval also its keys, and Python objects for what is watched), and replays a

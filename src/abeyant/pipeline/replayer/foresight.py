@@ -23,7 +23,7 @@ def watched_for(
     """
     check_table(operations, OPERATIONS, "operations")
     check_table(events, EVENTS, "events")
-    # The greatest of a null and a number is the number. A negative one stays, and is set aside.
+    # The greatest of a null and a number is the number. A negative one stays, and is rejected.
     longest = F.expr(f"if(timeout_ms < 0, timeout_ms, greatest(timeout_ms, {asked_ms}L) + {beyond_ms}L)")
     # An outcome keeps the kind of its operation, and not the time-out; so that travels with the kind.
     both = F.concat_ws(":", F.coalesce(F.col("timeout_ms").cast("string"), F.lit("")), F.coalesce("kind", F.lit("")))

@@ -46,7 +46,7 @@ def what_if(
     share that may have expired; percentiles that depend on unknown ones are null. Operations without a wait are left
     out.
 
-    Lazy, and one pass whatever the number of time-outs. With `events` it takes and sets aside what `resolve` does.
+    Lazy, and one pass whatever the number of time-outs. With `events` it takes and rejects what `resolve` does.
     Raises `SchemaError` for a table that lacks a column, ValueError for no time-out at all, or one that is no whole
     number of milliseconds from 0.
     """
@@ -77,7 +77,7 @@ def what_if(
 
 
 def _resolved(operations: DataFrame, events: DataFrame, longest_ms: int) -> DataFrame:
-    # A negative one stays, and is set aside.
+    # A negative one stays, and is rejected.
     patient = operations.withColumn("timeout_ms", F.expr(f"if(timeout_ms < 0, timeout_ms, {longest_ms}L)"))
     return _waits(resolve(patient, events), F.lit(None).cast("long"))
 

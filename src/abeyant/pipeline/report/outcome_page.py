@@ -38,7 +38,7 @@ def write_outcome_report(small_tables: Path, destination: Path, *, kicker: str, 
     `no_keys` says why the keys were not looked up, where they were not.
     """
     found = read_outcomes(small_tables)
-    aside = section("Set aside", _READ["aside"], tables=[_aside(found)])
+    aside = section("Rejected rows", _READ["aside"], tables=[_aside(found)])
     text = _page(found, kicker, [_kinds(found), _WAITS, _struck(found, no_keys), aside])
     write_whole(text, destination)
 
@@ -90,7 +90,7 @@ def _findings(found: Outcomes) -> list[str]:
         if not others or others[0]["expired"] < worst["expired"]:  # of equals none is the worst
             said.append(f"Most expired on the key <code><bdi>{key}</bdi></code>: {about}{count(worst['expired'])}.")
     if found.aside:
-        said.append(f'{counted(sum(found.aside.values()), "row")} set aside: <a href="#set-aside">why</a>.')
+        said.append(f'{counted(sum(found.aside.values()), "row")} rejected: <a href="#rejected-rows">why</a>.')
     return said
 
 

@@ -30,7 +30,7 @@ _BINS_PER_DECADE: Final = 10
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The tables `waits` and `expired_keys` of a result, and its record of what was set aside and how it was made."""
+    """The tables `waits` and `expired_keys` of a result, and its record of what was rejected and how it was made."""
 
     waits: pd.DataFrame
     """(kind, outcome, bin, most_ms, operations): see `analysis.outcomes`."""

@@ -46,7 +46,7 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
 
     For whole tables this is `abeyant.pipeline.resolver.tables.resolve`, which takes `deadline`, `unique_ids` and
     `sample`; see there. For two streams it gives the outcomes of `abeyant.pipeline.resolve_stream`, which takes
-    `deadline`, `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`. Rows set aside are then counted
+    `deadline`, `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`. Rejected rows are then counted
     (`batch_counts`) and not kept: use `resolve_stream` to keep them.
 
     In a notebook, cells that work with whole tables show how far Spark is from now on: see `notebook_progress`.

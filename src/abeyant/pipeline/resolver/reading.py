@@ -11,7 +11,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from abeyant.errors import AbeyantError
 from abeyant.former import former, written_before
-from abeyant.pipeline.resolver.streams.plan import ASIDE
+from abeyant.pipeline.resolver.rejected import REJECTED_ROWS
 from abeyant.pipeline.results.directory import MARKER, STREAM
 from abeyant.pipeline.results.manifests import BATCHES, files_of, read_manifest
 from abeyant.pipeline.schemas import OUTCOMES
@@ -20,7 +20,7 @@ from abeyant.pipeline.spark.store import places_of
 
 __all__ = ["read_result"]
 
-_OF_STREAMS: Final = {"outcomes": OUTCOMES, "aside": ASIDE}
+_OF_STREAMS: Final = {"outcomes": OUTCOMES, "aside": REJECTED_ROWS}
 
 
 def read_result(spark: SparkSession, out: str | Path, table: str = "outcomes") -> DataFrame:

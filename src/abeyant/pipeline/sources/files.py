@@ -20,7 +20,7 @@ from abeyant.pipeline.spark.location import location
 __all__ = ["file_format", "location", "read_files", "schema_of_files", "stream_lines", "stream_table"]
 
 _OPTIONS: Final = {
-    # Columns of CSV stay text: what cannot be read as its column's type is set aside row by row. A quote within quotes
+    # Columns of CSV stay text: what cannot be read as its column's type is rejected row by row. A quote within quotes
     # is doubled, as RFC 4180 has it and all but Spark write it.
     "csv": {"header": "true", "escape": '"'},
 }

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, UNREADABLE, UNREADABLE_ROW, SchemaError
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, REJECTED_ROW, SchemaError
 from abeyant.pipeline.sources.expressions import fields_named, null_on_error
 from abeyant.pipeline.sources.tables import READABLE, cast_or_null
 
@@ -40,7 +40,7 @@ _STRICT: Final = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false
 def read_operations(
     records: DataFrame, columns: Mapping[str, str] | None = None, fields: StructType | None = None
 ) -> DataFrame:
-    """Return records as `operations`, with `UNREADABLE` and `UNREADABLE_ROW`: those `resolve_stream` sets aside.
+    """Return records as `operations`, with `REJECT_REASON` and `REJECTED_ROW`: those `resolve_stream` rejects.
 
     `records` has `value` (text or bytes, one JSON object) and `record`, a struct that says where it came from.
     `columns` are SQL expressions over the object's fields, and over `record`; a column without one is the field of its
@@ -137,8 +137,8 @@ class _Opened:
         row = F.to_json(F.struct("record.*", text.alias("value"), bytes_.alias("value_base64")))
         return self._columns.select(
             *(values[name].alias(name) for name in schema.fieldNames()),
-            F.coalesce(broken, *reasons).alias(UNREADABLE),
-            row.alias(UNREADABLE_ROW),
+            F.coalesce(broken, *reasons).alias(REJECT_REASON),
+            row.alias(REJECTED_ROW),
         )
 
 

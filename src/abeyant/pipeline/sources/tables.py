@@ -1,6 +1,6 @@
 """Anybody's tables as `operations` and `events`: columns mapped by SQL expressions, texts read as times and numbers.
 
-A text that cannot be read becomes null, so that its row is set aside and the others are resolved. Any other wrong type
+A text that cannot be read becomes null, so that its row is rejected and the others are resolved. Any other wrong type
 is refused for the whole table: a number is never taken for a time, since nobody knows its unit.
 """
 
@@ -37,7 +37,7 @@ def operations_from(table: DataFrame, columns: Mapping[str, str] | None = None, 
 
     Instead of `watches` there may be `key` and `required`, for one watch. Defaults: `instance` '', `kind` null,
     `condition` 'all', `required` 1. With `survive` an expression that fails on a row is null there, so that the row is
-    set aside; without, it ends the query. Raises `AbeyantError` for an expression that Spark does not understand,
+    rejected; without, it ends the query. Raises `AbeyantError` for an expression that Spark does not understand,
     `SchemaError` for a column that is missing or of a type that cannot be read.
     """
     defaults = {"instance": F.lit(""), "kind": F.lit(None).cast("string"), "condition": F.lit("all")}

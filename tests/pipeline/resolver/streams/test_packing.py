@@ -13,7 +13,7 @@ from abeyant.pipeline.resolver.streams.map_side import pack
 
 
 def rows_of(schema: pa.Schema, time: str) -> pa.RecordBatch:
-    """Rows as Spark sends them: valid ones, and one to be set aside."""
+    """Rows as Spark sends them: valid ones, and one to be rejected."""
     values = {
         field.name: ["a", "bc", "d"] if field.type == pa.string() else pa.array([1, 2, 3], field.type)
         for field in schema

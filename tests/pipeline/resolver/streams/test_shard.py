@@ -96,7 +96,7 @@ def _sorted(rows: list[dict[str, str]]) -> list[tuple[str, ...]]:
     return sorted(tuple(row.values()) for row in rows)
 
 
-def test_o4_a_late_row_changes_no_outcome_and_is_set_aside() -> None:
+def test_o4_a_late_row_changes_no_outcome_and_is_rejected() -> None:
     """With less lateness than disorder: brute force over the rows that were not late comes to the same outcomes."""
     batches = cut(traces(), random.Random(5), batches=9, disorder_us=6 * MS)
     stream = Stream(how(lateness=0.001))
@@ -169,7 +169,7 @@ def test_o4_a_copy_of_an_operation_with_several_watches_is_one_row_aside() -> No
 
 
 def test_o4_conflicting_rows_on_different_keys_never_lose_an_operation_silently() -> None:
-    """The shards of `j` and `h` cannot know of one another; the row that the shard of `k` let go of is set aside."""
+    """The shards of `j` and `h` cannot know of one another; the row that the shard of `k` let go of is rejected."""
     one = OP._replace(watches=(Watch("k", 1), Watch("j", 1)))
     other = OP._replace(watches=(Watch("k", 1), Watch("h", 1)))
     stream = run([Batch([("i", one), ("i", other)]), Batch(end=True)], how(shards=64))

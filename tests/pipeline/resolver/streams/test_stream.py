@@ -97,7 +97,7 @@ def test_o1_to_o4_a_stream_equals_brute_force(spark: SparkSession, tmp_path: Pat
     assert stream.outcomes() == {f"t{n}": by_brute_force(trace, deadline) for n, trace in enumerate(traces)}
 
 
-def test_o4_what_is_late_or_cannot_be_resolved_is_set_aside_whole_and_counted(
+def test_o4_what_is_late_or_cannot_be_resolved_is_rejected_whole_and_counted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     stream = Stream(spark, tmp_path)

@@ -240,7 +240,7 @@ def test_waits_are_in_milliseconds_and_kinds_are_kept(small: Small) -> None:
     assert small.rows["alone"].kind == "TEST"
 
 
-def test_o4_what_cannot_be_resolved_is_set_aside_with_its_reason(small: Small) -> None:
+def test_o4_what_cannot_be_resolved_is_rejected_with_its_reason(small: Small) -> None:
     assert small.outcomes["broken"] == {"good": ("completed", 3)}
     reasons = {row.kind: row.reason for row in small.operations_aside if row.instance in ("broken", None)}
     assert reasons == {str(BROKEN[reason].get("op_id", reason)): reason for reason in BROKEN} | {
@@ -249,7 +249,7 @@ def test_o4_what_cannot_be_resolved_is_set_aside_with_its_reason(small: Small) -
     }
 
 
-def test_o4_of_one_id_the_first_counts_and_the_rest_is_set_aside(small: Small) -> None:
+def test_o4_of_one_id_the_first_counts_and_the_rest_is_rejected(small: Small) -> None:
     assert small.outcomes["other"] == {"twice": ("expired", 10_004)}
     assert small.outcomes["twice"] == {"twice": ("expired", 10_002)} | {f"{n}": ("expired", 10_004) for n in range(50)}
     aside = [row for row in small.operations_aside if row.instance == "twice"]
@@ -261,7 +261,7 @@ def test_o4_of_one_id_the_first_counts_and_the_rest_is_set_aside(small: Small) -
     ]
 
 
-def test_o4_every_operation_is_resolved_or_set_aside(small: Small) -> None:
+def test_o4_every_operation_is_resolved_or_rejected(small: Small) -> None:
     assert len(small_operations()) == sum(map(len, small.outcomes.values())) + len(small.operations_aside)
 
 

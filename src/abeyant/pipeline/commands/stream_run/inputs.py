@@ -58,7 +58,7 @@ class Input:
 
 
 def open_input(spark: SparkSession, given: Input, kafka: Kafka | None) -> DataFrame:
-    """Return an input as a stream of operations or events; what cannot be read in it is marked, and set aside.
+    """Return an input as a stream of operations or events; what cannot be read in it is marked, and rejected.
 
     Raises `AbeyantError` for columns that are not there, of another type, or not to be known yet.
     """

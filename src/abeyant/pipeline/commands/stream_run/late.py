@@ -32,13 +32,13 @@ class Lateness:
         if not late or (late <= _SHARE * rows and not any_share):
             return None
         share = 100 * min(late / max(rows, 1), 1.0)
-        said = f"{what}: {late:,} of {rows:,} rows read ({share:.1f} %) came too late and were set aside"
+        said = f"{what}: {late:,} of {rows:,} rows read ({share:.1f} %) came too late and were rejected"
         if late_by is None:
             return f"{said}: the input had ended"
         needed = _rounded_up(self.seconds + late_by)
         return (
             f"{said}. They lie up to {_rounded_up(late_by)} before what counts as known. {self._cause()} "
-            f"What is set aside stays so: begin anew with another --out and --lateness {needed}"
+            f"What is rejected stays so: begin anew with another --out and --lateness {needed}"
             f"{'' if self.topics else ', or take files that belong together in one batch (--files-per-batch)'}"
         )
 

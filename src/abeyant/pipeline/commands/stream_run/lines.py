@@ -32,7 +32,7 @@ class Lines:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.totals: Counter[str] = Counter()
-        """What all batches seen did: how many outcomes and rows set aside of each kind."""
+        """What all batches seen did: how many outcomes and rejected rows of each kind."""
         self.pending: int | None = None
         """Watches that are pending after the last batch; None before the first."""
         self.quiet = quiet

@@ -69,7 +69,7 @@ def _write(
             ended,
             operations,
             kicker="a stream: what completed in time, and what expired",
-            set_aside={name: lines.totals[name] for name in ("late", "duplicates", "invalid") if lines.totals[name]},
+            rejected={name: lines.totals[name] for name in ("late", "duplicates", "invalid") if lines.totals[name]},
             about={
                 "operations": plan.operations.name,
                 "events": plan.events.name,

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.analysis.outcomes import SAMPLED, Counted, binned
-from abeyant.pipeline.resolver.streams.aside import TIME_FORMAT
+from abeyant.pipeline.resolver.rejected import TIME_FORMAT
 from abeyant.pipeline.schemas import OUTCOMES
 
 __all__ = ["TopicSink", "outcome_records"]
@@ -26,7 +26,7 @@ _FORM: Final = {"timestampFormat": TIME_FORMAT, "ignoreNullFields": "false"}
 
 @dataclass(frozen=True)
 class TopicSink:
-    """For `foreachBatch`: outcomes to `topic`, rows set aside to another sink, or to `aside_topic`.
+    """For `foreachBatch`: outcomes to `topic`, rejected rows to another sink, or to `aside_topic`.
 
     What was sent is counted in `sent`, and of what expired a sample is drawn.
     """

@@ -1,10 +1,11 @@
 """Complete or expire on Structured Streaming: a shard is a purgatory (laws O1-O4 within the stated lateness)."""
 
+from abeyant.pipeline.resolver.rejected import REJECTED_ROWS, rejected_rows_of
 from abeyant.pipeline.resolver.streams.end import end_of_input
 from abeyant.pipeline.resolver.streams.lake_sinks import DeltaSink, IcebergSink
 from abeyant.pipeline.resolver.streams.parquet_sink import ParquetSink
 from abeyant.pipeline.resolver.streams.pending import PENDING_WATCHES, read_pending
-from abeyant.pipeline.resolver.streams.plan import ANSWERS, ASIDE, aside_of, outcomes_of, resolve_stream
+from abeyant.pipeline.resolver.streams.plan import ANSWERS, outcomes_of, resolve_stream
 from abeyant.pipeline.resolver.streams.progress import BatchCounts, batch_counts
 from abeyant.pipeline.resolver.streams.state import StateError
 from abeyant.pipeline.resolver.streams.table_sink import TableSink
@@ -13,6 +14,7 @@ __all__ = [
     "ANSWERS",
     "ASIDE",
     "PENDING_WATCHES",
+    "REJECTED_ROWS",
     "BatchCounts",
     "DeltaSink",
     "IcebergSink",
@@ -24,5 +26,8 @@ __all__ = [
     "end_of_input",
     "outcomes_of",
     "read_pending",
+    "rejected_rows_of",
     "resolve_stream",
 ]
+
+ASIDE, aside_of = REJECTED_ROWS, rejected_rows_of  # their names until November 2026

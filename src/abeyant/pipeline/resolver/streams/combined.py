@@ -6,7 +6,7 @@ becomes final: for `all`, all are reached and one of them freshly; for `any`, so
 expiry, the last batch of the operation.
 
 Of two conflicting rows of one id, each shard lets one count without knowing of the others, so some of an operation's
-watches may be missing at its end: it is then set aside as a duplicate.
+watches may be missing at its end: it is then rejected as a duplicate.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from abeyant.kernels.resolve import NEVER
-from abeyant.pipeline.resolver.streams.aside import torn_aside
 from abeyant.pipeline.resolver.streams.columns import Flags, Longs, codes, column, picked
-from abeyant.pipeline.resolver.streams.layout import OUTCOMES, SET_ASIDE, joined
+from abeyant.pipeline.resolver.streams.layout import OUTCOMES, REJECTED, joined
 from abeyant.pipeline.resolver.streams.outcomes import outcomes_at
+from abeyant.pipeline.resolver.streams.rejected import reject_torn
 
 __all__ = ["combined"]
 
 
 def combined(reports: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Return the outcomes (`layout.OUTCOMES`), and what is set aside (`layout.SET_ASIDE`), of a batch's reports.
+    """Return the outcomes (`layout.OUTCOMES`), and what is rejected (`layout.REJECTED`), of a batch's reports.
 
     Takes `layout.REPORTS`, with all the reports of each operation that it names. O(n log n).
     """
@@ -34,7 +34,7 @@ def combined(reports: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     order = np.lexsort([column(reports, "watch"), *keys])
     begins = _begins([values[order] for values in keys])
     if not len(begins):
-        return joined([], OUTCOMES), joined([], SET_ASIDE)
+        return joined([], OUTCOMES), joined([], REJECTED)
     reports = reports.take(pa.array(order))
     operations = reports.take(pa.array(begins))
     wanted = column(operations, "combine")
@@ -54,7 +54,7 @@ def combined(reports: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     at = np.where(wanted > 0, np.maximum.reduceat(reached, begins), np.minimum.reduceat(reached, begins))
     at[~holds_ever] = NEVER
     torn = last & ~all_there & ~holds_ever & (column(operations, "watch") == 0)
-    return outcomes_at(picked(operations, ends), at[ends]), torn_aside(picked(operations, torn))
+    return outcomes_at(picked(operations, ends), at[ends]), reject_torn(picked(operations, torn))
 
 
 def _begins(keys: list[Longs]) -> NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Outcomes and rows set aside in tables of Delta Lake or Apache Iceberg: each batch once, over a kill at any moment.
+"""Outcomes and rejected rows in tables of Delta Lake or Apache Iceberg: each batch once, over a kill at any moment.
 
 Each batch is one commit of a table, which notes the query and the batch. A batch done again finds the note and appends
 nothing. Delta keeps such notes itself (`txnAppId` and `txnVersion` of a write), and tests them as it commits. In
@@ -15,7 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.resolver.streams.plan import ASIDE, aside_of, outcomes_of
+from abeyant.pipeline.resolver.rejected import REJECTED_ROWS, rejected_rows_of
+from abeyant.pipeline.resolver.streams.plan import outcomes_of
 from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
 from abeyant.pipeline.schemas import OUTCOMES
 from abeyant.pipeline.spark.errors import lacks_format
@@ -54,17 +55,17 @@ class _LakeSink:
         if not self._prepared:
             self._check_format(answers.sparkSession)
             self._prepare(answers.sparkSession, self.outcomes, OUTCOMES)
-            self._prepare(answers.sparkSession, self.aside, ASIDE)
+            self._prepare(answers.sparkSession, self.aside, REJECTED_ROWS)
             self._prepared = True
         answers.persist()
         try:
             # Counted first: a batch without a row is to be no commit, and one that nobody reads leaves no state behind.
             counted = answers.agg(*(F.count(column) for column in ("outcome", "reason"))).head()
-            ended, set_aside = counted if counted is not None else (0, 0)
+            ended, rejected = counted if counted is not None else (0, 0)
             if ended:
                 self._append(outcomes_of(answers), self.outcomes, query, batch)
-            if set_aside:
-                self._append(aside_of(answers), self.aside, query, batch)
+            if rejected:
+                self._append(rejected_rows_of(answers), self.aside, query, batch)
         finally:
             answers.unpersist()
 

@@ -19,8 +19,8 @@ __all__ = [
     "EVENTS",
     "OUTCOMES",
     "PACKED",
+    "REJECTED",
     "REPORTS",
-    "SET_ASIDE",
     "STATUS",
     "WATCHES",
     "RowKind",
@@ -41,7 +41,7 @@ class RowKind(IntEnum):
 
     WATCHES = 0
     EVENTS = 1
-    SET_ASIDE = 2
+    REJECTED = 2
     MARK = 3
     REPORTS = 4
     OUTCOMES = 5
@@ -74,7 +74,7 @@ WATCHES: Final = _schema(
 
 EVENTS: Final = _schema(instance=_TEXT, key=_TEXT, place=_LONG, identity=_LONG, progress=_LONG, at=_LONG)
 
-SET_ASIDE: Final = _schema(table=_TEXT, reason=_TEXT, row=_TEXT)
+REJECTED: Final = _schema(table=_TEXT, reason=_TEXT, row=_TEXT)
 
 REPORTS: Final = _schema(
     instance=_TEXT,

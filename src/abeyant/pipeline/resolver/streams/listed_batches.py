@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.resolver.streams.plan import aside_of, outcomes_of
+from abeyant.pipeline.resolver.rejected import rejected_rows_of
+from abeyant.pipeline.resolver.streams.plan import outcomes_of
 from abeyant.pipeline.results.leases.queries import lease_store_while_query_runs
 from abeyant.pipeline.results.manifests import batch_manifest, manifest, read_manifest
 from abeyant.pipeline.spark.store import Store
@@ -65,7 +66,7 @@ def _written(answers: DataFrame, store: Store, batch: int, attempt: str) -> dict
         rows.write.parquet(store.uri(name))
         return name
 
-    answers.persist()  # for the rows set aside: seldom there, and then not worth a second turn of every shard
+    answers.persist()  # for the rejected rows: seldom there, and then not worth a second turn of every shard
     try:
         seen = Observation()
         counted = answers.observe(seen, *(F.count(column).alias(column) for column in ("outcome", "reason")))
@@ -75,7 +76,7 @@ def _written(answers: DataFrame, store: Store, batch: int, attempt: str) -> dict
         else:
             store.remove(name)
         if seen.get["reason"]:
-            files["aside"] = store.written(write(aside_of(answers), "aside"))
+            files["aside"] = store.written(write(rejected_rows_of(answers), "aside"))
     finally:
         answers.unpersist()
     return files

@@ -14,7 +14,7 @@ from abeyant.pipeline.resolver.streams.clock import Mark
 from abeyant.pipeline.resolver.streams.columns import column
 from abeyant.pipeline.resolver.streams.layout import (
     EVENTS,
-    SET_ASIDE,
+    REJECTED,
     WATCHES,
     RowKind,
     as_schema,
@@ -51,7 +51,7 @@ def pack(
             greatest.append(int(times.max()))
             yield from packed_rows(_by_shard(as_schema(valid.select(schema.names), schema), what, shards))
         if valid.num_rows < chunk.num_rows:
-            yield from packed_rows([(rows % shards, RowKind.SET_ASIDE, rows_to(_invalid(chunk, table)))])
+            yield from packed_rows([(rows % shards, RowKind.REJECTED, rows_to(_invalid(chunk, table)))])
         rows += chunk.num_rows
     mark = Mark(table, min(least), max(greatest)) if least else Mark("tick", 0, 0)
     yield from _to_all(mark, shards)
@@ -78,7 +78,7 @@ def _by_shard(rows: pa.RecordBatch, what: RowKind, shards: int) -> Iterator[tupl
 def _invalid(chunk: pa.RecordBatch, table: str) -> pa.RecordBatch:
     rows = chunk.filter(pc.is_valid(chunk.column("reason")))
     columns = [pa.array([table] * rows.num_rows), rows.column("reason"), rows.column("row")]
-    return as_schema(pa.RecordBatch.from_arrays(columns, SET_ASIDE.names), SET_ASIDE)
+    return as_schema(pa.RecordBatch.from_arrays(columns, REJECTED.names), REJECTED)
 
 
 def _to_all(mark: Mark, shards: int) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Outcomes and rows set aside as Parquet, each batch once and whole.
+"""Outcomes and rejected rows as Parquet, each batch once and whole.
 
 A batch is written beside its place and renamed into it, so a reader never meets half of one. Spark does a batch again
 when it was killed before it noted that the batch was done; what is in its place then stays, since a batch done again
@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.rejected import rejected_rows_of
 from abeyant.pipeline.resolver.streams.listed_batches import write_listed
-from abeyant.pipeline.resolver.streams.plan import aside_of, outcomes_of
+from abeyant.pipeline.resolver.streams.plan import outcomes_of
 from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
 from abeyant.pipeline.results.leases.local import stream_lease
 from abeyant.pipeline.results.leases.queries import lease_store_while_query_runs, lease_while_query_runs
@@ -63,14 +64,14 @@ class ParquetSink:
         place = _Place(files, self.out, self._hold(answers, query))
         place.bind_to(query)
         files.remove(_UNFINISHED)
-        answers.persist()  # for the rows set aside: seldom there, and then not worth a second turn of every shard
+        answers.persist()  # for the rejected rows: seldom there, and then not worth a second turn of every shard
         try:
             # Always, since a batch that nobody reads to its end leaves no state behind. Counted on the way.
             seen = Observation()
             counted = answers.observe(seen, *(F.count(column).alias(column) for column in ("outcome", "reason")))
             outcomes_of(counted).write.parquet(place.aside(f"outcomes/batch={batch}"))
             if seen.get["reason"]:
-                aside_of(answers).write.parquet(place.aside(f"aside/batch={batch}"))
+                rejected_rows_of(answers).write.parquet(place.aside(f"aside/batch={batch}"))
                 place.put(f"aside/batch={batch}")
             if seen.get["outcome"]:
                 place.put(f"outcomes/batch={batch}")

@@ -1,4 +1,4 @@
-"""`resolve_stream`: operations and events as streams in, outcomes and what is set aside out.
+"""`resolve_stream`: operations and events as streams in, outcomes and what is rejected out.
 
     operations ─ checked ─ one row a watch ─ packed ─┐
     events ───── checked ─────────────────── packed ─┤  by      ┌─────────────┐  by
@@ -19,11 +19,10 @@ from typing import Final, Literal
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.state import GroupStateTimeout
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.resolver.reasons import DEADLINE_US, EVENT_REASON, OPERATION_REASON
-from abeyant.pipeline.resolver.streams.aside import TIME_FORMAT
+from abeyant.pipeline.resolver.rejected import DEADLINE_US, EVENT_REASON, OPERATION_REASON, REJECTED_ROWS, TIME_FORMAT
 from abeyant.pipeline.resolver.streams.end import end_rows
 from abeyant.pipeline.resolver.streams.layout import PACKED
 from abeyant.pipeline.resolver.streams.map_side import pack, pack_marks
@@ -38,23 +37,14 @@ from abeyant.pipeline.resolver.streams.options import (
 from abeyant.pipeline.resolver.streams.progress import STANDING, observed
 from abeyant.pipeline.resolver.streams.stages import answered, shards_turn
 from abeyant.pipeline.resolver.streams.state import STATE
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, UNREADABLE, UNREADABLE_ROW, check_table
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, REJECT_REASON, REJECTED_ROW, check_table
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, default_partitions, shuffle_partitions
 from abeyant.pipeline.spark.versions import check_arrow
 
-__all__ = ["ANSWERS", "ASIDE", "aside_of", "outcomes_of", "resolve_stream"]
+__all__ = ["ANSWERS", "outcomes_of", "resolve_stream"]
 
-ASIDE: Final = StructType(
-    [
-        StructField("table", StringType()),  # `operations` or `events`
-        StructField("reason", StringType()),  # as `invalid_operations` and `invalid_events`, or `late: ...`
-        StructField("row", StringType()),  # the whole row, as JSON
-    ]
-)
-"""Rows that have no part in any outcome, and why."""
-
-ANSWERS: Final = StructType([*OUTCOMES.fields, *ASIDE.fields])
-"""Outcomes (`reason` is null) and rows set aside (`outcome` is null)."""
+ANSWERS: Final = StructType([*OUTCOMES.fields, *REJECTED_ROWS.fields])
+"""Outcomes (`reason` is null) and rejected rows (`outcome` is null)."""
 
 
 def resolve_stream(
@@ -69,11 +59,11 @@ def resolve_stream(
     forget_after: float | timedelta | None = None,
     shards: int = DEFAULT_SHARDS,
 ) -> DataFrame:
-    """Resolve two streams: return outcomes and rows set aside as one stream (`ANSWERS`).
+    """Resolve two streams: return outcomes and rejected rows as one stream (`ANSWERS`).
 
-    Split it with `outcomes_of` and `aside_of`. Or give it whole to `foreachBatch(ParquetSink(...))` or
+    Split it with `outcomes_of` and `rejected_rows_of`. Or give it whole to `foreachBatch(ParquetSink(...))` or
     `foreachBatch(TableSink(...))`: these keep both apart and write each batch once. The laws are those of `resolve`,
-    with one difference that a stream needs: a row whose time is before the *watermark* is set aside as late.
+    with one difference that a stream needs: a row whose time is before the *watermark* is rejected as late.
 
     - `deadline`: `inclusive` or `exclusive`: whether progress exactly at an operation's deadline counts.
     - `lateness`: seconds by which the watermark stays behind the greatest time seen of both tables. So rows may come
@@ -122,11 +112,6 @@ _ANSWERED: Final = StructType([*ANSWERS.fields, *STANDING.fields])
 def outcomes_of(answers: DataFrame) -> DataFrame:
     """Return the outcomes among the answers (`schemas.OUTCOMES`)."""
     return answers.where(F.col("reason").isNull()).select(*OUTCOMES.fieldNames())
-
-
-def aside_of(answers: DataFrame) -> DataFrame:
-    """Return the rows set aside among the answers (`ASIDE`)."""
-    return answers.where(F.col("reason").isNotNull()).select(*ASIDE.fieldNames())
 
 
 def _check_streaming(**tables: DataFrame) -> None:
@@ -209,8 +194,8 @@ def _with_reason(rows: DataFrame, schema: StructType, reason: Column) -> DataFra
     json = F.to_json(
         F.struct(*columns), {"ignoreNullFields": "false", "timestampFormat": TIME_FORMAT, "timeZone": "UTC"}
     )
-    if UNREADABLE in rows.columns:
-        reason, json = F.coalesce(UNREADABLE, reason), F.coalesce(UNREADABLE_ROW, json)
+    if REJECT_REASON in rows.columns:
+        reason, json = F.coalesce(REJECT_REASON, reason), F.coalesce(REJECTED_ROW, json)
     return rows.select(*columns, reason.alias("reason"), F.when(reason.isNotNull(), json).alias("row"))
 
 

@@ -11,8 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StructField, StructType
 
-from abeyant.pipeline.resolver.reasons import DUPLICATE
-from abeyant.pipeline.resolver.streams.aside import LATE
+from abeyant.pipeline.resolver.rejected import DUPLICATE, LATE
 from abeyant.pipeline.resolver.streams.clock import START
 
 __all__ = ["STANDING", "BatchCounts", "batch_counts", "observed"]
@@ -28,7 +27,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class BatchCounts:
-    """What one batch did. `late`, `duplicates` and `invalid` are rows set aside; `pending` are watches, after it."""
+    """What one batch did. `late`, `duplicates` and `invalid` are rejected rows; `pending` are watches, after it."""
 
     batch: int
     rows: int

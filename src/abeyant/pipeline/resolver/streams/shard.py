@@ -23,13 +23,13 @@ import numpy as np
 import pyarrow as pa
 
 from abeyant.kernels.resolve import NEVER, Staircases
-from abeyant.pipeline.resolver.streams.aside import duplicates_aside, late_events_aside, late_operations_aside
 from abeyant.pipeline.resolver.streams.clock import Clock, Mark, seen_of
 from abeyant.pipeline.resolver.streams.columns import Flags, Longs, column, parted, picked, replaced, table
 from abeyant.pipeline.resolver.streams.duplicates import repeated
-from abeyant.pipeline.resolver.streams.layout import EVENTS, REPORTS, SET_ASIDE, WATCHES, joined
+from abeyant.pipeline.resolver.streams.layout import EVENTS, REJECTED, REPORTS, WATCHES, joined
 from abeyant.pipeline.resolver.streams.options import Deadline, Options
 from abeyant.pipeline.resolver.streams.outcomes import outcomes_at
+from abeyant.pipeline.resolver.streams.rejected import reject_duplicates, reject_late_events, reject_late_operations
 from abeyant.pipeline.resolver.streams.state import ShardState
 from abeyant.pipeline.resolver.streams.steps import kept_steps
 
@@ -53,7 +53,7 @@ class BatchOutput:
 
     outcomes: pa.RecordBatch  # layout.OUTCOMES
     reports: pa.RecordBatch  # layout.REPORTS
-    aside: pa.RecordBatch  # layout.SET_ASIDE
+    aside: pa.RecordBatch  # layout.REJECTED
 
 
 def process_batch(state: ShardState, arrived: BatchInput, options: Options) -> tuple[ShardState, BatchOutput]:
@@ -71,7 +71,7 @@ def process_batch(state: ShardState, arrived: BatchInput, options: Options) -> t
     ended = BatchOutput(
         outcomes_at(picked(watches, known & alone), reached[known & alone]),
         _reports(picked(watches, known & ~alone), reached[known & ~alone], state.clock, clock),
-        joined([*late, duplicates_aside(duplicates)], SET_ASIDE),
+        joined([*late, reject_duplicates(duplicates)], REJECTED),
     )
     pending = picked(watches, ~(over | (known & alone)))
     steps = kept_steps(staircases, rows, clock, column(pending, "place"), options.forget_after_us)
@@ -108,14 +108,14 @@ def _clock_after(clock: Clock, arrived: BatchInput, options: Options) -> Clock:
 def _accepted(
     before: Clock, after: Clock, arrived: BatchInput, options: Options
 ) -> tuple[pa.RecordBatch, pa.RecordBatch, list[pa.RecordBatch]]:
-    """Return the watches and events that count, and the rows that come too late, set aside."""
+    """Return the watches and events that count, and the rows that come too late, rejected."""
     watches, events = joined(arrived.watches, WATCHES), joined(arrived.events, EVENTS)
     if options.time == "processing" and not before.ended:
         assert after.wall is not None
         return _moved(watches, after.wall, "start", "deadline"), _moved(events, after.wall, "at"), []
     watches, late_watches = parted(watches, lambda rows: before.are_final(column(rows, "start")))
     events, late_events = parted(events, lambda rows: before.are_final(column(rows, "at")))
-    return watches, events, [late_operations_aside(late_watches, before), late_events_aside(late_events, before)]
+    return watches, events, [reject_late_operations(late_watches, before), reject_late_events(late_events, before)]
 
 
 def _moved(rows: pa.RecordBatch, to: int, first: str, *others: str) -> pa.RecordBatch:

@@ -15,8 +15,8 @@ from abeyant.pipeline.resolver.streams.combined import combined
 from abeyant.pipeline.resolver.streams.layout import (
     EVENTS,
     OUTCOMES,
+    REJECTED,
     REPORTS,
-    SET_ASIDE,
     STATUS,
     WATCHES,
     RowKind,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ANSWERED", "answered", "shards_turn"]
 
-ANSWERED: Final = pa.schema([*OUTCOMES, *SET_ASIDE, *STATUS])
-"""An outcome, a row set aside, or how a shard stands: columns of the others are null."""
+ANSWERED: Final = pa.schema([*OUTCOMES, *REJECTED, *STATUS])
+"""An outcome, a rejected row, or how a shard stands: columns of the others are null."""
 
 
 def shards_turn(
@@ -59,10 +59,10 @@ def shards_turn(
 
     standing = {"pending": after.watches.num_rows, "watermark": after.clock.watermark, "state_bytes": len(encoded)}
     yield _packed(shard, RowKind.STATUS, pa.RecordBatch.from_pylist([standing], STATUS))
-    invalid = [rows_from(payload, SET_ASIDE) for payload in payloads[RowKind.SET_ASIDE]]
+    invalid = [rows_from(payload, REJECTED) for payload in payloads[RowKind.REJECTED]]
     for what, rows in (
         (RowKind.OUTCOMES, ended.outcomes),
-        (RowKind.SET_ASIDE, joined([ended.aside, *invalid], SET_ASIDE)),
+        (RowKind.REJECTED, joined([ended.aside, *invalid], REJECTED)),
     ):
         if rows.num_rows:
             yield _packed(shard, what, rows)
@@ -86,7 +86,7 @@ def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _widened(rows)
 
 
-_ANSWERS: Final = {RowKind.OUTCOMES: OUTCOMES, RowKind.SET_ASIDE: SET_ASIDE, RowKind.STATUS: STATUS}
+_ANSWERS: Final = {RowKind.OUTCOMES: OUTCOMES, RowKind.REJECTED: REJECTED, RowKind.STATUS: STATUS}
 
 
 def _payloads(batches: Iterable[tuple[Iterable[int], Iterable[bytes]]]) -> dict[RowKind, list[bytes]]:

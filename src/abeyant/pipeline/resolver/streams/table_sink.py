@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS batches (
 """
 # The first outcome of an id stands: a second is of a conflicting row that came after it.
 _OUTCOME: Final = "INSERT INTO outcomes VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-_SET_ASIDE: Final = "INSERT INTO aside VALUES (?, ?, ?)"
+_REJECTED: Final = "INSERT INTO aside VALUES (?, ?, ?)"
 _DONE: Final = "INSERT INTO batches VALUES (?, ?) ON CONFLICT DO NOTHING"
 
 _AT_A_TIME: Final = 1000
@@ -72,4 +72,4 @@ def _insert(database: sqlite3.Connection, answers: DataFrame) -> None:
     rows: Iterator[Any] = answers.withColumn("at", F.unix_micros("at")).toLocalIterator()
     while some := list(islice(rows, _AT_A_TIME)):
         database.executemany(_OUTCOME, [tuple(row)[:6] for row in some if row["reason"] is None])
-        database.executemany(_SET_ASIDE, [tuple(row)[6:] for row in some if row["reason"] is not None])
+        database.executemany(_REJECTED, [tuple(row)[6:] for row in some if row["reason"] is not None])

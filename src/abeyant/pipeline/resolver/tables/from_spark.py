@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.resolver.reasons import DEADLINE_US
+from abeyant.pipeline.resolver.rejected import DEADLINE_US
 from abeyant.pipeline.resolver.tables.hot_keys import IDENTITY, PLACE, HotKeys, Integers
 from abeyant.pipeline.resolver.tables.packing import PACKED, EventPacker, WatchNumbers, packed_operations
 from abeyant.pipeline.resolver.tables.profile import is_repeated

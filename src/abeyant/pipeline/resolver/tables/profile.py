@@ -92,7 +92,7 @@ def is_repeated(profile: str, id_: str = _ID) -> str:
 
 def _of_operations(operations: DataFrame, fraction: float, *, ids: bool) -> DataFrame:
     """Return `_ROW` of each operation that the profile needs."""
-    # Rows without an id are set aside, and no duplicates of one another.
+    # Rows without an id are rejected, and no duplicates of one another.
     has_id = "instance IS NOT NULL AND op_id IS NOT NULL" if ids else "false"
     drawn = operations.selectExpr(
         "instance", "op_id", "watches", f"{has_id} AS has_id", "xxhash64(monotonically_increasing_id()) AS draw"

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from abeyant.pipeline.resolver.reasons import DEADLINE_US
+from abeyant.pipeline.resolver.rejected import DEADLINE_US
 from abeyant.pipeline.resolver.tables.hot_keys import PLACE
 from abeyant.pipeline.spark.plans import Size
 from abeyant.pipeline.spark.session import adapts_partitions, shuffle_partitions

@@ -1,4 +1,4 @@
-"""Which rows of a table can be resolved. What is set aside here is never silently lost: it is a table."""
+"""Which rows of a table can be resolved. What is rejected here is never silently lost: it is a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.resolver.given import Given, as_dataframe, session_of
-from abeyant.pipeline.resolver.reasons import DUPLICATE, EVENT_REASON, OPERATION_REASON
+from abeyant.pipeline.resolver.rejected import DUPLICATE, EVENT_REASON, OPERATION_REASON
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
 from abeyant.pipeline.resolver.tables.profile import is_repeated, profile_tables
 from abeyant.pipeline.resolver.tables.small import small_table_plan
@@ -18,7 +18,7 @@ __all__ = ["distinct_operations", "invalid_events", "invalid_operations", "valid
 
 
 def invalid_operations(operations: Given) -> DataFrame:
-    """Return the rows that `resolve` sets aside, with all their columns and a `reason`. Lazy.
+    """Return the rows that `resolve` rejects, with all their columns and a `reason`. Lazy.
 
     The reasons: no `instance`, `op_id`, `start`, `timeout_ms` or `watches`; a watch without `key` or `required`; a
     negative `timeout_ms`; a deadline beyond the last timestamp; a `condition` other than `all` and `any` (null is

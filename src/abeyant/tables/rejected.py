@@ -1,4 +1,4 @@
-"""The rows that `resolve` sets aside, each with its reason."""
+"""The rows that `resolve` rejects, each with its reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["invalid_events", "invalid_operations"]
 
 
 def invalid_operations(operations: Any) -> pa.Table:
-    """Return the rows that `resolve` sets aside, in their order, with all their columns and a `reason`.
+    """Return the rows that `resolve` rejects, in their order, with all their columns and a `reason`.
 
     The reasons: no `instance`, `op_id`, `start`, `timeout_ms` or `watches`; a watch without `key` or `required`; a
     negative `timeout_ms`; a deadline beyond the last timestamp; a `condition` other than `all` and `any` (null is

@@ -1,0 +1,86 @@
+"""The rows that a shard rejects: their table, the reason, and the row as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.pipeline.resolver.rejected import DUPLICATE, LATE
+from abeyant.pipeline.resolver.streams.clock import Clock
+from abeyant.pipeline.resolver.streams.layout import REJECTED
+
+__all__ = ["reject_duplicates", "reject_late_events", "reject_late_operations", "reject_torn"]
+
+
+def reject_late_operations(watches: pa.RecordBatch, clock: Clock) -> pa.RecordBatch:
+    """Reject operations that began before the watermark: one row each, however many watches."""
+    return _reject_operations(watches, lambda row: _late("start", row["start"], clock))
+
+
+def reject_duplicates(watches: pa.RecordBatch) -> pa.RecordBatch:
+    """Reject operations whose id another row already holds."""
+    return _reject_operations(watches, lambda row: DUPLICATE)
+
+
+def reject_torn(reports: pa.RecordBatch) -> pa.RecordBatch:
+    """Reject operations of which some watches counted for another row of the same id; given a report of each."""
+    rows = reports.to_pylist()
+    return _rejected([("operations", f"{DUPLICATE}, with other watches", _shared(row)) for row in rows])
+
+
+def reject_late_events(events: pa.RecordBatch, clock: Clock) -> pa.RecordBatch:
+    """Reject events that happened before the watermark."""
+    rows = [("events", _late("at", row["at"], clock), _event(row)) for row in events.to_pylist()]
+    return _rejected(rows)
+
+
+def _reject_operations(watches: pa.RecordBatch, reason: Callable[[dict[str, Any]], str]) -> pa.RecordBatch:
+    first = watches.filter(pc.equal(watches.column("watch"), 0))
+    return _rejected([("operations", reason(row), _operation(row)) for row in first.to_pylist()])
+
+
+def _rejected(rows: list[tuple[str, str, dict[str, Any]]]) -> pa.RecordBatch:
+    texts = [(table, reason, json.dumps(row, ensure_ascii=False, separators=(",", ":"))) for table, reason, row in rows]
+    return pa.RecordBatch.from_pylist([dict(zip(REJECTED.names, text, strict=True)) for text in texts], REJECTED)
+
+
+def _late(column: str, time_us: int, clock: Clock) -> str:
+    if clock.ended:
+        return f"{LATE}the input has ended"
+    return f"{LATE}{column} {_time(time_us)} is before the watermark {_time(clock.watermark)}"
+
+
+def _operation(watch: dict[str, Any]) -> dict[str, Any]:
+    only = [{"key": watch["key"], "required": watch["required"]}]
+    watches = only if watch["watches"] is None else json.loads(watch["watches"])
+    return _shared(watch) | {"watches": watches}
+
+
+def _shared(row: dict[str, Any]) -> dict[str, Any]:
+    """What watches and reports know of their operation."""
+    return {
+        "instance": row["instance"],
+        "op_id": row["op_id"],
+        "kind": row["kind"],
+        "start": _time(row["start"]),
+        "timeout_ms": (row["deadline"] - row["start"]) // 1000,
+        "condition": "any" if row["combine"] < 0 else "all",
+    }
+
+
+def _event(event: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "instance": event["instance"],
+        "key": event["key"],
+        "at": _time(event["at"]),
+        "progress": event["progress"],
+    }
+
+
+def _time(time_us: int) -> str:
+    return f"{np.datetime64(time_us, 'us')}Z"
