@@ -9,7 +9,7 @@ row can have its id. All others are *combined* in a second step, by id: of sever
 and of its watches all or any have to be reached. Both steps read the same shuffle.
 
 A profile of the tables, made beforehand, says what takes which way (`profile`). Rows are packed where Spark has read
-them (`from_spark`), or by workers that read files themselves (`from_files`). Tables that Spark's own statistics hold
+them (`from_spark`), or by workers that read files themselves (`plain_parquet`). Tables that Spark's own statistics hold
 for small are not worth it: Spark alone resolves them (`small`), and all of their operations are combined.
 """
 
@@ -21,11 +21,10 @@ from typing import Final, Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.resolver.tables.from_files import files_of
 from abeyant.pipeline.resolver.tables.from_spark import packed_by_spark
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
-from abeyant.pipeline.resolver.tables.one_shuffle import part_of
 from abeyant.pipeline.resolver.tables.packing import ALONE, COMBINED, KINDS, READ, SHARDS
+from abeyant.pipeline.resolver.tables.plain_parquet import files_of
 from abeyant.pipeline.resolver.tables.profile import merge_profiles, profile_tables
 from abeyant.pipeline.resolver.tables.reaching import REACHED, first_reached
 from abeyant.pipeline.resolver.tables.small import reached_by_spark, small_table_plan
@@ -137,9 +136,17 @@ def _if_several(by_shard: DataFrame, profile: Column) -> DataFrame:
 
 def _reached(by_shard: DataFrame, kind: int, deadline: Deadline) -> DataFrame:
     """Tell of the operations of one kind when each watch was reached."""
-    rows = part_of(by_shard, f"`order` % {KINDS} IN {READ[kind]}").select("order", "cuts", "packed")
+    rows = _part_of(by_shard, f"`order` % {KINDS} IN {READ[kind]}").select("order", "cuts", "packed")
     reach = partial(first_reached, kind=kind, deadline=deadline)
     return rows.sortWithinPartitions("order").mapInArrow(reach, REACHED[kind])
+
+
+def _part_of(shuffled: DataFrame, condition: str) -> DataFrame:
+    """Filter a shuffled table of which others want other parts, so that Spark shuffles it once for all of them.
+
+    Spark would move each filter below the shuffle, and then find no two alike. It leaves what it takes for random.
+    """
+    return shuffled.where(f"({condition}) OR monotonically_increasing_id() < 0")
 
 
 def _combined(by_id: DataFrame) -> DataFrame:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyant.errors import AbeyantError
+from abeyant.pipeline.resolver.tables.plain_parquet.footers import DIRECT, RowGroup
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.chunks import CHUNK_BYTES, gathered
-from abeyant.pipeline.spark.parquet_files import DIRECT, RowGroup
 from abeyant.tables.dictionaries import in_dictionary
 
 __all__ = ["BATCH_ROWS", "CHUNK_ROWS", "Task", "chunks_of", "tasks_of"]

@@ -25,8 +25,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
-from abeyant.pipeline.resolver.tables import file_tasks, from_files
-from abeyant.pipeline.resolver.tables.file_tasks import Task, _read, tasks_of
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, HotKeys, Sample
 from abeyant.pipeline.resolver.tables.packing import (
     COMBINED,
@@ -39,11 +37,13 @@ from abeyant.pipeline.resolver.tables.packing import (
     unpacked_events,
     unpacked_operations,
 )
+from abeyant.pipeline.resolver.tables.plain_parquet import map_side, tasks
+from abeyant.pipeline.resolver.tables.plain_parquet.footers import DIRECT, RowGroup, _groups_of, row_groups
+from abeyant.pipeline.resolver.tables.plain_parquet.tasks import Task, _read, tasks_of
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
 from abeyant.pipeline.schemas import OPERATIONS
 from abeyant.pipeline.spark import chunks
 from abeyant.pipeline.spark.errors import in_one_line
-from abeyant.pipeline.spark.parquet_files import DIRECT, RowGroup, _groups_of, row_groups
 from abeyant.tables.keys import PairHash
 from pipeline.resolve_traces import Deadline, Event, Op, Trace, Watch, by_brute_force, some_traces
 from pipeline.small_cases import small_events, small_operations
@@ -442,7 +442,7 @@ def test_tasks_are_of_one_size() -> None:
 
 def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However little a file with few distinct texts takes on the disk, and each row a watch has its operation's."""
-    for module in (file_tasks, chunks):
+    for module in (tasks, chunks):
         monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 20)
     rows = [
         operation_row(Op(f"{n:05000d}", n, 9, tuple(Watch(f"k{m}", m) for m in range(60)), "all")) for n in range(300)
@@ -453,7 +453,7 @@ def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeyp
     task = Task("operations", [group])
     first = next(_read(task, OPERATIONS.fieldNames()))
     assert first.num_rows < 200 < file.metadata.num_rows
-    found = list(from_files._pack_operations(task, PairHash(), no_keys(), None))
+    found = list(map_side._pack_operations(task, PairHash(), no_keys(), None))
     assert len(found) > 60
     assert max(batch.nbytes for batch in found) < 4 << 20
     told = [
@@ -467,13 +467,13 @@ def test_a_chunk_is_bounded_in_bytes_where_rows_are_wide(tmp_path: Path, monkeyp
 def test_a_long_text_that_all_rows_share_is_not_held_for_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (file_tasks, chunks):
+    for module in (tasks, chunks):
         monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 20)
     rows = [operation_row(Op(f"{n}", n, 9, (Watch("k", n),), "all")) | {"kind": "x" * 5000} for n in range(3000)]
     pq.write_table(pa.Table.from_pylist(rows, ARROW_OPERATIONS), tmp_path / "0.parquet")
     task = Task("operations", _groups_of(str(tmp_path / "0.parquet"), OPERATIONS) or [])
     assert next(_read(task, OPERATIONS.fieldNames())).nbytes < 1 << 20  # as a dictionary
-    found = list(from_files._pack_operations(task, PairHash(), no_keys(), None))
+    found = list(map_side._pack_operations(task, PairHash(), no_keys(), None))
     assert max(batch.nbytes for batch in found) < 2 << 20
     kinds = [
         kind

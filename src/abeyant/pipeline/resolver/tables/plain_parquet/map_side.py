@@ -24,13 +24,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from abeyant.pipeline.resolver.tables.file_tasks import BATCH_ROWS, Task, chunks_of, tasks_of
 from abeyant.pipeline.resolver.tables.hot_keys import HotKeys, Integers
 from abeyant.pipeline.resolver.tables.packing import PACKED, EventPacker, WatchNumbers, packed_operations
+from abeyant.pipeline.resolver.tables.plain_parquet.footers import RowGroup, row_groups
+from abeyant.pipeline.resolver.tables.plain_parquet.tasks import BATCH_ROWS, Task, chunks_of, tasks_of
 from abeyant.pipeline.resolver.tables.profile import GROUP_SHIFT, PROFILE, pack_profile
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
 from abeyant.pipeline.spark.chunks import cut
-from abeyant.pipeline.spark.parquet_files import RowGroup, row_groups
 from abeyant.pipeline.spark.workers import freeze_imports
 from abeyant.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
 from abeyant.tables.duplicates import id_hashes
