@@ -304,8 +304,8 @@ def test_both_steps_read_one_shuffle_and_one_sample(spark: SparkSession) -> None
     plan = executed_plan(pipeline.resolve(*tables(spark, traces()[:50]), sample=DEFAULT_SAMPLE))
     assert plan.count("MapInArrow _pack") == 1
     assert plan.count("ReusedExchange [order") == 1
-    assert plan.count("MapInArrow partial") == 2 + 1  # and the look
-    assert plan.count("MapInArrow _look") == 1, "the sample is read more than once"
+    assert plan.count("MapInArrow partial") == 2 + 1  # and the profile
+    assert plan.count("MapInArrow _profile") == 1, "the sample is read more than once"
 
 
 @pytest.fixture
