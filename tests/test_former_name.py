@@ -23,8 +23,8 @@ from abeyant.pipeline.resolver.streams.listed_batches import write_listed
 from abeyant.pipeline.resolver.streams.state import ShardState, StateError, decode_shard, encode_shard
 from abeyant.pipeline.results.directory import MARKER, check_target
 from abeyant.pipeline.results.leases.local import check_free, leased, result_lease, stream_lease
-from abeyant.pipeline.results.result_writer import open_result
 from abeyant.pipeline.results.manifests import batch_manifest, manifest, read_manifest
+from abeyant.pipeline.results.result_writer import open_result
 from pipeline.report import samples
 from pipeline.resolver.streams.cuts import how
 

@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.former import check_former
-from abeyant.pipeline.results.leases.store import StoreLease
 from abeyant.pipeline.results.directory import (
     MARKER,
     Out,
