@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 )
 
 from abeyant.errors import SchemaError
+from abeyant.tables.defaults import UNREADABLE
 
 __all__ = [
     "ALL_INSTANCES",
@@ -31,6 +32,8 @@ __all__ = [
     "OPERATIONS",
     "OUTCOMES",
     "TABLES",
+    "UNREADABLE",
+    "UNREADABLE_ROW",
     "SchemaError",
     "check_table",
     "columns_of",
@@ -73,9 +76,8 @@ OBSERVED: Final = StructType(
 
 EVENTS: Final = _table(instance=_STRING, key=_STRING, at=_TIME, progress=_LONG)
 
-UNREADABLE: Final = "_unreadable"
 UNREADABLE_ROW: Final = "_unreadable_row"
-"""What a source may add to operations and events: why a row cannot be read (null where it can), and the row itself."""
+"""What a source may add to operations and events beside `UNREADABLE`: the row itself, as JSON."""
 
 OUTCOMES: Final = _table(instance=_STRING, op_id=_STRING, kind=_STRING, outcome=_STRING, at=_TIME, waited_ms=_DOUBLE)
 

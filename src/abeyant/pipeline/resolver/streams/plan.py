@@ -38,7 +38,8 @@ from abeyant.pipeline.resolver.streams.packing import pack, pack_marks
 from abeyant.pipeline.resolver.streams.progress import STANDING, observed
 from abeyant.pipeline.resolver.streams.stages import answered, shards_turn
 from abeyant.pipeline.resolver.streams.state import STATE
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, UNREADABLE, UNREADABLE_ROW, check_table
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, UNREADABLE, UNREADABLE_ROW
+from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, default_partitions, shuffle_partitions
 from abeyant.pipeline.spark.versions import check_arrow
 
@@ -100,8 +101,7 @@ def resolve_stream(
     if time == "processing":
         operations = operations.withColumn("start", F.current_timestamp())
         events = events.withColumn("at", F.current_timestamp())
-    check_table(operations, OPERATIONS, "operations")
-    check_table(events, EVENTS, "events")
+    operations, events = complete(operations, "operations"), complete(events, "events")
     spark = operations.sparkSession
     check_arrow(spark)
     _set_up(spark)
@@ -210,7 +210,9 @@ def _with_reason(rows: DataFrame, schema: StructType, reason: Column) -> DataFra
         F.struct(*columns), {"ignoreNullFields": "false", "timestampFormat": TIME_FORMAT, "timeZone": "UTC"}
     )
     if UNREADABLE in rows.columns:
-        reason, json = F.coalesce(UNREADABLE, reason), F.coalesce(UNREADABLE_ROW, json)
+        reason = F.coalesce(UNREADABLE, reason)
+    if UNREADABLE_ROW in rows.columns:
+        json = F.coalesce(UNREADABLE_ROW, json)
     return rows.select(*columns, reason.alias("reason"), F.when(reason.isNotNull(), json).alias("row"))
 
 
