@@ -18,11 +18,7 @@ EVENTS = {"key": ["x"], "at": [NOON + timedelta(seconds=7)]}
 
 
 def test_four_columns_and_two_are_enough_whatever_the_table_is(spark: SparkSession) -> None:
-    rows = [
-        ("a", "x", NOON, Decimal("60000.0")),
-        ("b", "y", NOON, Decimal("60000.0")),
-        ("c", "x", NOON, Decimal("0.5")),
-    ]
+    rows = [("a", "x", NOON, Decimal(60_000)), ("b", "y", NOON, Decimal(60_000)), ("c", "x", NOON, Decimal("0.5"))]
     dataframe = spark.createDataFrame(rows, "op_id STRING, key STRING, start TIMESTAMP, timeout_ms DECIMAL(38, 1)")
     for operations, events in (
         (dataframe, spark.createDataFrame(pd.DataFrame(EVENTS))),

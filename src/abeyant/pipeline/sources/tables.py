@@ -71,7 +71,9 @@ def complete(table: DataFrame, name: Name) -> DataFrame:
     Decimals and floats become integers where they are whole. Raises `SchemaError` for a column that is missing or of
     another type. A table that has them all is returned as it is.
     """
-    return _completed(_in_our_case(table, _known(name)), name, table.columns, _NUMBERS)
+    ours = _in_our_case(table, _known(name))
+    completed = _completed(ours, name, table.columns, _NUMBERS)
+    return table if completed is ours else completed
 
 
 def check_mapped(table: Name, columns: Iterable[str]) -> None:
