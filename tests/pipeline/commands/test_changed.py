@@ -34,8 +34,8 @@ def test_a_file_that_grew_or_was_replaced_is_named_once(tmp_path: Path, capsys: 
     changed = ChangedFiles(str(tmp_path / "checkpoint"), clock=lambda: now)
     changed.look()
     assert (changed.found, capsys.readouterr().err) == (set(), "")
-    with files[0].open("a") as file:
-        file.write("y\n")
+    with files[0].open("a") as grown:
+        grown.write("y\n")
     files[3].unlink()
     changed.look_now_and_then()
     assert not changed.found  # half a minute is not over
