@@ -162,8 +162,10 @@ def _set_aside(result: Making) -> dict[str, int]:
     """How many rows were set aside why."""
     from abeyant.pipeline.analysis.outcomes import counted_reasons
 
-    return {
-        f"{name.replace('_', ' ')}: {reason}": number
-        for name in ("invalid_operations", "invalid_events")
-        for reason, number in sorted(counted_reasons(result.files(name)).items())
-    }
+    counts: dict[str, int] = {}
+    for name in ("invalid_operations", "invalid_events"):
+        for reason, number in sorted(counted_reasons(result.files(name)).items()):
+            # Without the value that could not be read: there may be as many as rows.
+            said = f"{name.replace('_', ' ')}: {reason.partition(': ')[0]}"
+            counts[said] = counts.get(said, 0) + number
+    return counts
