@@ -19,6 +19,7 @@ from abeyant.aio.virtual.real_clocks import RealClocks
 from abeyant.aio.virtual.timeline import Timeline
 
 _Events = list[tuple[selectors.SelectorKey, int]]
+_FIRST_SLICE = 0.001  # real seconds, doubled up to
 _SLICE = 0.05  # real seconds: how long at most until we look again whether what we wait for is still there
 
 
@@ -45,17 +46,20 @@ class VirtualSelector(selectors.BaseSelector):
             return events
         deadline = self._next_deadline(timeout)
         target = self.clock._step(deadline)
-        waited = 0.0  # counted, not measured: tests freeze the machine's clocks, too
+        waited = pause = 0.0  # counted, not measured: tests freeze the machine's clocks, too
+        longest = _FIRST_SLICE
         while True:
             # In this order: what ends out there wakes the loop first, and looks idle afterwards.
-            outlook = self._outside.look(self._real.get_map(), target)
+            outlook = self._outside.look(self._real.get_map(), target, pause)
             left = (self.clock._patience if outlook.needs_patience(target) else outlook.grace) - waited
-            events = self._real.select(min(max(left, 0), _SLICE))
+            pause = min(max(left, 0), longest)
+            events = self._real.select(pause)
             if events or self._loop._ready:  # the latter where a signal's handler called the loop as if from a task
                 return events
-            if left <= _SLICE:
+            if left <= longest:
                 break
-            waited += _SLICE
+            waited += pause
+            longest = min(2 * longest, _SLICE)
         if target is None or outlook.busy or target > self.clock._end_of_time:
             self._report(self._reason(target, outlook, deadline))
         else:

@@ -6,6 +6,7 @@ import asyncio
 import heapq
 import itertools
 import math
+from collections.abc import Iterable
 from datetime import timedelta
 
 from abeyant.aio.virtual.deadlock import DeadlockError
@@ -27,6 +28,7 @@ class Timeline:
         patience: float | timedelta,
         limit: float | timedelta,
         clocks: bool,
+        ignore_threads: str | Iterable[str],
     ) -> None:
         """See `VirtualClock`."""
         if not isinstance(clocks, bool):
@@ -39,6 +41,10 @@ class Timeline:
         self._io_grace = span(io_grace, "io_grace")
         self._patience = span(patience, "patience", endless=True)
         self._limit = span(limit, "limit", endless=True)
+        self._ignore_threads = (ignore_threads,) if isinstance(ignore_threads, str) else tuple(ignore_threads)
+        for name in self._ignore_threads:
+            if not isinstance(name, str):
+                raise TypeError(f"ignore_threads must be names of threads or patterns of them, not {name!r}")
         self._time = self._start or 0.0
         self._end_of_time = math.inf
         self._loop: asyncio.AbstractEventLoop | None = None  # whose time it is
