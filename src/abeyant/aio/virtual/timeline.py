@@ -114,6 +114,20 @@ class Timeline:
         if self._stops and (deadline is None or to < deadline):
             heapq.heappop(self._stops)[2].set_result(True)
 
+    def _creeps_to(self, to: float) -> float | None:
+        """Where the clock goes in the middle of what runs, if it is to go to `to`; None is nowhere."""
+        if self._stops:
+            return min(to, self._stops[0][0])
+        return to if self.autojump or self._to_next else None
+
+    def _creep(self, to: float) -> None:
+        """Go where `_creeps_to` says."""
+        self._time = max(self._time, to)
+        if self._stops and self._stops[0][0] <= to:
+            arrival = heapq.heappop(self._stops)[2]
+            if not arrival.done():
+                arrival.set_result(True)
+
     def _begin(self, loop: asyncio.AbstractEventLoop, start: float) -> None:
         self._loop = loop
         self._time = start
