@@ -1,7 +1,6 @@
 """A program that spins, since each of its waits is too short to move the clock, ends as it does in real time."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -43,17 +42,17 @@ def test_a_timer_that_sets_itself_for_now_does_not_keep_the_clock_from_moving(ru
 def test_what_runs_without_waiting_takes_no_time_however_much_it_is(run_virtual: RunVirtual) -> None:
     async def main() -> None:
         asyncio.get_running_loop().call_later(1e-9, print)
-        for _ in range(200_000):
+        for _ in range(50_000):
             await asyncio.sleep(0)
         assert now() == 0.0
 
     run_virtual(main())
 
 
-def test_a_few_thousand_waits_for_nothing_take_no_time(run_virtual: RunVirtual) -> None:
+def test_some_hundred_waits_for_nothing_take_no_time(run_virtual: RunVirtual) -> None:
     async def main() -> None:
         await asyncio.sleep(1)
-        for _ in range(5_000):
+        for _ in range(1_500):
             await asyncio.sleep(1e-20)
         assert now() == 1.0
 
@@ -66,35 +65,7 @@ def test_a_spinning_program_comes_to_the_limit(run_virtual: RunVirtual) -> None:
             await asyncio.sleep(1e-20)
 
     with pytest.raises(aio.DeadlockError, match=r"limit.*\n.*spin"):
-        run_virtual(spin(), aio.VirtualClock(limit=0.01))
-
-
-def test_a_spinning_program_does_not_take_the_clock_past_an_executor_job(run_virtual: RunVirtual) -> None:
-    async def main() -> None:
-        job = asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.3)
-        while not job.done():
-            await asyncio.sleep(1e-20)
-        assert now() == 0.0
-
-    run_virtual(main())
-
-
-def test_by_hand_a_spinning_program_goes_as_far_as_the_clock_is_advanced(run_virtual: RunVirtual) -> None:
-    clock = aio.VirtualClock(autojump=False)
-
-    async def main() -> None:
-        async def spin() -> None:
-            while now() < 1e-6:
-                await asyncio.sleep(1e-30)
-
-        task = asyncio.create_task(spin())
-        await clock.advance(1e-7)
-        assert not task.done()
-        assert now() == 1e-7
-        await clock.advance(1)
-        assert task.done()
-
-    run_virtual(main(), clock)
+        run_virtual(spin(), aio.VirtualClock(start=1000, limit=0.01))
 
 
 def test_inside_a_block_too() -> None:

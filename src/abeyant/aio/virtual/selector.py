@@ -19,9 +19,9 @@ from abeyant.aio.virtual.real_clocks import RealClocks
 from abeyant.aio.virtual.timeline import Timeline
 
 _Events = list[tuple[selectors.SelectorKey, int]]
-_SPINNING = 10_000  # turns without I/O in which time stood still and only timers for that very time were due
+_SPINNING = 2_000  # turns without I/O in which time stood still and only timers for that very time were due
 _SHORTEST_STEP = 2.0**-60  # seconds: at 0 a float would have far shorter ones
-_LONGEST_STEP = 0.1  # seconds for so many turns: less than they take in real time
+_LONGEST_STEP = 0.02  # seconds for so many turns: less than they take in real time
 _FIRST_SLICE = 0.001  # real seconds, doubled up to
 _SLICE = 0.05  # real seconds: how long at most until we look again whether what we wait for is still there
 
@@ -56,7 +56,8 @@ class VirtualSelector(selectors.BaseSelector):
                 self._begin_anew()
             elif not self._loop._ready and not self._loop._stopping:  # a timer is due that was set for no later
                 self._turns += 1
-                if self._turns % _SPINNING == 0:
+                if self._turns >= _SPINNING:
+                    self._turns = 0
                     return self._creep()
             return events
         deadline = self._next_deadline(timeout)
@@ -89,11 +90,11 @@ class VirtualSelector(selectors.BaseSelector):
     def _creep(self) -> _Events:
         """Let a little time pass for a program that spins: each of its waits is too short to move the clock.
 
-        The clock's smallest step first, and twice as much each time: in real time it would have passed, too. Never
+        The clock's smallest step first, and four times as much each time: in real time it would have passed, too. Never
         past a deadline, and not while something outside goes on.
         """
         now = self.clock.time()
-        self._step = min(2 * self._step or max(math.ulp(now), _SHORTEST_STEP), _LONGEST_STEP)
+        self._step = min(4 * self._step or max(math.ulp(now), _SHORTEST_STEP), _LONGEST_STEP)
         timers: list[asyncio.TimerHandle] = getattr(self._loop, "_scheduled", [])
         later = [float(handle.when()) for handle in timers if not handle.cancelled() and handle.when() > now]
         target = self.clock._creeps_to(min([now + self._step, *later]))
