@@ -15,15 +15,13 @@ from abeyant.command_line import CommandParser, did_you_mean
 from abeyant.ending import add_json, add_output_options, end, print_json
 from abeyant.engine import is_compiled
 from abeyant.errors import AbeyantError
-from lab.experiments import EXPERIMENTS
-from lab.report import write_report
+from lab.experiment import Cell, cell
+from lab.experiments import EXPERIMENTS, geometry, traces
 from lab.results import Results
 from lab.rivals import heap
 from lab.runner import Ran, Runner
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from lab.report.claims import Claim, Finding
 
 _DESCRIPTION: Final = """\
@@ -43,6 +41,7 @@ examples:
       build/lab/report.html, with the last run of each experiment
 """
 _DIR: Final = Path("build/lab")
+_FILE: Final = "results.jsonl"
 _TRACED: Final = "geometry"
 """The experiment that replays traces of logs."""
 
@@ -64,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--quick", action="store_true", help="fewer and smaller cells")
     run.add_argument("--resume", action="store_true", help="continue the last run: skip the cells that it has")
     run.add_argument("--log", nargs="+", default=[], metavar="LOGS", help="Kafka request logs, as traces for geometry")
-    run.add_argument("--master", default="local[*]", help="the Spark master (default: %(default)s)")
+    run.add_argument("--master", default="local[*]", help="the Spark master that reads --log (default: %(default)s)")
     add_output_options(run, report=False)
     run.set_defaults(run=_run)
 
@@ -101,7 +100,7 @@ def _list(args: argparse.Namespace) -> int:
         return 0
     for name, experiment in EXPERIMENTS.items():
         full, quick = (len(experiment.grid(quick)) for quick in (False, True))
-        where = "Spark, virtual clock" if experiment.clock == "virtual" else "one at a time, real clock"
+        where = "all cores, virtual clock" if experiment.clock == "virtual" else "one at a time, real clock"
         print(f"{name:<10} {experiment.title:<42} {full:>4} cells ({quick} quick)  {where}")
     return 0
 
@@ -125,32 +124,33 @@ def _run(args: argparse.Namespace) -> int:
         from abeyant.pipeline.request_log.files import find_logs
 
         find_logs(args.log)  # what is wrong with them is said before hours of work
-    sessions: list[SparkSession] = []
-
-    def spark() -> SparkSession:
-        if not sessions:
-            from abeyant.pipeline.spark.session import spark_session
-
-            sessions.append(spark_session(args.master, "lab", brief=True))
-        return sessions[0]
-
-    runner = Runner(args.dir, spark, quiet=args.quiet)
+    runner = Runner(Results(args.dir / _FILE), quick=args.quick, resume=args.resume, quiet=args.quiet)
     done: list[Ran] = []
-    try:
-        for name in names:
-            ran = runner.run(EXPERIMENTS[name], quick=args.quick, resume=args.resume, logs=args.log)
-            for one, why in ran.failed.items():
-                print(f"lab: failed: {one.design} {one.parameters}: {why}", file=sys.stderr)
-            done.append(ran)
-    finally:
-        for session in sessions:
-            with suppress(Exception):  # if it is gone already there is nothing to stop
-                session.stop()
+    for name in names:
+        cells = EXPERIMENTS[name].cells(args.quick)
+        if args.log and name == _TRACED:
+            cells += _cells_of_logs(args)
+        ran = runner.run(EXPERIMENTS[name], cells)
+        for one, why in ran.failed.items():
+            print(f"lab: failed: {one.design} {one.parameters}: {why}", file=sys.stderr)
+        done.append(ran)
     counts = {
         ran.experiment: {"measured": ran.measured, "skipped": ran.skipped, "failed": len(ran.failed)} for ran in done
     }
     end(args, lambda: _tell(done), out=args.dir, found=counts)
     return 1 if any(ran.failed for ran in done) else 0
+
+
+def _cells_of_logs(args: argparse.Namespace) -> list[Cell]:
+    from abeyant.pipeline.spark.session import spark_session
+
+    session = spark_session(args.master, "lab", brief=True)
+    try:
+        names = traces.from_log(list(args.log), args.dir / "traces", session)
+    finally:
+        with suppress(Exception):  # if it is gone already there is nothing to stop
+            session.stop()
+    return [cell(_TRACED, design, chosen) for design, chosen in geometry.on_traces(names, args.quick)]
 
 
 def _tell(done: Sequence[Ran]) -> None:
@@ -160,7 +160,9 @@ def _tell(done: Sequence[Ran]) -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
-    rows = Results(args.dir).read()
+    from lab.report import write_report
+
+    rows = Results(args.dir / _FILE).read()
     if rows.empty:
         there = "" if args.dir == _DIR else f" --dir {shlex.quote(str(args.dir))}"
         raise AbeyantError(f"there are no results in {args.dir}: python -m lab run enqueue --quick{there}")

@@ -10,9 +10,14 @@ import time
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
+from typing import Final
 
 import abeyant
 from abeyant.engine import is_compiled
+from lab import jvm
+
+BUSY: Final = 0.1
+"""From this share of the processors on that others take, times are those of a busy machine."""
 
 
 class Others:
@@ -49,7 +54,7 @@ def machine() -> dict[str, str]:
     """Return the processor, cores, memory and system."""
     return {
         "processor": _processor(),
-        "cores": str(_cores()),
+        "cores": str(cores()),
         "memory": f"{_memory_gib():.0f} GiB",
         "system": f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}, {platform.machine()}",
     }
@@ -64,7 +69,7 @@ def versions() -> dict[str, str]:
     }
     with suppress(metadata.PackageNotFoundError):
         found["uvloop"] = metadata.version("uvloop")
-    return found
+    return found | jvm.versions()
 
 
 def load() -> float:
@@ -72,7 +77,8 @@ def load() -> float:
     return os.getloadavg()[0]
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

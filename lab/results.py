@@ -1,19 +1,16 @@
-"""Results: Parquet files in one schema, to which every cell of every run is appended as soon as it is measured.
+"""Results: a line of JSON for each cell of each run, appended as soon as it is measured.
 
-A run is known by its date, the moment at which it began: all of its rows have it. So yesterday's run can be laid
-beside today's, and one that was broken off can be resumed.
+A run is known by its date, the moment at which it began: all of its lines have it. So yesterday's run can be laid
+beside today's, and one that was interrupted can be resumed.
 """
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-import pyarrow as pa
-from pyarrow import parquet
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from abeyant.errors import AbeyantError
 from abeyant.former import is_former, written_before
@@ -23,71 +20,82 @@ from lab.machine import machine, versions
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA: Final = pa.schema(
-    [
-        ("experiment", pa.string()),
-        ("design", pa.string()),
-        ("parameters", pa.string()),  # JSON, names in order
-        ("metric", pa.string()),
-        ("value", pa.float64()),
-        ("unit", pa.string()),
-        ("machine", pa.string()),
-        ("version", pa.string()),
-        ("date", pa.timestamp("us", tz="UTC")),
-    ]
-)
+COLUMNS: Final = ("experiment", "design", "parameters", "metric", "value", "unit", "machine", "version", "date")
+
+
+class Record(NamedTuple):
+    """What one cell of one run gave."""
+
+    cell: Cell
+    measures: list[Measure]
+    failed: str | None
+    """Why it could not be measured; None where it was."""
+    machine: dict[str, str]
+    versions: dict[str, str]
+    date: datetime
+    """When the run began."""
 
 
 class Results:
-    """The results in one folder. Only one run at a time may append to it."""
+    """The results in one file. Only one run at a time may append to it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
-    def append(self, date: datetime, rows: Sequence[tuple[Cell, Sequence[Measure]]]) -> None:
-        """Write what these cells gave; a reader sees all of it or nothing."""
-        about = {"machine": ", ".join(machine().values()), "version": ", ".join(map(" ".join, versions().items()))}
-        flat = [
-            {**cell._asdict(), **measure._asdict(), **about, "date": date}
-            for cell, measures in rows
-            for measure in measures
-        ]
-        if not flat:
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        number = sum(1 for _ in self.folder.glob("*.parquet"))
-        path = self.folder / f"{date:%Y%m%dT%H%M%S}-{flat[0]['experiment']}-{number:05}.parquet"
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    def append(self, date: datetime, cell: Cell, measures: Sequence[Measure], failed: str | None = None) -> None:
+        """Write what a cell gave, or why it failed."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        record = Record(cell, list(measures), failed, machine(), versions(), date)
+        line = json.dumps((*record[:-1], date.isoformat()))
+        with self.path.open("ab+") as file:
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)  # a line that a killed run left half written
+            file.write(f"{line}\n".encode())
+
+    def records(self) -> list[Record]:
+        """Return the cells of all runs, in order; a last line that a killed run left half written is passed over.
+
+        Raises AbeyantError where the file is no such results.
+        """
         try:
-            parquet.write_table(pa.Table.from_pylist(flat, schema=SCHEMA), temporary)
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+            lines = self.path.read_text(encoding="utf-8").split("\n")
+            records = [_record(line) for line in lines[:-1]]
+        except FileNotFoundError:
+            return []
+        except (ValueError, TypeError) as error:
+            raise AbeyantError(f"{self.path} is not the lab's: {error}") from error
+        if any(is_former(name) for record in records for name in record.versions):
+            raise written_before(self.path, "name another --dir, and measure anew")
+        return records
 
     def read(self) -> pd.DataFrame:
-        """All rows of all runs; AbeyantError where a file is no such results."""
-        files = sorted(self.folder.glob("*.parquet"))
-        try:
-            tables = [parquet.read_table(file).cast(SCHEMA) for file in files]
-        except (pa.ArrowException, ValueError) as error:
-            raise AbeyantError(f"{self.folder} holds a file that is not the lab's: {error}") from error
-        if any(is_former(told) for table in tables for told in table["version"].unique().to_pylist()):
-            raise written_before(self.folder, "name another --dir, and measure anew")
-        rows: pd.DataFrame = pa.concat_tables(tables or [SCHEMA.empty_table()]).to_pandas()
-        return rows
+        """Return all runs as a table, a row a measure."""
+        import pandas as pd
 
-    def last_run(self, experiment: str) -> tuple[datetime | None, set[Cell]]:
-        """When the last run of an experiment began, and which of its cells are done."""
-        rows = self.read()
-        rows = rows[rows["experiment"] == experiment]
-        if rows.empty:
-            return None, set()
-        date = rows["date"].max()
-        done = rows[rows["date"] == date][["experiment", "design", "parameters"]].drop_duplicates()
-        return date.to_pydatetime(), {Cell(*map(str, row)) for row in done.itertuples(index=False)}
+        rows = [
+            (*record.cell, *measure, ", ".join(record.machine.values()), _words(record.versions), record.date)
+            for record in self.records()
+            for measure in record.measures
+        ]
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def last_run(self) -> tuple[datetime | None, set[Cell]]:
+        """Return when the last run began, and which cells it has measured."""
+        records = self.records()
+        date = max((record.date for record in records), default=None)
+        return date, {record.cell for record in records if record.date == date and record.failed is None}
 
 
 def now() -> datetime:
-    """The date of a run that begins."""
+    """Return the date of a run that begins."""
     return datetime.now(UTC).replace(microsecond=0)
+
+
+def _record(line: str) -> Record:
+    cell, measures, failed, machine_then, versions_then, date = json.loads(line)
+    kept = [Measure(*measure) for measure in measures]
+    return Record(Cell(*cell), kept, failed, machine_then, versions_then, datetime.fromisoformat(date))
+
+
+def _words(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())

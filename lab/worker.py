@@ -5,7 +5,6 @@ Prints one line a measure: its name, value and unit, with tabs between them.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import resource
@@ -13,20 +12,29 @@ import sys
 import threading
 from typing import NoReturn
 
-from lab.experiment import Measure
+from lab.benchmarks.programs import BENCHMARKS
+from lab.experiment import Cell, Measure
 from lab.experiments import EXPERIMENTS
 
 
 def main(experiment: str, design: str, parameters: str) -> None:
     """Measure and print; with a parameter `memory_mb`, within so much more memory than there is in use now."""
-    chosen = json.loads(parameters)
-    if "memory_mb" in chosen and design != "kafka-jvm":
-        _limit(int(chosen["memory_mb"]))
+    cell = Cell(experiment, design, parameters)
+    memory_mb = cell.choices().get("memory_mb")
+    if memory_mb is not None and design != "kafka-jvm":
+        _limit(int(memory_mb))
     try:
-        measures = EXPERIMENTS[experiment].measure(design, chosen)
+        measures = measure(cell)
     except MemoryError:
         _out_of_memory()
     _tell(measures)
+
+
+def measure(cell: Cell) -> list[Measure]:
+    """Measure a cell in this process."""
+    if cell.experiment in BENCHMARKS:
+        return BENCHMARKS[cell.experiment].measure(cell.design, cell.choices())
+    return EXPERIMENTS[cell.experiment].measure(cell.design, cell.choices())
 
 
 def _tell(measures: list[Measure]) -> None:

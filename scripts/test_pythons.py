@@ -24,10 +24,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from scripts import debian_pythons, graalpy
 from scripts.browser_files import NotHadError
 from scripts.set_up import ROOT, requirements
-
-from scripts import debian_pythons, graalpy
 
 BELOW_SPARK = (
     "tests/engine", "tests/kernels", "tests/timer", "tests/idle", "tests/purgatory", "tests/aio",

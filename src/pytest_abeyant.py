@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from abeyant.aio import VirtualClock
 
 _MARKER = (
-    "virtual_time(start=None, autojump=True, io_grace=0.1, patience=30.0, limit=inf, clocks=False, loop_factory=None): "
-    "run this async test in virtual time, where sleeps and time-outs are over at once; see abeyant.aio.VirtualClock "
-    "for the options. loop_factory makes the loop where no other plugin does."
+    "virtual_time(start=None, autojump=True, io_grace=0.1, patience=30.0, limit=inf, clocks=False, ignore_threads=(), "
+    "loop_factory=None): run this async test in virtual time, where sleeps and time-outs are over at once; see "
+    "abeyant.aio.VirtualClock for the options. loop_factory makes the loop where no other plugin does."
 )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lab import peers
 from lab.benchmarks.catalogue import ROWS
-from lab.benchmarks.runner import ROOT
+from lab.runner import ROOT
 
 
 def parser() -> argparse.ArgumentParser:
@@ -17,7 +17,7 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m lab.benchmarks",
         description=(
             "Measure Abeyant's timers and purgatory beside their peers. A full run writes "
-            "build/bench/results.json and docs/benchmarks.md; one with --quick, --rows, --rivals or --sizes "
+            "build/bench/results.jsonl and docs/benchmarks.md; one with --quick, --rows, --rivals or --sizes "
             "writes into build/bench only, unless --update puts its figures in place of the last full run's."
         ),
         epilog=f"rows: {', '.join(ROWS)}. rivals: {', '.join(peers.LABELS)}.",

@@ -27,6 +27,11 @@ class Row:
     processes: int = 1  # fresh processes, for what can be measured but once in each
     quick_sizes: tuple[int, ...] = (10_000,)
 
+    @property
+    def unit_kept(self) -> str:
+        """The unit of the figures in the results."""
+        return {"B": "B", "%": "%"}.get(self.unit, "1/s" if self.higher_is_better else "ns")
+
 
 def _without(*names: str) -> tuple[str, ...]:
     return tuple(rival for rival in TIMERS if rival not in names)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import subprocess
 
+from abeyant.errors import AbeyantError
 from lab import jvm
 from lab.benchmarks.effort import FULL, Effort
+from lab.benchmarks.measurement import Sample
 
 _ROWS = {
     "kafka": {
@@ -21,11 +24,16 @@ def measures(rival: str, row: str) -> bool:
     return row in _ROWS[rival]
 
 
-def command(rival: str, row: str, sizes: Sequence[int], effort: Effort) -> list[str]:
-    """The command line that measures a row at each of the sizes, and prints a line for each."""
+def measure(rival: str, row: str, size: int, effort: Effort) -> Sample:
+    """Measure in a JVM of its own. Raises AbeyantError with the last thing it said if it fails."""
     warm = 3.0 if effort == FULL else 0.5
     lateness, seconds = effort.lateness
     numbers = [
         effort.rounds, effort.seconds, effort.most, effort.patience, lateness, seconds, effort.enqueue, warm,
     ]  # fmt: skip
-    return jvm.command("bench.Main", "4g", rival, row, ",".join(map(str, sizes)), *numbers)
+    command = jvm.command("bench.Main", "4g", rival, row, size, *numbers)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        said = ran.stderr.strip().splitlines()
+        raise AbeyantError(f"the JVM ended with status {ran.returncode}: {said[-1] if said else 'it said nothing'}")
+    return Sample(**json.loads(ran.stdout))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Generator
-from dataclasses import asdict, dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -13,6 +13,10 @@ T = TypeVar("T")
 # let its driver have a turn: None for one turn (an event loop: one iteration; a thread: nothing), a predicate for
 # as many as it takes to become true. The rival runs it, see rivals/rival.py.
 Steps: TypeAlias = Generator[Callable[[], bool] | None, None, T]
+
+# What a sample's figures are called in the results, besides the names of its `extra`.
+ROUND: Final = "round"
+OPERATIONS: Final = "operations"
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,3 @@ class Measurement:
     def median(self) -> float:
         """The median round."""
         return statistics.median(self.rounds)
-
-    def as_json(self) -> dict[str, Any]:
-        """For the results file."""
-        return asdict(self)

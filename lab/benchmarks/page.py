@@ -9,6 +9,7 @@ from lab.benchmarks import table, wording
 from lab.benchmarks.catalogue import ROWS
 from lab.benchmarks.results import Results
 from lab.benchmarks.targets import TARGETS
+from lab.machine import BUSY
 
 PEERS = ("asyncio", "uvloop", "kafka")
 
@@ -26,17 +27,16 @@ def _head(results: Results) -> Iterator[str]:
     runs = "in one run; parts of it were measured again later" if results.updated else "in one run"
     yield (
         f"Taken {results.dates()} by `make bench` on one machine, {runs}. Every rival, row and size has a fresh "
-        "process (on the JVM, every rival and row), and rivals run side by side. All figures are medians. Compare the "
+        "process, and rivals run side by side. All figures are medians. Compare the "
         "ratios: the figures themselves depend on the machine. "
         "[The broker](benchmarks-broker.md) has a page of its own."
     )
     facts = {**results.machine, **results.versions}
     yield "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())])
-    cores = int(results.machine.get("cores", "1"))
-    if results.load > cores / 2:
+    if results.taken is not None and results.taken > BUSY:
         yield (
-            f"**The machine was not quiet:** when the run began, {results.load:.1f} processes wanted its {cores} "
-            "cores. So the figures are too high, above all those of stalls."
+            f"**The machine was not quiet:** others took {results.taken:.0%} of its processors in the busiest tenth of "
+            "the measurements. So the figures are too high, above all those of stalls."
         )
     missing = {**{peers.LABELS[name]: why for name, why in results.left_out.items()}, **results.failed}
     if missing:
@@ -100,7 +100,7 @@ def _method(results: Results) -> Iterator[str]:
         [
             f"- Costs are medians of {rounds[0]} rounds or more, after a warm-up, of up to 100,000 operations "
             "each. The cost of the same loop with nothing in it is deducted. The clock that a start reads is included. "
-            "The garbage collector is on. All rounds are in `build/bench/results.json`.",
+            "The garbage collector is on. All rounds are in `build/bench/results.jsonl`.",
             "- The callback is one function that does nothing, the same for all. Delays are random, 120 to 240 s, "
             "for the pending timers and for those measured. So a heap pays its average cost and not its worst. "
             "Handles are kept, as by a caller who may cancel, unless a row says otherwise.",
@@ -111,7 +111,7 @@ def _method(results: Results) -> Iterator[str]:
             "than half are marked. `sched` and `threading.Timer` are measured at small sizes only.",
             "- Kafka's `SystemTimer` and `DelayedOperationPurgatory` are the published jars "
             "(kafka-server-common), driven from Java (`lab/jvm`), with the G1 collector and a heap of 4 GB. The "
-            "JIT compiler has 3 s to warm up before the first size and 1 s before each other, longer where it still "
+            "JIT compiler has 3 s to warm up, longer where it still "
             "gains. A Kafka task is its own callback and handle. Kafka leaves a completed operation on its other keys "
             "until another thread purges it; these figures do not count that.",
             "- The JVM thread-pool heap is `ScheduledThreadPoolExecutor` with one thread, which removes what is "

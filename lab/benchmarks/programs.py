@@ -1,15 +1,17 @@
-"""From a row's name to its program."""
+"""The rows as experiments: who is measured at which sizes, and how."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
 from lab import peers
-from lab.benchmarks import costs, loops, room, storms
-from lab.benchmarks.effort import Effort
-from lab.benchmarks.measurement import Sample, Steps
+from lab.benchmarks import costs, jvm_rivals, loops, room, storms
+from lab.benchmarks.catalogue import ROWS, SMALL, Row
+from lab.benchmarks.effort import BY_NAME, Effort
+from lab.benchmarks.measurement import OPERATIONS, ROUND, Sample, Steps
+from lab.experiment import Experiment, Measure, Parameters
 from lab.peers.loops import AsyncioRival
 from lab.peers.rival import Rival
 
@@ -39,8 +41,51 @@ _LOOPS: dict[str, Callable[[AsyncioRival, int, Effort], Coroutine[Any, Any, Samp
 }
 
 
+def grid(row: Row, effort: str) -> Iterator[tuple[str, Parameters]]:
+    """Yield the rivals side by side, size by size, those with small sizes only at theirs."""
+    sizes = row.sizes if effort == "full" else row.quick_sizes
+    for size in sorted({*sizes, SMALL}):
+        for name in row.rivals:
+            small = name in peers.PYTHON and peers.load(name).largest == SMALL
+            if (size in sizes or small) and _measures(name, row, size):
+                for process in range(row.processes if effort == "full" else 1):
+                    yield name, {"size": size, "effort": effort, "process": process}
+
+
+def _measures(name: str, row: Row, size: int) -> bool:
+    if name in peers.JVM:
+        return jvm_rivals.measures(name, row.name)
+    if name not in peers.PYTHON:
+        return True
+    kind = peers.load(name)
+    if size > kind.largest or (row.name in ("expiry", "stall_expiry") and not kind.holds):
+        return False
+    return kind.stalls or not row.name.startswith("stall_")
+
+
+def _experiment(row: Row) -> Experiment:
+    def measured(rival: str, parameters: Parameters) -> list[Measure]:
+        effort = BY_NAME[str(parameters["effort"])]
+        sample = measure(rival, row.name, int(parameters["size"]), effort)
+        return [
+            *(Measure(ROUND, figure, row.unit_kept) for figure in sample.rounds),
+            Measure(OPERATIONS, sample.operations, "a round"),
+            *(Measure(name, figure, row.unit_kept) for name, figures in sample.extra.items() for figure in figures),
+        ]
+
+    def cells(quick: bool) -> list[tuple[str, Parameters]]:
+        return list(grid(row, "quick" if quick else "full"))
+
+    return Experiment(f"bench {row.name}", row.title, "real", cells, measured, peers.why_missing)
+
+
+BENCHMARKS = {f"bench {row.name}": _experiment(row) for row in ROWS.values()}
+
+
 def measure(rival: str, row: str, size: int, effort: Effort) -> Sample:
-    """Measure in this process. Raises ImportError where something is not installed."""
+    """Measure in this process, or in a JVM. Raises ImportError where something is not installed."""
+    if rival in peers.JVM:
+        return jvm_rivals.measure(rival, row, size, effort)
     if rival == "purgatory":
         from lab.benchmarks import purgatories
 

@@ -1,13 +1,16 @@
-"""A run's results, and the file that they are kept in."""
+"""What the tables and the page of the benchmarks are made of."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-from lab.benchmarks.measurement import Measurement
+from lab.benchmarks import wording
+from lab.benchmarks.catalogue import ROWS
+from lab.benchmarks.measurement import OPERATIONS, ROUND, Measurement
+from lab.experiment import TAKEN
+from lab.peers import LABELS
+from lab.results import Record
 
 
 @dataclass
@@ -16,11 +19,11 @@ class Results:
 
     machine: dict[str, str]
     versions: dict[str, str]
-    load: float  # the machine's, when the run began
     left_out: dict[str, str] = field(default_factory=dict)  # rival -> why
     failed: dict[str, str] = field(default_factory=dict)  # measurement -> why
     measurements: list[Measurement] = field(default_factory=list)
     updated: bool = False  # some were measured anew, in a later run
+    taken: float | None = None  # by others, of the processors, in the busiest tenth of the measurements
 
     def add(self, measurement: Measurement) -> None:
         """Add one, in place of an earlier one of the same thing."""
@@ -40,25 +43,35 @@ class Results:
         days = sorted({measurement.taken[:10] for measurement in self.measurements})
         return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "never"
 
-    def write(self, path: Path) -> None:
-        """Write the file, whole or not at all."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        kept: dict[str, Any] = {
-            "machine": self.machine,
-            "versions": self.versions,
-            "load": self.load,
-            "left_out": self.left_out,
-            "failed": self.failed,
-            "updated": self.updated,
-            "measurements": [measurement.as_json() for measurement in self.measurements],
-        }
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps(kept, indent=1) + "\n")
-        fresh.replace(path)
+
+def view(records: Sequence[Record]) -> Results:
+    """Return what the last measurements of each kind gave."""
+    last = records[-1]
+    results = Results(last.machine, last.versions, updated=len({record.date for record in records}) > 1)
+    groups: dict[tuple[str, str, int], list[Record]] = {}
+    for record in {record.cell: record for record in records}.values():
+        row = record.cell.experiment.removeprefix("bench ")
+        size = record.cell.choices().get("size")
+        if size is None:
+            results.left_out[record.cell.design] = str(record.failed)
+        elif record.failed is not None:
+            results.failed[described(record.cell.design, row, int(size))] = record.failed
+        else:
+            groups.setdefault((record.cell.design, row, int(size)), []).append(record)
+    for (rival, row, size), group in groups.items():
+        extra: dict[str, list[float]] = {}
+        for metric, figure, _ in group[0].measures:
+            extra.setdefault(metric, []).append(figure)
+        rounds = [figure for record in group for metric, figure, _ in record.measures if metric == ROUND]
+        taken = group[-1].date.isoformat()
+        results.add(Measurement(rival, row, size, rounds, int(extra[OPERATIONS][0]), extra, taken))
+    measured = {one.rival for one in results.measurements}
+    results.left_out = {name: why for name, why in results.left_out.items() if name not in measured}
+    shares = sorted(one.value for record in records for one in record.measures if one.metric == TAKEN)
+    results.taken = shares[int(len(shares) * 0.9)] if shares else None
+    return results
 
 
-def read(path: Path) -> Results:
-    """Read what `write` wrote."""
-    kept = json.loads(path.read_text())
-    measurements = [Measurement(**entry) for entry in kept.pop("measurements")]
-    return Results(measurements=measurements, **kept)
+def described(rival: str, row: str, size: int) -> str:
+    """Return a measurement in words."""
+    return f"{ROWS[row].title}, {wording.size(size)} {ROWS[row].size_of}, {LABELS[rival]}"

@@ -35,7 +35,9 @@ def command(main_class: str, heap: str, *arguments: object) -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Kafka and of Java."""
+    """Return the versions of Kafka and of Java; none where there is no Java."""
+    if shutil.which("java") is None:
+        return {}
     kafka = re.search(r"<kafka\.version>(.*?)<", (_SOURCES / "pom.xml").read_text(encoding="utf-8"))
     said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
     java = re.search(r'version "(.*?)"', said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from lab import jvm
 from lab.peers.rival import Rival
 
 # name -> (module, class, how a page calls it)
@@ -28,8 +29,19 @@ LABELS = {name: label for name, (_, _, label) in PYTHON.items()} | PURGATORY | C
 
 
 def load(name: str) -> type[Rival]:
-    """The class of a Python rival. Raises ImportError where what it measures is not installed."""
+    """Return the class of a Python rival, whether or not what it measures is installed."""
     module, kind, _ = PYTHON[name]
     rival: type[Rival] = getattr(import_module(f"lab.peers.{module}"), kind)
-    rival.require()
     return rival
+
+
+def why_missing(name: str) -> str | None:
+    """Return why a rival cannot be measured on this machine; None where it can."""
+    if name in JVM:
+        return jvm.why_no_jvm()
+    try:
+        if name in PYTHON:
+            load(name).require()
+    except ImportError as error:
+        return f"{error} (pip install -r requirements/bench.txt)"
+    return None

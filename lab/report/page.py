@@ -12,9 +12,10 @@ import pandas as pd
 from abeyant.pages.document import document
 from abeyant.pages.words import escaped
 from lab.experiments import EXPERIMENTS
+from lab.machine import BUSY
 from lab.report.claims import CLAIMS, Claim, Finding, judged
 from lab.report.figures import FIGURES, geometry
-from lab.report.run import BUSY, Run, runs
+from lab.report.run import Run, runs
 
 _CLASSES: Final = {
     "held": "held",

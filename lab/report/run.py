@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
 from lab.experiment import QUICK, TAKEN
-
-BUSY: Final = 0.1
-"""From this share of the processors on, in the busiest tenth of the cells, times are those of a busy machine."""
+from lab.machine import BUSY
 
 
 @dataclass(frozen=True)

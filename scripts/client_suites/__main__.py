@@ -17,14 +17,13 @@ import os
 import sys
 from pathlib import Path
 
+from abeyant.broker.genuine import ClusterError
 from scripts.client_suites import librdkafka
 from scripts.client_suites.kafka_scripts import write_starters, write_tools
 from scripts.client_suites.pytest_suite import environment, run_pytest
 from scripts.client_suites.results import Result, summary
 from scripts.client_suites.source import SuiteError, take
 from scripts.set_up import ROOT
-
-from abeyant.broker.genuine import ClusterError
 
 _STAND_IN = Path(__file__).with_name("stand_in")
 _CODECS = ("lz4", "zstandard", "python-snappy", "crc32c", "cramjam")

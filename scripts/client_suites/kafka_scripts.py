@@ -14,12 +14,11 @@ import sys
 import threading
 from pathlib import Path
 
-from scripts.client_suites.source import run
-from scripts.set_up import ROOT
-
 from abeyant.broker import Cluster
 from abeyant.broker.definitions import definitions
 from abeyant.broker.genuine import ClusterError, die_with_parent, fetch
+from scripts.client_suites.source import run
+from scripts.set_up import ROOT
 
 _TOPICS = "org.apache.kafka.tools.TopicCommand"
 _STORAGE = "kafka.tools.StorageTool"

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from abeyant.broker import Cluster
+from abeyant.broker import genuine as kafkas
 from scripts.client_suites.kafka_scripts import write_tools
 from scripts.client_suites.results import Result
 from scripts.client_suites.source import run, take, take_from_npm
-
-from abeyant.broker import Cluster
-from abeyant.broker import genuine as kafkas
 
 # The newest librdkafka that a package registry has with its tests.
 NPM_PACKAGE = "@confluentinc/kafka-javascript@1.10.1"

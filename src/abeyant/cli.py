@@ -1,7 +1,8 @@
 """The command `abeyant`.
 
 Errors that a user can mend are one line and exit status 2; `--debug`, wherever it stands, shows the
-traceback as well. Ctrl-C is exit status 130, and a reader of our output that has gone 141.
+traceback as well. Exit status 1: the result is there, but the standard output could not be written. Ctrl-C is 130, and
+a reader of our output that has gone 141.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
 
 import abeyant
 from abeyant import _interpreted
 from abeyant.broker import command as broker_command
 from abeyant.command_line import CommandParser
-from abeyant.ending import add_json, print_json
+from abeyant.ending import OutputError, add_json, discard_output, print_json
 from abeyant.engine import is_compiled
 from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
@@ -29,6 +29,9 @@ from abeyant.pipeline.spark.java import find_java
 
 _READER_GONE: Final = 141
 """As a shell says of a command that SIGPIPE has ended."""
+
+_OUTPUT_LOST: Final = 1
+"""The result is there, but the standard output could not be written."""
 
 _DESCRIPTION = """\
 Delayed operations: what waited, for what, how long, and what expired.
@@ -134,16 +137,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # or a reader that has gone would be found out too late
     except BrokenPipeError:
         # Whoever read has had enough, as `head` has. Python writes what it still holds as it ends: into nothing.
-        with suppress(OSError, ValueError):
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, sys.stdout.fileno())
-            os.close(nothing)
+        discard_output()
         return _READER_GONE
     except (AbeyantError, OSError) as error:
         if options.debug:
             raise
         print(f"abeyant: error: {error if isinstance(error, AbeyantError) else _of_system(error)}", file=sys.stderr)
-        return 2
+        return _OUTPUT_LOST if isinstance(error, OutputError) else 2
     except KeyboardInterrupt:
         if options.debug:
             raise

@@ -8,11 +8,22 @@ import os
 import sys
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["add_json", "add_open", "add_output_options", "end", "print_json", "print_json_text"]
+from abeyant.errors import AbeyantError
+
+__all__ = [
+    "OutputError",
+    "add_json",
+    "add_open",
+    "add_output_options",
+    "discard_output",
+    "end",
+    "print_json",
+    "print_json_text",
+]
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, report: bool = True) -> None:
@@ -48,14 +59,16 @@ def end(
     The JSON object has the absolute paths `out` and `report` (null where there is none), and as `result` what was
     `found`. A URI stays as it is.
     """
-    if args.json:
-        there = None if report is None else _absolute(report)
-        print_json({"out": _absolute(out), "report": there, "result": found})
-    elif args.quiet:
-        print(report or out)
-    else:
-        summary()
-        print(f"\nReport: {report}" if report is not None else f"\nResult: {out}")
+    with _complete_without_output(out):
+        if args.json:
+            there = None if report is None else _absolute(report)
+            print_json({"out": _absolute(out), "report": there, "result": found})
+        elif args.quiet:
+            print(report or out)
+        else:
+            summary()
+            print(f"\nReport: {report}" if report is not None else f"\nResult: {out}")
+        sys.stdout.flush()
     if report is None or not args.open:
         return
     if isinstance(report, str):
@@ -66,6 +79,29 @@ def end(
             opened = webbrowser.open(report.absolute().as_uri())
         if not opened:
             print(f"abeyant: no browser could be started: open {report} yourself", file=sys.stderr)
+
+
+class OutputError(AbeyantError):
+    """The work is done and its result is there, but the standard output could not be written."""
+
+
+@contextmanager
+def _complete_without_output(out: Path | str) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard_output()
+        raise OutputError(f"{out} is complete, but the standard output cannot be written: {error.strerror}") from error
+
+
+def discard_output() -> None:
+    """Send to nowhere what Python still holds for the standard output: it would fail once more as Python ends."""
+    with suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
 
 
 @contextmanager

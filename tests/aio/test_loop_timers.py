@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import copy
 import gc
 import math
 import random
 import socket
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -412,3 +413,22 @@ def test_t6_a_deadline_that_was_past_when_added_runs_before_one_of_a_later_tick(
     loop.run_forever()
     loop.close()
     assert ran == ["past", "near", "same tick"]
+
+
+@pytest.mark.parametrize("make_loop", [asyncio.SelectorEventLoop, aio.EventLoop])
+def test_a_copy_of_a_handle_is_as_asyncios(make_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def main() -> None:
+        ran: list[int] = []
+        handle = asyncio.get_running_loop().call_later(0.01, ran.append, 1)
+        copied = copy.copy(handle)
+        assert (copied == handle, copied is handle, copied.when()) == (True, False, handle.when())
+        assert isinstance(copied, asyncio.TimerHandle)
+        copied._run()
+        assert ran == [1]
+        copied.cancel()
+        assert (copied.cancelled(), handle.cancelled()) == (True, False)
+        await asyncio.sleep(0.05)
+        assert ran == [1, 1]
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(main())

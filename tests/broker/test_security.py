@@ -15,8 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
 
 from abeyant import aio
 from abeyant.broker import Cluster
@@ -353,3 +358,82 @@ def test_the_authoritys_file_goes_with_the_cluster() -> None:
         assert path is not None
         assert path.exists()
     assert not path.exists()
+
+
+def client_certificate(folder: Path) -> dict[str, str]:
+    """A client's certificate and key as librdkafka has them, and in `folder` the file of its authority."""
+    import trustme
+
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "clients.pem")
+    certificate = authority.issue_cert("client@example.org")
+    certificate.private_key_and_cert_chain_pem.write_to_path(folder / "client.pem")
+    return {"ssl.certificate.location": str(folder / "client.pem"), "ssl.key.location": str(folder / "client.pem")}
+
+
+def produces(kafka: Cluster, **more: str) -> bool:
+    producer = Producer(settings(kafka, None) | {"message.timeout.ms": 3000} | more)
+    producer.produce("orders", b"one")
+    return producer.flush(10) == 0 and bool(kafka.records("orders"))
+
+
+@pytest.mark.parametrize("name", ["ssl.client.auth", "listener.name.ssl.ssl.client.auth"])
+def test_a_client_needs_a_certificate_where_that_is_required(tmp_path: Path, name: str) -> None:
+    own = client_certificate(tmp_path)
+    given = {name: "required", "ssl.truststore.location": str(tmp_path / "clients.pem")}
+    with Cluster(security="SSL", settings=given) as kafka:
+        kafka.create_topic("orders")
+        assert not produces(kafka)
+        (tmp_path / "other").mkdir()
+        assert not produces(kafka, **client_certificate(tmp_path / "other"))
+        assert produces(kafka, **own)
+
+
+def test_a_certificate_that_is_requested_may_be_missing(tmp_path: Path) -> None:
+    client_certificate(tmp_path)
+    given = {"ssl.client.auth": "requested", "ssl.truststore.location": str(tmp_path / "clients.pem")}
+    with Cluster(security="SSL", settings=given) as kafka:
+        kafka.create_topic("orders")
+        assert produces(kafka)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"ssl.client.auth": "required"}, "ssl.client.auth=required needs ssl.truststore.location"),
+        (
+            {"ssl.client.auth": "required", "ssl.truststore.location": "/no/such"},
+            "ssl.truststore.location: cannot use /no/such",
+        ),
+        ({"ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols: 'TLSv1' is not among TLSv1.2, TLSv1.3"),
+        ({"ssl.keystore.type": "PKCS12"}, "ssl.keystore.type: 'PKCS12' cannot be read here, only PEM"),
+        ({"ssl.keystore.key": "x"}, "ssl.keystore.key and ssl.keystore.certificate.chain come together"),
+    ],
+)
+def test_settings_for_tls_that_cannot_be_are_refused(given: dict[str, str], why: str) -> None:
+    with pytest.raises(AbeyantError) as caught:
+        Cluster(security="SSL", settings=given)
+    assert why in str(caught.value)
+
+
+def test_a_broker_takes_another_key_store_while_it_runs(tmp_path: Path) -> None:
+    import trustme
+
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "store.pem")
+    name = "listener.name.ssl.ssl.keystore.location"
+    with Cluster(security="SSL") as kafka:
+        kafka.create_topic("orders")
+        admin = AdminClient(settings(kafka, None))
+
+        def set_to(path: Path) -> None:
+            entry = ConfigEntry(name, str(path), incremental_operation=AlterConfigOpType.SET)
+            resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+            [changed] = admin.incremental_alter_configs([resource]).values()
+            changed.result(20)
+
+        with pytest.raises(KafkaException, match=r"ssl.keystore.location: cannot use"):
+            set_to(tmp_path / "missing.pem")
+        set_to(tmp_path / "store.pem")
+        assert produces(kafka, **{"ssl.ca.location": str(tmp_path / "ca.pem")})

@@ -6,7 +6,6 @@ A task's *effective* deadline is its deadline, or the time at which it was added
 from __future__ import annotations
 
 from lab.rivals import Precision
-
 from oracle import Oracle
 
 

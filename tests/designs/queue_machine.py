@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from lab.rivals import DESIGNS, Precision
 
 from designs.judge import Judge
+from lab.rivals import DESIGNS, Precision
 
 # Each design's own parameters to be tried, and what its levels or rounds are multiples of.
 SHAPES: dict[str, list[tuple[dict[str, int], int]]] = {

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import lab.rivals  # noqa: F401  copied by its name below
-
 from engine.source_copy import Edit, engine_copy, modules_copy
 
 MODULES = (

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+
 from lab.benchmarks import notes, picture, plots, table, wording
 from lab.benchmarks.catalogue import ROWS
-from lab.benchmarks.measurement import Measurement
+from lab.benchmarks.measurement import OPERATIONS, ROUND, Measurement
 from lab.benchmarks.page import page
-from lab.benchmarks.results import Results, read
+from lab.benchmarks.results import Results, view
 from lab.benchmarks.targets import TARGETS
+from lab.experiment import TAKEN, Measure, cell
+from lab.results import Record
 
 
 def made_up(ours: float, theirs: float) -> Results:
-    results = Results({"processor": "a processor", "cores": "2"}, {"Python": "3"}, load=0.0)
+    results = Results({"processor": "a processor", "cores": "2"}, {"Python": "3"})
     for row in ROWS.values():
         for size in row.sizes:
             for rival in row.rivals:
@@ -88,7 +92,7 @@ def test_every_note_has_a_target() -> None:
 
 def test_a_busy_machine_and_what_is_left_out_are_named() -> None:
     results = made_up(1, 2)
-    results.load = 5.0
+    results.taken = 0.5
     results.left_out["kafka"] = "no mvn on this machine"
     said = page(results, {}, {})
     assert "not quiet" in said
@@ -129,10 +133,27 @@ def test_a_page_without_the_figures_is_refused_by_name() -> None:
         picture.figures(page(results, {}, {}))
 
 
-def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
-    results = made_up(1, 2)
-    results.write(tmp_path / "results.json")
-    assert read(tmp_path / "results.json") == results
+def record(date: str, parameters: dict[str, int], *rounds: float, failed: str | None = None) -> Record:
+    measures = [Measure(ROUND, figure, "ns") for figure in rounds] + [Measure(OPERATIONS, 10, "a round")]
+    one = cell("bench memory", "system", parameters)
+    return Record(one, [*measures, Measure(TAKEN, 0.2, "")], failed, {"cores": "2"}, {}, datetime.fromisoformat(date))
+
+
+def test_a_view_has_the_last_of_each_measurement_and_all_its_processes() -> None:
+    first, last = "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"
+    records = [record(first, {"size": 9, "process": process}, process) for process in range(3)]
+    records += [
+        record(last, {"size": 9, "process": 1}, 7.0),
+        record(last, {"size": 5, "process": 0}, failed="no memory"),
+        record(last, {}, failed="it is not installed"),
+    ]
+    results = view(records)
+    [one] = results.measurements
+    assert (one.key, one.rounds, one.operations) == (("system", "memory", 9), [0.0, 7.0, 2.0], 10)
+    assert results.failed == {"memory, 5 pending, abeyant SystemTimer": "no memory"}
+    assert results.left_out == {}, "what was measured is there"
+    assert (results.updated, results.taken) == (True, 0.2)
+    assert view(records[-1:]).left_out == {"system": "it is not installed"}
 
 
 def test_a_later_measurement_takes_the_place_of_an_earlier_one() -> None:

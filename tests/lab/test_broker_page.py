@@ -6,6 +6,7 @@ import shutil
 from typing import Any
 
 import pytest
+
 from lab.broker.__main__ import main
 from lab.broker.page import Circumstances, table, whole
 

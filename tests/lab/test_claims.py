@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+
 from lab.experiment import QUICK, TAKEN
 from lab.experiments import EXPERIMENTS
 from lab.report.claims import CLAIMS, Claim, judged

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
-from lab.rivals import DESIGNS
 
 from designs.queue_machine import SHAPES, QueueMachine
+from lab.rivals import DESIGNS
 
 # The promises themselves, so that no design passes by promising nothing: (shape, delay) -> how late at most.
 PROMISED = [

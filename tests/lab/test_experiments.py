@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+
+from lab import purgatories, rivals
 from lab.experiment import Measure, Parameters
 from lab.experiments import EXPERIMENTS, cost, enqueue, geometry, idle, precision, purge
 from lab.experiments.workload import LOADS, arrivals, latencies, timed_out_share
 from lab.jvm import why_no_jvm
-
-from lab import purgatories, rivals
 
 
 def named(measures: list[Measure]) -> Mapping[str, float]:

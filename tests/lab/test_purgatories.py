@@ -9,11 +9,11 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lab.purgatories import DESIGNS, Room
 
 from abeyant import DelayedOperation
 from abeyant.pipeline.purging.kafka import KafkaPurgatory
 from abeyant.pipeline.purging.virtual import VirtualClock, VirtualReaper
+from lab.purgatories import DESIGNS, Room
 
 MS = 1_000_000  # ns
 STEP = 10  # ms: everything happens at multiples of it

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+
+from abeyant.errors import AbeyantError
 from lab.__main__ import main
 from lab.experiment import QUICK, TAKEN, Measure, Parameters, cell
 from lab.experiments import EXPERIMENTS, traces
@@ -18,8 +20,6 @@ from lab.report.claims import CLAIMS
 from lab.report.figures import FIGURES
 from lab.report.run import runs
 from lab.results import Results
-
-from abeyant.errors import AbeyantError
 from pages.browser import NAMES, Page, browse, installed
 from pages.legible import lasting_faults
 
@@ -56,19 +56,20 @@ GRIDS: dict[str, list[tuple[str, Parameters]]] = {
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    results = Results(tmp_path_factory.mktemp("lab-results"))
+    results = Results(tmp_path_factory.mktemp("lab") / "results.jsonl")
     date = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(traces, "_COUNT", 2_000)
         for name, grid in GRIDS.items():
             cells = [cell(name, design, parameters) for design, parameters in grid]
-            results.append(date, [(one, EXPERIMENTS[name].measure(one.design, one.choices())) for one in cells])
+            for one in cells:
+                results.append(date, one, EXPERIMENTS[name].measure(one.design, one.choices()))
     return results
 
 
 @pytest.fixture(scope="module")
 def report(results: Results) -> Path:
-    path = results.folder / "report.html"
+    path = results.path.parent / "report.html"
     write_report(results.read(), path)
     return path
 
@@ -99,12 +100,12 @@ def test_every_claim_stands_there_with_its_verdict_source_and_command(report: Pa
 def test_the_command_says_what_the_page_says(
     results: Results, report: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["report", "--dir", str(results.folder), "--json"]) == 0
+    assert main(["report", "--dir", str(results.path.parent), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["report"] == str(report)
     verdicts = re.findall(r'<span class="verdict">([^<]+)</span>', report.read_text(encoding="utf-8"))
     assert [claim["verdict"] for claim in said["result"]["claims"]] == verdicts
-    assert main(["report", "--dir", str(results.folder)]) == 0
+    assert main(["report", "--dir", str(results.path.parent)]) == 0
     *lines, empty, last = capsys.readouterr().out.splitlines()
     assert [line.split(": ")[1] for line in lines] == verdicts
     assert (empty, last) == ("", f"Report: {report}")
@@ -149,14 +150,14 @@ def test_a_report_of_one_experiment_has_its_chapter_alone(results: Results, tmp_
 
 def test_of_nothing_there_is_no_report(tmp_path: Path) -> None:
     with pytest.raises(AbeyantError, match="no results yet"):
-        write_report(Results(tmp_path).read(), tmp_path / "report.html")
+        write_report(Results(tmp_path / "results.jsonl").read(), tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 
 
 def test_a_run_that_only_ran_out_of_memory_is_drawn_too(tmp_path: Path) -> None:
-    results = Results(tmp_path)
+    results = Results(tmp_path / "results.jsonl")
     one = cell("enqueue", "old", {"load": "low", "rate": 1_000, **_ENQUEUE})
-    results.append(datetime(2026, 1, 2, tzinfo=UTC), [(one, [Measure("out of memory", 1.0, "runs")])])
+    results.append(datetime(2026, 1, 2, tzinfo=UTC), one, [Measure("out of memory", 1.0, "runs")])
     write_report(results.read(), tmp_path / "report.html")
     assert "not decided" in (tmp_path / "report.html").read_text(encoding="utf-8")
 

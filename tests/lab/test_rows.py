@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 
 import pytest
-from lab.benchmarks.catalogue import ROWS
-from lab.benchmarks.effort import TINY
-from lab.benchmarks.plan import Plan
-from lab.benchmarks.programs import measure
 
 from lab import peers
+from lab.benchmarks.catalogue import ROWS
+from lab.benchmarks.effort import TINY
+from lab.benchmarks.programs import grid, measure
 
 SIZES = {"watch": 5, "watch_made": 5, "watch_keys": 5, "watch_hot": 5}
 
 
 def _combinations() -> list[tuple[str, str]]:
-    python = [name for name in peers.LABELS if name not in peers.JVM]
-    tasks = Plan(list(ROWS), python, None, quick=False).tasks
-    return sorted({(task.rival, task.row) for task in tasks})
+    found = {(name, row.name) for row in ROWS.values() for name, _ in grid(row, "full")}
+    return sorted((name, row) for name, row in found if name not in peers.JVM and not peers.why_missing(name))
 
 
 @pytest.mark.parametrize(("rival", "row"), _combinations())

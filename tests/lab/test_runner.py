@@ -1,4 +1,4 @@
-"""Runs: in a fresh process each or on Spark, appended as they come, resumed where they were broken off."""
+"""Runs: in fresh processes, appended as they come, resumed where they were broken off."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import dataclasses
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
-from lab.__main__ import main
-from lab.alone import measure_alone
-from lab.distributed import measure_on_spark
-from lab.experiment import QUICK, TAKEN, Experiment, Measure, Parameters, cell
-from lab.experiments import EXPERIMENTS
-from lab.results import SCHEMA, Results, now
-from lab.rivals import heap
-from lab.runner import Runner
-from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.former import former
 from lab import __main__ as command_module
 from lab import results as results_module
-from lab import runner as runner_module
+from lab.__main__ import main
+from lab.experiment import QUICK, TAKEN, Cell, Experiment, Measure, Parameters, cell
+from lab.experiments import EXPERIMENTS, geometry, traces
+from lab.results import Results, now
+from lab.rivals import heap
+from lab.runner import Runner, measure_alone
 
 PRECISION = EXPERIMENTS["precision"]
 SHIPPED = Path(__file__).parents[2] / "examples" / "data" / "kafka-request-log"
@@ -34,62 +32,69 @@ def small(experiment: Experiment, count: int) -> Experiment:
     return dataclasses.replace(experiment, grid=lambda quick: experiment.grid(True)[:count])
 
 
-def no_spark() -> SparkSession:
-    raise AssertionError("this needs no Spark")
+def runner(folder: Path, *, resume: bool = False, quiet: bool = True) -> Runner:
+    return Runner(Results(folder / "results.jsonl"), quick=True, resume=resume, quiet=quiet)
 
 
-def test_spark_measures_what_this_process_does(spark: SparkSession) -> None:
-    cells = PRECISION.cells(quick=True)[::9]
-    came = measure_on_spark(spark, cells)
-    assert [one for one, _ in came] == cells
-    for one, measures in came:
-        assert measures == [Measure(m, float(v), u) for m, v, u in PRECISION.measure(one.design, one.choices())]
-
-
-def test_a_virtual_run_is_appended_in_the_one_schema(spark: SparkSession, tmp_path: Path) -> None:
-    runner = Runner(tmp_path, lambda: spark, quiet=True)
-    ran = runner.run(small(PRECISION, 5), quick=True, resume=False)
+def test_a_virtual_run_measures_what_this_process_does(tmp_path: Path) -> None:
+    mine = runner(tmp_path)
+    ran = mine.run(small(PRECISION, 5))
     assert (ran.measured, ran.skipped, ran.failed) == (5, 0, {})
-    for file in tmp_path.glob("*.parquet"):
-        assert parquet.read_schema(file).remove_metadata() == SCHEMA
-    rows = runner.results.read()
+    records = mine.results.records()
+    assert [record.cell for record in records] == small(PRECISION, 5).cells(True)
+    for record in records:
+        measures = PRECISION.measure(record.cell.design, record.cell.choices())
+        assert record.measures == [*measures, Measure(QUICK, 1.0, "of the run")]
+    rows = mine.results.read()
     assert set(rows["experiment"]) == {"precision"}
     assert rows["date"].nunique() == rows["machine"].nunique() == rows["version"].nunique() == 1
     assert not rows.isna().any().any()
 
 
-def test_resuming_measures_only_what_is_missing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner_module, "_WAVE", 3)
-    measured: list[int] = []
+def test_resuming_measures_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append = Results.append
+    written: list[Cell] = []
 
-    def broken_off(session: SparkSession, cells: list[object]) -> object:
-        if measured:
+    def interrupted(results: Results, date: datetime, one: Cell, *what: Any) -> None:
+        if len(written) == 3:
             raise KeyboardInterrupt
-        measured.append(len(cells))
-        return measure_on_spark(session, cells)  # type: ignore[arg-type]
+        written.append(one)
+        append(results, date, one, *what)
 
     with monkeypatch.context() as patched:
-        patched.setattr("lab.distributed.measure_on_spark", broken_off)
+        patched.setattr(Results, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            Runner(tmp_path, lambda: spark, quiet=True).run(small(PRECISION, 8), quick=True, resume=False)
-    assert measured == [3]
-    ran = Runner(tmp_path, lambda: spark, quiet=True).run(small(PRECISION, 8), quick=True, resume=True)
+            runner(tmp_path).run(small(PRECISION, 8))
+    ran = runner(tmp_path, resume=True).run(small(PRECISION, 8))
     assert (ran.measured, ran.skipped) == (5, 3)
-    again = Runner(tmp_path, no_spark, quiet=True).run(small(PRECISION, 8), quick=True, resume=True)
+    again = runner(tmp_path, resume=True).run(small(PRECISION, 8))
     assert (again.measured, again.skipped) == (0, 8)
-    rows = Results(tmp_path).read()
+    rows = Results(tmp_path / "results.jsonl").read()
     assert rows["date"].nunique() == 1
     assert not rows.duplicated(["design", "parameters", "metric"]).any()
 
 
-def test_without_resuming_a_run_is_another_run(spark: SparkSession, tmp_path: Path) -> None:
-    results = Results(tmp_path)
+def test_without_resuming_a_run_is_another_run(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results.jsonl")
+    assert results.last_run() == (None, set())
+    one, other = cell("idle", "refresh", {"connections": 1}), cell("cost", "wheel", {"pending": 1})
+    earlier, later = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    results.append(earlier, other, [Measure("insert", 1.0, "ns")])
+    results.append(later, one, [Measure("CPU", 1.0, "ms a second")])
+    assert results.last_run() == (later, {one}), "a cell of an earlier run is none of the last one's"
+    assert runner(tmp_path, resume=True).date == later
+    assert runner(tmp_path).date > later
+
+
+def test_a_line_that_a_killed_run_left_half_written_is_passed_over(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results.jsonl")
     one = cell("idle", "refresh", {"connections": 1})
-    results.append(now(), [(one, [Measure("CPU", 1.0, "ms a second")])])
-    assert results.last_run("idle")[1] == {one}
-    assert results.last_run("cost") == (None, set())
+    results.append(now(), one, [Measure("CPU", 1.0, "ms a second")])
+    whole = results.path.read_text(encoding="utf-8")
+    results.path.write_text(whole + whole[: len(whole) // 2], encoding="utf-8")
+    assert [record.cell for record in results.records()] == [one]
+    results.append(now(), one, [Measure("CPU", 2.0, "ms a second")])
+    assert [record.measures[0].value for record in results.records()] == [1.0, 2.0]
 
 
 def test_a_real_cell_runs_in_a_process_of_its_own() -> None:
@@ -101,11 +106,11 @@ def test_a_cell_that_fails_is_told_and_does_not_end_the_run(tmp_path: Path, caps
     chosen: Parameters = {"connections": 10, "packets_s": 100, "seconds": 31}
     grid = [("no such way", chosen), ("scan-all", chosen)]
     experiment = dataclasses.replace(EXPERIMENTS["idle"], grid=lambda quick: grid)
-    ran = Runner(tmp_path, no_spark).run(experiment, quick=True, resume=False)
+    ran = runner(tmp_path, quiet=False).run(experiment)
     assert ran.measured == 1
     assert [one.design for one in ran.failed] == ["no such way"]
     assert "no such way" in next(iter(ran.failed.values()))
-    rows = Results(tmp_path).read().set_index("metric")["value"]
+    rows = Results(tmp_path / "results.jsonl").read().set_index("metric")["value"]
     assert rows[QUICK] == 1
     if sys.platform == "linux":
         assert 0 <= rows[TAKEN] <= 1
@@ -113,7 +118,7 @@ def test_a_cell_that_fails_is_told_and_does_not_end_the_run(tmp_path: Path, caps
     assert "idle [1/2]" in said
     assert "failed" in said
     assert "idle [2/2]" in said
-    assert ran.failed.keys() & Runner(tmp_path, no_spark, quiet=True).results.last_run("idle")[1] == set()
+    assert ran.failed.keys() & Results(tmp_path / "results.jsonl").last_run()[1] == set()
 
 
 def test_running_out_of_memory_is_a_result() -> None:
@@ -128,24 +133,25 @@ def test_a_design_that_is_not_here_is_left_out(tmp_path: Path, capsys: pytest.Ca
     experiment = dataclasses.replace(
         EXPERIMENTS["idle"], grid=lambda quick: [("refresh", {"connections": 1})], missing=lambda design: "it is away"
     )
-    ran = Runner(tmp_path, no_spark, quiet=True).run(experiment, quick=True, resume=False)
+    ran = runner(tmp_path).run(experiment)
     assert (ran.measured, ran.left_out) == (0, {"refresh": "it is away"})
     assert "left out: refresh: it is away" in capsys.readouterr().err
 
 
 def test_a_real_log_is_a_trace(spark: SparkSession, tmp_path: Path) -> None:
-    runner = Runner(tmp_path, lambda: spark, quiet=True)
-    experiment = dataclasses.replace(EXPERIMENTS["geometry"], grid=lambda quick: [])
-    ran = runner.run(experiment, quick=True, resume=False, logs=[str(SHIPPED)])
-    assert ran.measured == 3 * 2 * 3, "three brokers, two ticks, three wheel sizes"
-    rows = runner.results.read()
+    names = traces.from_log([str(SHIPPED)], tmp_path / "traces", spark)
+    cells = [cell("geometry", design, chosen) for design, chosen in geometry.on_traces(names, quick=True)]
+    mine = runner(tmp_path)
+    assert mine.run(EXPERIMENTS["geometry"], cells).measured == 3 * 2 * 3, "three brokers, two ticks, three wheel sizes"
+    rows = mine.results.read()
     assert rows[rows["metric"] == "tasks"]["value"].min() > 1_000
 
 
-def test_files_of_others_are_told_apart(tmp_path: Path) -> None:
-    (tmp_path / "stray.parquet").write_bytes(b"no parquet")
+@pytest.mark.parametrize("stray", ["no JSON\n", "{}\n", "[1, 2]\n"])
+def test_files_of_others_are_told_apart(tmp_path: Path, stray: str) -> None:
+    (tmp_path / "results.jsonl").write_text(stray)
     with pytest.raises(AbeyantError, match="not the lab's"):
-        Results(tmp_path).read()
+        Results(tmp_path / "results.jsonl").read()
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -228,7 +234,8 @@ def test_results_of_the_former_name_are_not_gone_on_with(
 ) -> None:
     with monkeypatch.context() as before:
         before.setattr(results_module, "versions", lambda: {former("abeyant"): "0.1.0 compiled"})
-        Results(tmp_path).append(now(), [(cell("precision", "wheel", {}), [Measure("lateness", 1.0, "s")])])
+        measures = [Measure("lateness", 1.0, "s")]
+        Results(tmp_path / "results.jsonl").append(now(), cell("precision", "wheel", {}), measures)
     for words in (["report"], ["run", "precision", "--quick", "--resume"]):
         assert main([*words, "--dir", str(tmp_path)]) == 2
         assert "was written under the project's former name" in capsys.readouterr().err

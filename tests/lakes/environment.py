@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from scripts.test_spark_versions import prepare
-
 import abeyant
 from object_store.buckets import MissingError
 from object_store.gateway import jars
+from scripts.test_spark_versions import prepare
 
 __all__ = ["POM", "SPARK", "MissingError", "environment", "fetched", "settings"]
 

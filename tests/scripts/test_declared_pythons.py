@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from scripts.set_up import ROOT
 
 from scripts import debian_pythons, graalpy
 from scripts import test_pythons as pythons
+from scripts.set_up import ROOT
 
 
 def test_what_is_declared_is_tested_the_oldest_and_the_newest_at_least() -> None:

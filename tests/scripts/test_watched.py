@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from scripts.watched import Watched, run_all
 
 

@@ -21,3 +21,7 @@ cdef class TimerHandle:
     cpdef object cancel(self)
     cpdef object _run(self)
     cpdef object _report(self, object error)
+
+
+@cython.locals(copied=TimerHandle)
+cdef object _copy_of(TimerHandle handle)

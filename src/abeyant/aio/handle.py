@@ -121,6 +121,10 @@ class TimerHandle:
     def _repr_info(self) -> Any:
         return _Stock._repr_info(self)
 
+    def __copy__(self) -> TimerHandle:
+        """Return an equal handle, as asyncio's can be copied. No loop calls it; to cancel it cancels nothing else."""
+        return _copy_of(self)
+
     def __repr__(self) -> str:
         text: str = _Stock.__repr__(self)
         return text
@@ -142,6 +146,22 @@ class TimerHandle:
 
     def __ge__(self, other: object) -> Any:
         return _Stock.__ge__(self, other)
+
+
+def _copy_of(handle: TimerHandle) -> TimerHandle:
+    copied = TimerHandle.__new__(TimerHandle)
+    copied._callback = handle._callback
+    copied._args = handle._args
+    copied._cancelled = handle._cancelled
+    copied._context = handle._context
+    copied._loop = handle._loop
+    copied._repr = handle._repr
+    copied._source_traceback = handle._source_traceback
+    copied._deadline = handle._deadline
+    copied._whole = handle._whole
+    copied._wheel = handle._wheel
+    copied._ticket = 0  # which no handle of a wheel is
+    return copied
 
 
 def creation_stack() -> traceback.StackSummary:

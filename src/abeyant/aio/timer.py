@@ -57,6 +57,7 @@ from abeyant.timer.base import (
     refuse_coroutine,
 )
 from abeyant.timer.base import Timer as _Timer
+from abeyant.timer.repeating import RepeatingTask
 from abeyant.timer.task import TimerTask
 from abeyant.timer.units import NEVER, to_nanoseconds, to_seconds
 
@@ -154,6 +155,17 @@ class Timer(_Timer):
         run = copy_context().run if context is None else context.run
         deadline_ns = to_nanoseconds(deadline, "deadline")
         return self._start(run, (callback, *args), deadline_ns - self._now(), deadline_ns)
+
+    def call_every(
+        self,
+        interval: float | timedelta,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> RepeatingTask:
+        """Run `callback(*args)` every `interval` seconds; see `abeyant.Timer.call_every`. All runs share `context`."""
+        check_callback(callback, "callback")
+        return RepeatingTask(self, interval, callback, args, context=context or copy_context())
 
     def close(self) -> list[PendingTask]:
         """Stop; return what was still pending, in the order in which it would have run. Refuses tasks after it."""

@@ -12,7 +12,8 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
-from contextvars import Context
+from contextvars import Context, copy_context
+from datetime import timedelta
 from typing import Any, Unpack
 
 import uvloop
@@ -21,7 +22,8 @@ from abeyant import _interpreted
 from abeyant.aio.loop import run_timed
 from abeyant.aio.schedule import Schedule
 from abeyant.engine import is_compiled
-from abeyant.timer.base import Ts
+from abeyant.timer.base import Ts, check_callback
+from abeyant.timer.repeating import RepeatingTask
 
 _MILLISECONDS = 1000.0  # in a second
 _LONGEST = 86400.0  # seconds: an alarm further away is set anew when it goes off
@@ -80,6 +82,17 @@ class UvloopEventLoop(uvloop.Loop):
             # of its handles that is being closed makes it look at the sockets without waiting, and then at the clock.
             super().call_later(1, _nothing, context=self._alarm_context).cancel()
         return handle  # type: ignore[no-any-return]
+
+    def call_every(
+        self,
+        interval: float | timedelta,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: Unpack[Ts],
+        context: Context | None = None,
+    ) -> RepeatingTask:
+        """As `EventLoop.call_every`."""
+        check_callback(callback, "callback")
+        return RepeatingTask(self, interval, callback, args, context=context or copy_context())
 
     def close(self) -> None:
         """As uvloop's. Pending timers are let go of, and never called."""

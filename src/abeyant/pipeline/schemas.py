@@ -24,12 +24,15 @@ from pyspark.sql.types import (
 )
 
 from abeyant.errors import SchemaError
+from abeyant.tables.defaults import REJECT_REASON
 
 __all__ = [
     "ALL_INSTANCES",
     "EVENTS",
     "OPERATIONS",
     "OUTCOMES",
+    "REJECTED_ROW",
+    "REJECT_REASON",
     "TABLES",
     "SchemaError",
     "check_table",
@@ -73,9 +76,8 @@ OBSERVED: Final = StructType(
 
 EVENTS: Final = _table(instance=_STRING, key=_STRING, at=_TIME, progress=_LONG)
 
-REJECT_REASON: Final = "_unreadable"
 REJECTED_ROW: Final = "_unreadable_row"
-"""Columns that a source may add: why a row is rejected (null where it can be read), and the row itself."""
+"""What a source may add to operations and events beside `REJECT_REASON`: the row itself, as JSON."""
 
 OUTCOMES: Final = _table(instance=_STRING, op_id=_STRING, kind=_STRING, outcome=_STRING, at=_TIME, waited_ms=_DOUBLE)
 

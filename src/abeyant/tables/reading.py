@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -11,10 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from abeyant.errors import AbeyantError
+from abeyant.tables.completing import columns_read, complete
 from abeyant.tables.dictionaries import in_dictionary
 from abeyant.tables.schemas import check
 
-__all__ = ["batches_of", "chunks", "table_of"]
+__all__ = ["batches_of", "check_apart", "chunks", "completed", "table_of"]
 
 _ROWS: Final = 1 << 18  # to a chunk, at least half as many where there are so many; columns of one stay in the cache
 T = TypeVar("T", pa.RecordBatch, pa.Table)
@@ -24,10 +27,10 @@ def batches_of(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa
     """Return the batches of the table `name`, of the wanted columns alone. Nothing is read before one is asked for.
 
     For a connection of DuckDB answers one query at a time. Columns are checked at once where that is to be had
-    without reading, else before the first batch.
+    without reading, else before the first batch. Columns that have a default may be missing (see `completing`).
 
     Raises TypeError for what does not speak Arrow, `SchemaError` for a table without the columns wanted,
-    `AbeyantError` for a path that cannot be read.
+    `AbeyantError` for a path that cannot be read and for a stream that has been read already.
     """
     source = _speaks_arrow(source, wanted, name)
     if isinstance(source, ds.Dataset | pa.Table | pa.RecordBatchReader):
@@ -39,23 +42,59 @@ def _batches(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.R
     if isinstance(source, ds.Dataset):
         # Arrow's own pool gives large buffers back at once, and each new one has to be cleared by the system.
         pool = pa.system_memory_pool()
-        scanner = source.scanner(columns=list(wanted), batch_size=_ROWS, memory_pool=pool)
-        yield from map(_plain, scanner.to_batches())
+        read = columns_read(source.schema.names, wanted)
+        scanner = source.scanner(columns=read, batch_size=_ROWS, memory_pool=pool)
+        yield from (complete(_plain(batch), wanted) for batch in scanner.to_batches())
         return
     reader = pa.RecordBatchReader.from_stream(source)
     check(reader.schema, wanted, name)
+    read = columns_read(reader.schema.names, wanted)
+    came = False
     for batch in reader:
-        yield _plain(batch.select(list(wanted)))
+        came = True
+        yield complete(_plain(batch.select(read)), wanted)
+    _check_unread(source, name, came=came)
+
+
+def check_apart(operations: Any, events: Any) -> None:
+    """Raise `AbeyantError` where one stream is to be both tables: only one of them would get its rows."""
+    if operations is events and hasattr(operations, "__arrow_c_stream__") and not hasattr(operations, "__len__"):
+        raise AbeyantError(
+            f"operations and events are the same {type(events).__name__}, which can be read once: "
+            "give a table in its place (reader.read_all())"
+        )
+
+
+def _check_unread(source: Any, name: str, *, came: bool) -> None:
+    """Raise `AbeyantError` for a stream that gave nothing: one that has been read already looks like an empty one.
+
+    What knows its length is no stream: it can be read again.
+    """
+    if not came and not hasattr(source, "__len__"):
+        raise AbeyantError(
+            f"{name}: nothing came from the {type(source).__name__}: it can be read once, and may have been read "
+            "already; give a new one, or a table (reader.read_all()), which may be empty"
+        )
 
 
 def table_of(source: Any, wanted: Mapping[str, str], name: str) -> pa.Table:
-    """Return the table `name` whole, with all its columns. Raises as `batches_of`."""
+    """Return the table `name` whole, with its own columns. Raises as `batches_of`."""
     source = _speaks_arrow(source, {}, name)
     if isinstance(source, ds.Dataset):
         source = source.to_table()
     reader = pa.RecordBatchReader.from_stream(source)
     check(reader.schema, wanted, name)
-    return _plain(reader.read_all())
+    table = reader.read_all()
+    _check_unread(source, name, came=bool(table.to_batches()))
+    return _plain(table)
+
+
+def completed(table: pa.Table, wanted: Mapping[str, str], *, whole: bool = False) -> pa.Table:
+    """Return the wanted columns of a table that was checked, or all, and `REJECT_REASON` as `complete` adds it."""
+    if not whole:
+        table = table.select(columns_read(table.column_names, wanted))
+    empty = pa.RecordBatch.from_pylist([], table.schema)
+    return pa.Table.from_batches([complete(batch, wanted) for batch in [*table.to_batches(), empty]])
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -87,11 +126,17 @@ def _speaks_arrow(source: Any, wanted: Mapping[str, str], name: str) -> Any:
 
 
 def _parquet(path: str | Path, wanted: Mapping[str, str], name: str) -> ds.Dataset:
-    text = [column for column, kind in wanted.items() if kind == "text"]
+    text = [column for column, kind in {"key": "text", **wanted}.items() if kind == "text"]
+    found: str | Path | list[str] = path
+    if not os.path.lexists(path) and "://" not in str(path):
+        found = sorted(glob(str(path), recursive=True))
+        if not found:
+            what = "nothing matches" if has_magic(str(path)) else "no such file or directory:"
+            raise AbeyantError(f"{name}: {what} {path}")
     try:
-        files = (fragment.metadata for fragment in ds.dataset(path, format="parquet").get_fragments())
+        files = (fragment.metadata for fragment in ds.dataset(found, format="parquet").get_fragments())
         form = ds.ParquetFileFormat(dictionary_columns=in_dictionary(files, text))
-        return ds.dataset(path, format=form)
+        return ds.dataset(found, format=form)
     except (OSError, pa.ArrowInvalid) as error:
         raise AbeyantError(f"{name}: cannot read {path} as Parquet: {' '.join(str(error).split())}") from None
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from abeyant.tables.columns import missing
+from abeyant.tables.defaults import REJECT_REASON
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import PairHash
-from abeyant.tables.reading import table_of
+from abeyant.tables.reading import completed, table_of
 from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, OPERATION_REASONS, reason_column
 from abeyant.tables.schemas import EVENTS, OPERATIONS
 from abeyant.tables.validity import VALID, first_that_holds, read_operations
@@ -21,35 +23,40 @@ __all__ = ["invalid_events", "invalid_operations"]
 
 
 def invalid_operations(operations: Any) -> pa.Table:
-    """Return the rows that `resolve` rejects, in their order, with all their columns and a `reason`.
+    """Return the rows that `resolve` rejects, in their order, with their own columns and a `reason`.
 
-    The reasons: no `instance`, `op_id`, `start`, `timeout_ms` or `watches`; a watch without `key` or `required`; a
-    negative `timeout_ms`; a deadline beyond the last timestamp; a `condition` other than `all` and `any` (null is
-    `all`). Of several valid rows with one (instance, op_id) the first by `start` counts, then by `timeout_ms` and the
-    further columns, and the others are duplicates. So `resolve(operations, events)` has as many rows as `operations`
-    has more than these. A table with a column `reason` of its own keeps it; ours is then `reason_2`.
+    The reasons: a number that is not whole, with its text; no `instance`, `op_id`, `start`, `timeout_ms` or `watches`;
+    a watch without `key` or `required`; a negative `timeout_ms`; a deadline beyond the last timestamp; a `condition`
+    other than `all` and `any` (null is `all`). Of several valid rows with one (instance, op_id) the first by `start`
+    counts, then by `timeout_ms` and the further columns, and the others are duplicates. So `resolve(operations,
+    events)` has as many rows as `operations` has more than these. A table with a column `reason` of its own keeps it;
+    ours is then `reason_2`.
 
     Raises as `resolve` does.
     """
-    read = read_operations(table_of(operations, OPERATIONS, "operations"))
+    table = table_of(operations, OPERATIONS, "operations")
+    read = read_operations(completed(table, OPERATIONS))
     reason = read.reason.copy()
     hashes = id_hashes(read.table, read.valid, PairHash())
     twice = repeated(read.table, read.start, read.timeout_ms, read.watches, read.valid, hashes)
     reason[twice] = len(OPERATION_REASONS)
-    return _aside(read.table, reason, (*OPERATION_REASONS, DUPLICATE))
+    return _aside(table, read.table, reason, (*OPERATION_REASONS, DUPLICATE))
 
 
 def invalid_events(events: Any) -> pa.Table:
-    """Return the events that `resolve` ignores, in their order, with all their columns and a `reason`: a null.
+    """Return the events that `resolve` ignores, in their order, with their own columns and a `reason`: a null.
 
     A table with a column `reason` of its own keeps it; ours is then `reason_2`. Raises as `resolve` does.
     """
     table = table_of(events, EVENTS, "events")
-    reason = first_that_holds([missing(table[name]) for name in EVENTS], table.num_rows)
-    return _aside(table, reason, EVENT_REASONS)
+    read = completed(table, EVENTS)
+    reason = first_that_holds([missing(read[name]) for name in EVENTS], table.num_rows)
+    return _aside(table, read, reason, EVENT_REASONS)
 
 
-def _aside(table: pa.Table, reason: npt.NDArray[np.int8], words: Sequence[str]) -> pa.Table:
+def _aside(table: pa.Table, read: pa.Table, reason: npt.NDArray[np.int8], words: Sequence[str]) -> pa.Table:
     wrong = reason != VALID
     told = pa.array(words, pa.string()).take(pa.array(reason[wrong]))
+    if REJECT_REASON in read.column_names:
+        told = pc.coalesce(read[REJECT_REASON].filter(pa.array(wrong)), told)
     return table.filter(pa.array(wrong)).append_column(reason_column(table.column_names), told)

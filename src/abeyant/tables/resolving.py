@@ -17,7 +17,7 @@ from abeyant.tables.columns import Watches, flags, integers, microseconds
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.piles import Asked, Piles
-from abeyant.tables.reading import batches_of, chunks
+from abeyant.tables.reading import batches_of, check_apart, chunks
 from abeyant.tables.schemas import EVENTS, OPERATIONS, OUTCOMES
 from abeyant.tables.validity import Operations, read_operations, valid_events, valid_operations
 
@@ -46,9 +46,12 @@ def resolve(
     (unless the condition holds at the start). Keys belong to their instance. Events may come in any order, twice, and
     long before or after; progress may go back.
 
-    `operations` has the columns `instance`, `op_id`, `kind`, `start`, `timeout_ms`, `watches` (a list of structs of
-    `key` and `required`) and `condition`; `events` has `instance`, `key`, `at` and `progress`. Either is a table that
-    speaks Arrow, or the path of a Parquet file or folder. Times without a zone are UTC; nanoseconds are floored to
+    `operations` has the columns `op_id`, `start`, `timeout_ms`, and `key` with `required`, or `watches` (a list of
+    structs of `key` and `required`); and `instance`, `kind` and `condition`. `events` has `instance`, `key`, `at` and
+    `progress`. Where a column is missing, `instance` is '', `kind` null, `condition` 'all', `required` and `progress`
+    1. Numbers may be integers, or decimals and floats that are whole. Either table speaks Arrow, or is the path of a
+    Parquet file or folder, or a glob. A reader is read once; one that gives nothing is refused, because one that has
+    been read already looks the same. Times without a zone are UTC; nanoseconds are floored to
     microseconds. Rows that cannot be resolved have no outcome: see `invalid_operations` and `invalid_events`.
     `unique_ids` promises that no (instance, op_id) is there twice and saves the search for such. `threads` is how many
     work at the same time, as many as there are cores unless told.
@@ -60,6 +63,7 @@ def resolve(
     Raises `SchemaError` for a table without the columns needed, TypeError for what is no table, ValueError for another
     `deadline` or number of `threads`, `AbeyantError` for a path that cannot be read.
     """
+    check_apart(operations, events)
     with _Work(deadline, threads) as work:
         read = batches_of(operations, OPERATIONS, "operations")
         work.learn(batches_of(events, EVENTS, "events"))
@@ -79,6 +83,7 @@ def resolve_batches(
     operations as the outcomes are taken. Otherwise as `resolve`. What takes the outcomes is whatever takes Arrow:
     `pyarrow.dataset.write_dataset`, `duckdb.sql("... FROM outcomes")`.
     """
+    check_apart(operations, events)
     read = batches_of(operations, OPERATIONS, "operations")
     work = _Work(deadline, threads)
     try:

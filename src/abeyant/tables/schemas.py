@@ -1,6 +1,7 @@
 """The columns that tables must have, in Arrow, and what is read of them whatever their exact types.
 
 As the tables of `abeyant.pipeline`; but any width of integers, any kind of text and any unit of timestamps will do.
+Defaults are in `defaults`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from abeyant.errors import SchemaError
+from abeyant.tables.defaults import DEFAULTS
 
 __all__ = ["EVENTS", "OPERATIONS", "OUTCOMES", "check"]
 
@@ -43,9 +45,18 @@ OUTCOMES: Final = pa.schema(
 
 
 def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
-    """Raise `SchemaError` unless the table `name` has every column that is wanted; further ones are fine."""
+    """Raise `SchemaError` unless the table `name` has every column that is wanted, or there is a default for it.
+
+    In place of `watches` there may be `key`, and `required`. Further columns are fine.
+    """
+    wanted = dict(wanted)
+    if "watches" in wanted and "watches" not in schema.names:
+        del wanted["watches"]
+        wanted |= {"key": "text", "required": "an integer"}
     for column, kind in wanted.items():
         places = schema.get_all_field_indices(column)
+        if not places and column in DEFAULTS:
+            continue
         if len(places) != 1:
             found = ", ".join(schema.names) or "none"
             there = "no column" if not places else f"{len(places)} columns"
@@ -61,8 +72,8 @@ def _fits(found: pa.DataType, kind: str) -> bool:
         return True  # no value in it: every row is told what it lacks
     if kind == "text":
         return _is_text(found)
-    if kind == "an integer":
-        return bool(kinds.is_integer(found))
+    if kind == "an integer":  # decimals and floats where they are whole: sums of DuckDB, columns of pandas with a gap
+        return bool(kinds.is_integer(found) or kinds.is_decimal(found) or kinds.is_floating(found))
     if kind == "a number":
         return bool(kinds.is_floating(found) or kinds.is_integer(found))
     if kind == "a timestamp":

@@ -2,6 +2,7 @@
 
 from abeyant.timer.base import Callback, ErrorHandler, PendingTask, Timer, TimerClosedError, TimerStats
 from abeyant.timer.manual import ManualTimer
+from abeyant.timer.repeating import RepeatingTask
 from abeyant.timer.system import SystemTimer
 from abeyant.timer.task import TimerTask
 
@@ -10,6 +11,7 @@ __all__ = [
     "ErrorHandler",
     "ManualTimer",
     "PendingTask",
+    "RepeatingTask",
     "SystemTimer",
     "Timer",
     "TimerClosedError",

@@ -38,6 +38,7 @@ from abeyant.forking import begins_anew
 from abeyant.mutex import LOCKED, mutex
 from abeyant.reporting import report
 from abeyant.signature import CLASS_SIGNATURE
+from abeyant.timer.repeating import RepeatingTask
 from abeyant.timer.task import CANCELLED, TaskOwner, TimerTask
 from abeyant.timer.units import NEVER, to_nanoseconds, to_seconds
 
@@ -136,6 +137,17 @@ class Timer(TaskOwner):
         """Run `callback(*args)` once, at `deadline` in seconds on this timer's clock (`time`). O(1)."""
         deadline_ns = to_nanoseconds(deadline, "deadline")
         return self._start(callback, args, deadline_ns - self._now(), deadline_ns)
+
+    def call_every(
+        self, interval: float | timedelta, callback: Callable[[Unpack[Ts]], object], *args: Unpack[Ts]
+    ) -> RepeatingTask:
+        """Run `callback(*args)` every `interval` seconds, first one interval from now, until it is cancelled.
+
+        At `start + n * interval` exactly, without drift. Runs do not overlap; those for which it is too late are left
+        out and counted: see `RepeatingTask`. Raises ValueError for an interval that is not finite and above 0.
+        """
+        check_callback(callback, "callback")
+        return RepeatingTask(self, interval, callback, args)
 
     def time(self) -> float:
         """The timer's clock, in seconds."""

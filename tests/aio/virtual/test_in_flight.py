@@ -38,7 +38,7 @@ def in_flight(ends: tuple[socket.socket, socket.socket]) -> Iterator[Sockets]:
         for end in ends:
             selector.register(end, selectors.EVENT_READ)
         sockets = Sockets(loop)
-        assert sockets.look(selector.get_map()) == ([], [])
+        assert sockets.look(selector.get_map()) == ([], [], [])
         yield sockets
 
 

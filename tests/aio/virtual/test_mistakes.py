@@ -81,7 +81,7 @@ def test_options_that_are_no_times_are_named(name: str) -> None:
     with pytest.raises(TypeError, match=f"{name} must be seconds .*, not 'soon'"):
         aio.virtual_time(**{name: "soon"})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=f"{name} must be seconds .*, not True"):
-        aio.virtual_time(**{name: True})
+        aio.virtual_time(**{name: True})  # type: ignore[arg-type]
     for wrong in (-1, math.nan, timedelta(seconds=-1)):
         with pytest.raises(ValueError, match=f"{name} must be .*0 or more, not "):
             aio.virtual_time(**{name: wrong})  # type: ignore[arg-type]

@@ -252,6 +252,69 @@ def test_sockets_both_of_whose_ends_are_on_the_loop_need_no_grace(run_virtual: R
     run_virtual(main(), aio.VirtualClock(io_grace=HOUR))
 
 
+@pytest.mark.parametrize("clients", [2, 8])
+def test_connections_beyond_the_backlog_are_waited_for(run_virtual: RunVirtual, clients: int) -> None:
+    """The kernel drops what a full backlog cannot take, and tries again: to connect, or to send what was written."""
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readline())
+        writer.close()
+
+    async def ask(address: tuple[str, int]) -> bytes:
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"hello\n")
+        with contextlib.closing(writer):
+            return await reader.readline()
+
+    async def main() -> None:
+        server = await asyncio.start_server(echo, "127.0.0.1", 0, backlog=1)
+        async with server, asyncio.timeout(HOUR):
+            answers = await asyncio.gather(*(ask(server.sockets[0].getsockname()) for _ in range(clients)))
+        assert (set(answers), now()) == ({b"hello\n"}, 0.0)
+
+    run_virtual(main())
+
+
+def test_a_server_elsewhere_with_a_full_backlog_is_given_the_time_to_take_the_connection(
+    run_virtual: RunVirtual,
+) -> None:
+    def serve(listener: socket.socket) -> None:
+        time.sleep(0.5)
+        for _ in range(4):
+            listener.accept()[0].close()
+
+    async def main(address: tuple[str, int]) -> None:
+        async with asyncio.timeout(HOUR):
+            for _ in range(4):
+                _, writer = await asyncio.open_connection(*address)
+                writer.close()
+        assert now() == 0.0
+
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, in_thread(serve, listener):
+        run_virtual(main(listener.getsockname()))
+
+
+def test_a_server_that_never_takes_a_connection_is_given_up_in_virtual_time(run_virtual: RunVirtual) -> None:
+    async def main(address: tuple[str, int]) -> None:
+        async def tick() -> None:
+            while True:
+                await asyncio.sleep(0.1)
+
+        async def connect(stack: contextlib.ExitStack) -> None:
+            for _ in range(10):
+                _, writer = await asyncio.open_connection(*address)
+                stack.callback(writer.close)
+
+        ticker = asyncio.create_task(tick())
+        with contextlib.ExitStack() as stack, pytest.raises(TimeoutError):
+            await asyncio.wait_for(connect(stack), 60)
+        assert now() == 60.0
+        ticker.cancel()
+
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+        run_virtual(main(listener.getsockname()), aio.VirtualClock(io_grace=0.001))
+
+
 def test_a_reader_on_a_pipe_is_noticed(run_virtual: RunVirtual) -> None:
     async def main() -> None:
         loop, (ours, theirs), ready = asyncio.get_running_loop(), os.pipe(), asyncio.Event()

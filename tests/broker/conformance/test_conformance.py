@@ -14,7 +14,13 @@ from .record import Written, load, play
 from .scenario import Scenario
 
 SET = all_scenarios()
+SLOW = {"exhausted_epochs"}  # families whose scenarios take tens of thousands of requests
 recorded = functools.cache(load)
+
+
+def marked(scenario: Scenario) -> object:
+    marks = [pytest.mark.slow] if scenario.family in SLOW else []
+    return pytest.param(scenario, marks=marks, id=f"{scenario.family}: {scenario.title}")
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +29,7 @@ def kafka() -> Iterator[OurKafka]:
         yield brokers
 
 
-@pytest.mark.parametrize("scenario", SET, ids=lambda one: f"{one.family}: {one.title}")
+@pytest.mark.parametrize("scenario", [marked(scenario) for scenario in SET])
 def test_shows_what_genuine_kafka_shows(kafka: OurKafka, scenario: Scenario) -> None:
     """K12. A difference that is listed has to be there, so that the list stays true."""
     expected = recorded(scenario.family)[scenario.title]

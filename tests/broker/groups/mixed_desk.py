@@ -60,7 +60,7 @@ class MixedDesk:
         self.broker: Any = SimpleNamespace(
             cluster=SimpleNamespace(settings=of_brokers, controller=controller),
             rebalance_purgatory=self.rebalances, heartbeat_purgatory=self.sessions,
-            now=self.timer.time, now_ms=lambda: round(self.timer.time() * 1000),
+            timer=self.timer, now=self.timer.time, now_ms=lambda: round(self.timer.time() * 1000),
         )  # fmt: skip
         self.log: list[Record] = []
         self.all = frozenset((_ID, index) for index in range(partitions))

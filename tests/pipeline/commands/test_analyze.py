@@ -195,8 +195,7 @@ def test_rejected_lines_are_counted_and_shown(
     assert main(["analyze", str(log), "--out", str(tmp_path / "out"), "--instance", "solo"]) == 0
     shown = capsys.readouterr().out
     assert "2 requests of 1 instance, 2 operations, 5 lines rejected" in shown
-    assert f"rejected: {log} line 2: not a completed request" in shown
-    assert "... and 2 more in the table `rejected`" in shown
+    assert f"not a completed request (first: {log} line 2)" in shown
     rows = pq.read_table(tmp_path / "out" / "rejected").to_pylist()
     assert [row["line_number"] for row in sorted(rows, key=lambda row: row["line_number"])] == [2, 3, 4, 5, 6]
     assert {row["instance"] for row in rows} == {"solo"}

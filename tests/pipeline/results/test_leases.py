@@ -124,3 +124,11 @@ def test_many_at_once_are_one_after_the_other(tmp_path: Path) -> None:
     takers = [subprocess.Popen(call) for _ in range(3)]
     assert [process.wait() for process in takers] == [0, 0, 0]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_takes_no_files_is_not_said_to_be_held() -> None:
+    if not Path("/proc/self").exists():
+        pytest.skip("this system has no /proc")
+    out = Path("/proc/abeyant-result")
+    with pytest.raises(AbeyantError, match=r"^cannot write /proc/abeyant-result: "), leased(result_lease(out), out):
+        pass

@@ -27,7 +27,7 @@ DOUBTFUL = {
     "no name": "a,,b\n1,2,3\n",
     "blanks": "a, b ,c\n1,2,3\n",
     "quotes": '"a","b,c"\n1,2\n',
-    "a comma in quotes": '"a\n',
+    "a comma in quotes": '"a,b",c\n1,2\n',
     "a byte order mark": "\ufeffa,b\n1,2\n",
     "other letters": "a,\u00e9\n1,2\n",
     "an empty line first": "\na,b\n1,2\n",

@@ -161,4 +161,4 @@ def test_a_column_of_another_type_is_refused(spark: SparkSession) -> None:
         return str(error.value)
 
     assert refused({"at": "n"}, "n bigint") == "events: column 'at' is bigint, expected timestamp"
-    assert refused({}, "progress double") == "events: column 'progress' is double, expected bigint"
+    assert refused({}, "progress boolean") == "events: column 'progress' is boolean, expected bigint"

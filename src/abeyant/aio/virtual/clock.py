@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterable
 from datetime import timedelta
 from types import TracebackType
 from typing import Self
@@ -34,6 +35,7 @@ class VirtualClock(Timeline):
         patience: float | timedelta = PATIENCE,
         limit: float | timedelta = math.inf,
         clocks: bool = False,
+        ignore_threads: str | Iterable[str] = (),
     ) -> None:
         """Times in seconds, or timedelta.
 
@@ -45,12 +47,20 @@ class VirtualClock(Timeline):
         could go on, before that is reported as a deadlock. `limit`: so much virtual time may pass after entering
         before whatever is still waiting is reported. `clocks`: let `time.time`, `datetime.now`, `time.monotonic` and
         their like show the loop's time, not the machine's; needs time-machine (AbeyantError where it is missing).
+        `ignore_threads`: threads that are not waited for, by their names
+        or their classes' names, or patterns of those as in `fnmatch` ("*" is all).
 
         Raises TypeError for what is no time and ValueError for one that is negative or not finite (`patience` and
         `limit` may be infinite).
         """
         super().__init__(
-            start=start, autojump=autojump, io_grace=io_grace, patience=patience, limit=limit, clocks=clocks
+            start=start,
+            autojump=autojump,
+            io_grace=io_grace,
+            patience=patience,
+            limit=limit,
+            ignore_threads=ignore_threads,
+            clocks=clocks,
         )
         if clocks:
             check_installed()
@@ -90,6 +100,7 @@ def virtual_time(
     patience: float | timedelta = PATIENCE,
     limit: float | timedelta = math.inf,
     clocks: bool = False,
+    ignore_threads: str | Iterable[str] = (),
 ) -> VirtualClock:
     """A clock to hold with `async with ... as clock`: virtual time on the running loop. See `VirtualClock`.
 
@@ -97,5 +108,11 @@ def virtual_time(
     run any more.
     """
     return VirtualClock(
-        start=start, autojump=autojump, io_grace=io_grace, patience=patience, limit=limit, clocks=clocks
+        start=start,
+        autojump=autojump,
+        io_grace=io_grace,
+        patience=patience,
+        limit=limit,
+        ignore_threads=ignore_threads,
+        clocks=clocks,
     )

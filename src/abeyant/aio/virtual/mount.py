@@ -45,7 +45,7 @@ class Mount:
         self._own_clock = _clock_of(loop)
         self._pythons = PythonClocks(clock) if clock._clocks else None
         clock._begin(loop, self._start(fresh))
-        outside = Outside(loop, clock._io_grace)
+        outside = Outside(loop, clock._io_grace, clock._ignore_threads)
         self._selector = VirtualSelector(loop, selector, clock, outside)
         shadows: dict[str, Any] = {
             "time": clock.time,

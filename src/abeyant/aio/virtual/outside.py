@@ -2,9 +2,10 @@
 
 Three kinds of it, and what the clock does about each:
 
-* *Busy* is what ends by itself and then wakes the loop: an executor job, a subprocess. The clock waits for it.
+* *Busy* is what ends by itself and then wakes the loop: an executor job, a subprocess, a connection that a server on
+  this loop has not taken yet. The clock waits for it.
 * A *chance* is what may wake the loop or may not: a socket whose other end is elsewhere, a thread. It is given
-  `io_grace` of real silence before the clock moves.
+  `io_grace` of real silence before the clock moves; a thread that only the loop can wake is given none.
 * A socket whose both ends are on this loop wakes it only if the loop does something, and then at once. All it is
   given is a moment for the kernel to carry over what was written, unless the kernel says that nothing is under way.
 """
@@ -13,10 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from selectors import SelectorKey
 from typing import Any, NamedTuple
 
+from abeyant.aio.virtual.connects import ATTEMPTS, Connects
 from abeyant.aio.virtual.signals import Signals
 from abeyant.aio.virtual.sockets import Sockets
 from abeyant.aio.virtual.threads import Threads
@@ -39,31 +41,39 @@ class Outlook(NamedTuple):
 class Outside:
     """Counts what one loop sends out, and looks around."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, io_grace: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, io_grace: float, ignored_threads: Collection[str]) -> None:
         """Everything here belongs to the thread of `loop`, in which virtual time begins now."""
         self._loop: Any = loop
         self._io_grace = io_grace
         self._jobs: dict[asyncio.Future[Any], str] = {}
         self._processes: list[asyncio.SubprocessTransport] = []
-        self._threads = Threads()
+        self._threads = Threads(io_grace, ignored_threads)
+        self._connects = Connects(loop)
         self.sockets = Sockets(loop)
         self.signals = Signals(loop)
 
-    def look(self, registered: Mapping[Any, SelectorKey], target: float | None) -> Outlook:
-        """What could wake the loop now; `registered` is its selector's map, `target` the clock's next stop."""
+    def look(self, registered: Mapping[Any, SelectorKey], target: float | None, waited: float) -> Outlook:
+        """What could wake the loop now; `registered` is its selector's map, `target` the clock's next stop.
+
+        `waited` is how many real seconds have been slept since the last look.
+        """
         self._processes = [process for process in self._processes if _runs(process)]
         busy = [*self._jobs.values(), *(f"subprocess {process.get_pid()}" for process in self._processes)]
-        at_work, threads = self._threads.look()
+        threads = self._threads.look(waited)
         sockets = self.sockets.look(registered)
-        open_ends = [*sockets.elsewhere, *threads]
+        connects = self._connects.look(sockets.places, waited)
+        open_ends = [*sockets.elsewhere, *threads.others]
         signals = self.signals.look() if target is None else []
-        grace = self._io_grace if open_ends else _MOMENT if self.sockets.in_flight() else 0.0
-        return Outlook(busy + at_work, [*open_ends, *sockets.listening, *signals], grace)
+        grace = self._io_grace if sockets.elsewhere or threads.active else _MOMENT if self.sockets.in_flight() else 0.0
+        if connects.active or self.sockets.retries(waited):
+            grace = max(grace, ATTEMPTS)
+        return Outlook(busy + threads.at_work + connects.here, [*open_ends, *sockets.listening, *signals], grace)
 
     def watched(self) -> dict[str, Callable[..., Any]]:
         """The loop's methods that send something out, each with an eye on it."""
         loop = self._loop
         return {
+            "sock_connect": self._connects.watch(),
             "run_in_executor": self._watch_job(loop.run_in_executor),
             "subprocess_exec": self._watch_process(loop.subprocess_exec),
             "subprocess_shell": self._watch_process(loop.subprocess_shell),

@@ -19,6 +19,10 @@ from abeyant.aio.virtual.real_clocks import RealClocks
 from abeyant.aio.virtual.timeline import Timeline
 
 _Events = list[tuple[selectors.SelectorKey, int]]
+_SPINNING = 2_000  # turns without I/O in which time stood still and only timers for that very time were due
+_SHORTEST_STEP = 2.0**-60  # seconds: at 0 a float would have far shorter ones
+_LONGEST_STEP = 0.02  # seconds for so many turns: less than they take in real time
+_FIRST_SLICE = 0.001  # real seconds, doubled up to
 _SLICE = 0.05  # real seconds: how long at most until we look again whether what we wait for is still there
 
 
@@ -34,6 +38,12 @@ class VirtualSelector(selectors.BaseSelector):
         self._real = real
         self._outside = outside
         self._real_clocks = RealClocks(loop)
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Count from here the turns in which no time passes."""
+        self._turns = 0
+        self._step = 0.0  # by which the clock last moved in the middle of such turns
 
     def select(self, timeout: float | None = None) -> _Events:
         """What I/O is ready; when there is none, and nothing else can run, the clock moves and it is none.
@@ -42,28 +52,61 @@ class VirtualSelector(selectors.BaseSelector):
         """
         events = self._real.select(0)
         if events or (timeout is not None and timeout <= 0):
+            if events:
+                self._begin_anew()
+            elif not self._loop._ready and not self._loop._stopping:  # a timer is due that was set for no later
+                self._turns += 1
+                if self._turns >= _SPINNING:
+                    self._turns = 0
+                    return self._creep()
             return events
         deadline = self._next_deadline(timeout)
         target = self.clock._step(deadline)
-        waited = 0.0  # counted, not measured: tests freeze the machine's clocks, too
+        waited = pause = 0.0  # counted, not measured: tests freeze the machine's clocks, too
+        longest = _FIRST_SLICE
         while True:
             # In this order: what ends out there wakes the loop first, and looks idle afterwards.
-            outlook = self._outside.look(self._real.get_map(), target)
+            outlook = self._outside.look(self._real.get_map(), target, pause)
             left = (self.clock._patience if outlook.needs_patience(target) else outlook.grace) - waited
-            events = self._real.select(min(max(left, 0), _SLICE))
+            pause = min(max(left, 0), longest)
+            events = self._real.select(pause)
             if events or self._loop._ready:  # the latter where a signal's handler called the loop as if from a task
                 return events
-            if left <= _SLICE:
+            if left <= longest:
                 break
-            waited += _SLICE
+            waited += pause
+            longest = min(2 * longest, _SLICE)
         if target is None or outlook.busy or target > self.clock._end_of_time:
             self._report(self._reason(target, outlook, deadline))
         else:
             self.clock._move(target, deadline)
+            self._begin_anew()
             reason = None if self.clock._clocks else self._real_clocks.moved()
             if reason is not None:
                 self._report(f"nothing else goes on at {self.clock.time():.9g} s: {reason}")
             self._loop._clock_resolution = math.ulp(self.clock.time())  # due is what is due, and not a bit more
+        return []
+
+    def _creep(self) -> _Events:
+        """Let a little time pass for a program that spins: each of its waits is too short to move the clock.
+
+        The clock's smallest step first, and four times as much each time: in real time it would have passed, too. Never
+        past a deadline, and not while something outside goes on.
+        """
+        now = self.clock.time()
+        self._step = min(4 * self._step or max(math.ulp(now), _SHORTEST_STEP), _LONGEST_STEP)
+        timers: list[asyncio.TimerHandle] = getattr(self._loop, "_scheduled", [])
+        later = [float(handle.when()) for handle in timers if not handle.cancelled() and handle.when() > now]
+        target = self.clock._creeps_to(min([now + self._step, *later]))
+        outlook = self._outside.look(self._real.get_map(), target, 0.0)
+        events = self._real.select(_SLICE if outlook.busy else outlook.grace)
+        if events or outlook.busy or target is None:
+            return events
+        if target > self.clock._end_of_time:
+            self._report(self._reason(target, outlook, target))
+        else:
+            self.clock._creep(target)
+            self._loop._clock_resolution = math.ulp(self.clock.time())
         return []
 
     def _next_deadline(self, timeout: float | None) -> float | None:

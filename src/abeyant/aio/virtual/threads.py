@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Collection
+from fnmatch import fnmatchcase
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
+
+from abeyant.aio.virtual.rest import is_asleep, is_at_rest, native_threads, processor_time
+
+_SILENCES = 10  # so many times `io_grace` without having run, and a thread is no longer waited for
+
+
+class Awake(NamedTuple):
+    """Threads that may wake the loop."""
+
+    at_work: list[str]  # descriptions of workers in a job
+    others: list[str]  # of the other threads, those that need not be waited for included
+    active: bool  # whether one of the others has to be waited for
 
 
 class Threads:
@@ -13,25 +27,55 @@ class Threads:
 
     A thread that was at work already has its own business (a test runner's, a monitor's), and would keep the clock
     from ever moving. The main thread is never taken for such: where a loop runs in another, it is who talks to it.
+
+    Two kinds are not waited for: those at rest, which nobody can wake but the loop, or a thread that is itself waited
+    for; and those that have not run for long, however often the clock jumped meanwhile.
     """
 
-    def __init__(self) -> None:
-        """From now on."""
+    def __init__(self, io_grace: float, ignored: Collection[str]) -> None:
+        """From now on. `ignored` has patterns of the names and classes of threads that do not matter."""
+        self._ignored = tuple(ignored)
+        self._enough = _SILENCES * io_grace
+        self._silences: dict[int | None, tuple[int | None, float]] = {}  # processor time, real seconds waited since
         self._known = {thread for thread in threading.enumerate() if has_job(thread) is not False}
         if threading.current_thread() is not threading.main_thread():
             self._known.discard(threading.main_thread())
+        # Of threads that are not Python's: their own business, too.
+        self._natives = {native_id for native_id in native_threads() if not is_at_rest(native_id)}
 
-    def look(self) -> tuple[list[str], list[str]]:
-        """Descriptions: of workers in a job, of other threads. O(threads)."""
-        at_work, others = [], []
+    def look(self, waited: float) -> Awake:
+        """Return what runs now, `waited` real seconds after the last look. O(threads)."""
+        at_work, others = list[str](), list[str]()
+        silences: dict[int | None, tuple[int | None, float]] = {}
+        active = resting = False
         for thread in threading.enumerate():
-            if thread not in self._known:
-                works = has_job(thread)
-                if works:
-                    at_work.append(f"a job in the worker thread {thread.name}")
-                elif works is None:
-                    others.append(f"the thread {thread.name}")
-        return at_work, others
+            if thread in self._known or self._is_ignored(thread):
+                continue
+            works = has_job(thread)
+            if works:
+                at_work.append(f"a job in the worker thread {thread.name}")
+            elif works is None:
+                others.append(f"the thread {thread.name}")
+                if is_at_rest(thread.native_id):
+                    resting = True
+                    continue
+                # In this order: one that has been woken runs first, and looks asleep afterwards.
+                asleep, ran = is_asleep(thread.native_id), processor_time(thread.native_id)
+                before, silence = self._silences.get(thread.native_id, (None, 0.0))
+                silence = silence + waited if asleep and ran is not None and ran == before else 0.0
+                silences[thread.native_id] = ran, silence
+                active = active or silence < self._enough
+        self._silences = silences
+        return Awake(at_work, others, active or (resting and self._native_runs()))
+
+    def _is_ignored(self, thread: threading.Thread) -> bool:
+        names = thread.name, type(thread).__name__
+        return any(fnmatchcase(name, pattern) for pattern in self._ignored for name in names)
+
+    def _native_runs(self) -> bool:
+        """Whether a thread that is not Python's runs, for which one of Python's may be waiting."""
+        pythons = {thread.native_id for thread in threading.enumerate()}
+        return any(not is_at_rest(native_id) for native_id in native_threads() - pythons - self._natives)
 
 
 def has_job(thread: threading.Thread) -> bool | None:

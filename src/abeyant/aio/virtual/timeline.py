@@ -6,6 +6,7 @@ import asyncio
 import heapq
 import itertools
 import math
+from collections.abc import Iterable
 from datetime import timedelta
 
 from abeyant.aio.virtual.deadlock import DeadlockError
@@ -27,6 +28,7 @@ class Timeline:
         patience: float | timedelta,
         limit: float | timedelta,
         clocks: bool,
+        ignore_threads: str | Iterable[str],
     ) -> None:
         """See `VirtualClock`."""
         if not isinstance(clocks, bool):
@@ -39,6 +41,10 @@ class Timeline:
         self._io_grace = span(io_grace, "io_grace")
         self._patience = span(patience, "patience", endless=True)
         self._limit = span(limit, "limit", endless=True)
+        self._ignore_threads = (ignore_threads,) if isinstance(ignore_threads, str) else tuple(ignore_threads)
+        for name in self._ignore_threads:
+            if not isinstance(name, str):
+                raise TypeError(f"ignore_threads must be names of threads or patterns of them, not {name!r}")
         self._time = self._start or 0.0
         self._end_of_time = math.inf
         self._loop: asyncio.AbstractEventLoop | None = None  # whose time it is
@@ -107,6 +113,20 @@ class Timeline:
                 return
         if self._stops and (deadline is None or to < deadline):
             heapq.heappop(self._stops)[2].set_result(True)
+
+    def _creeps_to(self, to: float) -> float | None:
+        """Where the clock goes in the middle of what runs, if it is to go to `to`; None is nowhere."""
+        if self._stops:
+            return min(to, self._stops[0][0])
+        return to if self.autojump or self._to_next else None
+
+    def _creep(self, to: float) -> None:
+        """Go where `_creeps_to` says."""
+        self._time = max(self._time, to)
+        if self._stops and self._stops[0][0] <= to:
+            arrival = heapq.heappop(self._stops)[2]
+            if not arrival.done():
+                arrival.set_result(True)
 
     def _begin(self, loop: asyncio.AbstractEventLoop, start: float) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""A record batch of Kafka's format 2: its header, and its bytes as they are sent and kept.
+"""A record batch of Kafka's format 2: its header, and its bytes as they are sent and stored.
 
     offset  0  base offset      int64 |  set by the leader: outside the CRC
             8  length           int32 |  bytes after this field
@@ -52,7 +52,7 @@ _DELETE_HORIZON = 0x40
 
 
 class Batch:
-    """One batch: its bytes, and what its header says of them. It never changes.
+    """One batch: its bytes, and the fields of its header. Immutable.
 
     `size` is in bytes, header and all. `last_offset` is that of its last record (compaction may have removed the
     record, never the offset), `next_offset` the first after it.
@@ -161,13 +161,13 @@ class Batch:
 
 
 def crc_of(data: bytes | bytearray) -> int:
-    """The CRC-32C that a batch's bytes should have (Castagnoli's polynomial)."""
+    """Return the CRC-32C of a batch's bytes (Castagnoli's polynomial)."""
     return _crc32c()(memoryview(data)[_CRC_FIRST:])
 
 
 @cache
 def _crc32c() -> Callable[[memoryview], int]:
-    """crc32c's function, out of its compiled module alone.
+    """Return crc32c's function from its compiled module alone.
 
     The package around it looks up its own version and imports a command line, which takes longer than all else that
     the first record needs of us.
@@ -211,10 +211,10 @@ def make_batch(
 
 
 def split(records: bytes) -> list[Batch]:
-    """The whole batches that `records` begins with; a last one that is cut short is left out, as Kafka does.
+    """Return the complete batches at the start of `records`; an incomplete last one is ignored, as in Kafka.
 
-    Raises CorruptRecordError for what can be no batch, and InvalidRecordError for one of the formats before 2, which
-    Kafka 4 takes from no client.
+    Raises CorruptRecordError for bytes that are no batch, and InvalidRecordError for a format before 2, which Kafka 4
+    accepts from no client.
     """
     return list(_each_batch(records))
 

@@ -1,8 +1,8 @@
-"""Compaction: of each key the last record stays, in its place and with its offset (Kafka: `Cleaner`).
+"""Compaction: keep the last record of each key, in its place and with its offset (Kafka: `Cleaner`).
 
 A tombstone, a record without a value, stays for `delete.retention.ms` after compaction first met it, so that every
-reader that began before can see it. That time stands in its batch as the delete horizon (KIP-534), from which readers
-learn nothing and the next compaction all it needs. Records of aborted transactions go. A marker stays as long as any
+reader that began before can see it. That time is in its batch as the delete horizon (KIP-534), which readers ignore and
+the next compaction uses. Records of aborted transactions go. A marker stays as long as any
 batch of its transaction, and for `delete.retention.ms` after compaction first met it alone. A producer's last batch
 stays if only as an empty one, for its sequence number; where it has none but a marker, that does, for its epoch.
 """
@@ -36,19 +36,19 @@ class Compaction:
         config: LogConfig,
         now_ms: int,
     ) -> None:
-        """`compacted_to` is up to where the log has been compacted before."""
+        """Continue after `compacted_to`, the offset up to which the log has been compacted before."""
         self._segments = list(segments)
         self._first_dirty = max(compacted_to, start_offset)
         self._producers = producers
         self._config = config
         self._now_ms = now_ms
-        self._last: dict[bytes, int] = {}  # of each key that was written since, the last offset
-        self._of_transactions: set[int] = set()  # producers of whose transaction a batch has been met, and no marker
+        self._last: dict[bytes, int] = {}  # the last offset of each key that was written since
+        self._of_transactions: set[int] = set()  # producers with a batch of a transaction, and no marker yet
         self._last_batches = {state.batches[-1].base_offset for state in producers.states() if state.batches}
         self._last_markers = {(state.producer_id, state.epoch) for state in producers.states() if not state.batches}
 
     def possible(self, up_to: int, *, even_young: bool) -> int:
-        """How many segments may be compacted, never the last, nor above `up_to`; 0 if all of those have been."""
+        """Return how many segments can be compacted: not the last, none above `up_to`; 0 if all of them have been."""
         count = 0
         for segment, following in pairwise(self._segments):
             young = self._now_ms - segment.last_time < self._config.min_compaction_lag_ms
@@ -58,7 +58,7 @@ class Compaction:
         return count if self._segments[count].base_offset > self._first_dirty else 0
 
     def is_due(self, count: int) -> bool:
-        """Whether enough of the first `count` segments is not compacted, or has not been for too long."""
+        """Return whether enough of the first `count` segments is dirty, or has been dirty for too long."""
         segments = self._segments[:count]
         dirty = [segment for segment in segments if segment.base_offset >= self._first_dirty] or segments[-1:]
         size = sum(segment.size for segment in segments)
@@ -68,7 +68,7 @@ class Compaction:
         return self._now_ms - oldest > self._config.max_compaction_lag_ms
 
     def groups(self, count: int) -> list[list[Segment]]:
-        """The first `count` segments; neighbours that fit in one segment together. Reads what is new among them."""
+        """Return the first `count` segments, grouped with neighbours that fit in one segment. Reads the dirty ones."""
         for segment in self._segments[:count]:
             for batch in segment.batches(segment.index_of(self._first_dirty)):
                 if not batch.is_control and not self._is_aborted(batch):
@@ -85,7 +85,7 @@ class Compaction:
         return groups
 
     def fill(self, target: Segment, group: Iterable[Segment]) -> None:
-        """Append to an empty segment what stays of the group's batches."""
+        """Append the remaining records of the group's batches to an empty segment."""
         for segment in group:
             for batch in segment.batches():
                 kept = self._kept_marker(batch) if batch.is_control else self._kept(batch)
@@ -98,7 +98,7 @@ class Compaction:
         return batch.base_offset in self._last_batches
 
     def _kept_marker(self, batch: Batch) -> Batch:
-        """A transaction's end; empty once its time is over."""
+        """Return a transaction's marker; empty once its delete horizon has passed."""
         if batch.producer_id in self._of_transactions or not batch.is_transactional:
             self._of_transactions.discard(batch.producer_id)
             return batch
@@ -123,7 +123,7 @@ class Compaction:
 
 
 def compacted(batch: Batch, last: Mapping[bytes, int], now_ms: int, delete_retention_ms: int) -> Batch:
-    """The batch without the records that later ones replace, nor tombstones whose time is over; maybe an empty one."""
+    """Return the batch without replaced records and expired tombstones; it may be empty."""
     horizon = batch.delete_horizon
     too_late = horizon is not None and now_ms >= horizon
     records = records_of(batch)

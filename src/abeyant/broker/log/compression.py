@@ -27,7 +27,7 @@ _LIKELY_RATIO = 16
 
 
 def decompress(codec: int, data: memoryview) -> bytes:
-    """The records inside. Raises UndecodableError for what no such codec wrote, or for more than `LARGEST` bytes."""
+    """Return the decompressed records. Raises UndecodableError for invalid data, or for more than `LARGEST` bytes."""
     if codec == NONE:
         return bytes(data)
     try:
@@ -38,7 +38,7 @@ def decompress(codec: int, data: memoryview) -> bytes:
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """The records as `codec` has them, at its usual level."""
+    """Return the records compressed by `codec`, at its default level."""
     if codec == NONE:
         return data
     if codec == GZIP:

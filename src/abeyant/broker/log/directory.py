@@ -1,8 +1,8 @@
-"""A data directory: one cluster's, one process at a time.
+"""The data directory of one cluster, used by one process at a time.
 
-    abeyant-data.json        whose it is, and the format
+    abeyant-data.json        the owner, and the format
     lock                     held by the process that uses it
-    controller.journal       what the controller knows
+    controller.journal       the controller's metadata
     broker-1/orders-0/       a replica's log
 
 Kafka has a directory for each broker; ours are in one process, so one lock guards them all.
@@ -39,9 +39,9 @@ class DataDirectory:
     """Opens logs, keeps the journal, and deletes files when their time has come."""
 
     def __init__(self, path: str | Path) -> None:
-        """Open it, or make it where there is nothing yet, and lock it.
+        """Open the directory, or create it, and lock it.
 
-        Raises AbeyantError where it is in use, where it holds something else, or where it cannot be written.
+        Raises AbeyantError where it is in use, holds something else, or cannot be written.
         """
         self.path = Path(path).absolute()
         self._lock = -1
@@ -102,7 +102,7 @@ class DataDirectory:
         os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
 
     def _require_journal(self) -> None:
-        """Raise AbeyantError where replicas are there, and what tells whose they are is not."""
+        """Raise AbeyantError where there are replicas, and the journal that lists them is missing."""
         if not (self.path / JOURNAL).exists() and any(self.path.glob("broker-*/*")):
             raise AbeyantError(
                 f"{self.path / JOURNAL} is missing, which tells of the topics in {self.path}; nothing was deleted: put"
@@ -115,7 +115,7 @@ class DataDirectory:
             self._lock = -1
 
     def _clear(self) -> None:
-        """Delete what was to be deleted when the last process ended."""
+        """Delete what the last process had scheduled for deletion."""
         for folder in self.path.glob(f"broker-*/*{DELETED}"):
             shutil.rmtree(folder)
 
@@ -126,7 +126,7 @@ class DataDirectory:
         self.close()
 
     def close(self) -> None:
-        """Let go of it. The logs are to be closed before."""
+        """Close the journal and unlock. Close the logs before."""
         for _, _, path in self._doomed:
             _delete(path)
         self._doomed.clear()
@@ -134,17 +134,17 @@ class DataDirectory:
         self._unlock()
 
     def kill(self) -> None:
-        """Let go of it as it is, as when the process ends without `close`."""
+        """Release the files as they are, as when the process is killed."""
         self._unlock()
 
     def folder(self, broker: int) -> Path:
-        """Where a broker's logs are (DescribeLogDirs tells it)."""
+        """Return the folder of a broker's logs, which DescribeLogDirs shows."""
         return self.path / f"broker-{broker}"
 
     def open_log(
         self, broker: int, topic: str, partition: int, topic_id: uuid.UUID, config: LogConfig, now_ms: int
     ) -> DiskLog:
-        """A replica's log, with what it held when it was closed or killed; or a new one.
+        """Return a replica's log, with what it held when it was closed or killed; or a new one.
 
         A folder left by a topic of the same name that was deleted meanwhile is deleted. Raises StorageError.
         """
@@ -163,21 +163,21 @@ class DataDirectory:
         self.doom(gone, now_ms)
 
     def delete_others(self, broker: int, keep: set[tuple[str, int]], now_ms: int) -> None:
-        """Delete the folders of replicas that this broker is not to have any more. Raises StorageError."""
+        """Delete the folders of replicas that are no longer assigned to this broker. Raises StorageError."""
         names = {f"{topic}-{partition}" for topic, partition in keep}
         for folder in sorted(self.folder(broker).glob("*")):
             if folder.is_dir() and folder.name not in names and folder.suffix != DELETED:
                 self._set_aside(folder, now_ms)
 
     def doom(self, path: Path, at_ms: int) -> None:
-        """Delete a file or a folder once it is `at_ms`."""
+        """Schedule the deletion of a file or a folder at `at_ms`."""
         self._count += 1
         heapq.heappush(self._doomed, (at_ms, self._count, path))
         if self.doomed is not None:
             self.doomed(at_ms)
 
     def delete_due(self, now_ms: int) -> int | None:
-        """Delete what is due; return when the next is (ms), or None."""
+        """Delete what is due; return the time of the next deletion (ms), or None."""
         while self._doomed and self._doomed[0][0] <= now_ms:
             _delete(heapq.heappop(self._doomed)[2])
         return self._doomed[0][0] if self._doomed else None
@@ -192,6 +192,6 @@ def _delete(path: Path) -> None:
 
 
 def room(path: Path) -> tuple[int, int]:
-    """Bytes in all and bytes free of the disk that holds `path`, as DescribeLogDirs tells them."""
+    """Return the total and free bytes of the disk that holds `path`, for DescribeLogDirs."""
     found: Any = os.statvfs(path)
     return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail

@@ -1,8 +1,8 @@
-"""A log in a folder: it opens where it was closed or killed, less what was torn off.
+"""A log in a folder: it opens with what it held when it was closed or killed, less a torn end.
 
-What is acknowledged was written to the file, so it survives the process (kill -9), as Kafka's does; the disk itself is
-waited for only where `flush.messages` or `flush.ms` ask for it, and when the log is closed. `recovery_point` is up to
-where the disk is known to hold it: at the next start all batches from there on are read and checked by their CRC.
+Acknowledged records were written to the file, so they survive the process (kill -9), as in Kafka. fsync happens only
+where `flush.messages` or `flush.ms` ask for it, and on close. Up to `recovery_point` the disk is known to hold the log:
+at the next start all batches from there on are read and checked by their CRC.
 
 The folder holds segments (`files.py`), producer snapshots at each segment's start, and one small file of state.
 """
@@ -46,14 +46,14 @@ STATE = "partition.json"
 
 
 class Doom(Protocol):
-    """Where files go that are no part of a log any more."""
+    """Deletes files that are no longer part of a log."""
 
     def __call__(self, path: Path, at_ms: int) -> None:
-        """Delete `path`, a file or a folder, once it is `at_ms`."""
+        """Schedule the deletion of `path`, a file or a folder, at `at_ms`."""
 
 
 class DiskLog(Log):
-    """A `Log` whose batches are in files. Every method that writes may raise StorageError, and then changed nothing."""
+    """A `Log` whose batches are in files. Methods that write may raise StorageError; then nothing has changed."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class DiskLog(Log):
         now_ms: int,
         doom: Doom,
     ) -> None:
-        """Open the log in `folder`, or begin one there. Raises StorageError."""
+        """Open the log in `folder`, or create it. Raises StorageError."""
         self.folder = folder
         self.topic_id = topic_id
         self._doom = doom
@@ -92,7 +92,7 @@ class DiskLog(Log):
         self._load(paths, state, now_ms)
 
     def _settle_files(self) -> None:
-        """Finish what a crash interrupted: compacted segments take their places, leftovers go."""
+        """Finish what a crash interrupted: move compacted segments into place, delete leftovers."""
         for path in sorted(self.folder.iterdir()):
             if path.suffix in (TEMPORARY, DELETED, CLEANED):
                 path.unlink()
@@ -149,7 +149,7 @@ class DiskLog(Log):
             self._save_state()  # not for epochs, which the batches tell: a full disk may be opened
 
     def _load_segment(self, path: Path, base: int, following: int | None, now_ms: int) -> bool:
-        """Take a segment in; False where its end was torn off, so that nothing may come after it."""
+        """Load a segment; return False where its end was torn, so that later segments are invalid."""
         snapshot = load_json(self.folder / name_of(base, SNAPSHOT))
         if snapshot is not None:
             self._producers.restore(snapshot)
@@ -201,7 +201,7 @@ class DiskLog(Log):
         return FileSegment(self.folder / name_of(base_offset, LOG), base_offset, now_ms)
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
-        """As a log in memory; the index of the segment that is complete is written, and a snapshot of the producers."""
+        """Begin a new segment; write the index of the complete one, and a snapshot of the producers."""
         before = self._segments[-1]
         segment = super().roll(now_ms, base_offset)
         if segment is not before:
@@ -216,7 +216,7 @@ class DiskLog(Log):
             save_json(self.folder / name_of(base, SNAPSHOT), self._snapshots[base])
 
     def flush(self, now_ms: int) -> None:
-        """Have the disk hold all of it. Raises StorageError."""
+        """Sync everything to the disk. Raises StorageError."""
         for segment in self._segments:
             segment.flush()
         self._flushed_ms = now_ms
@@ -244,7 +244,7 @@ class DiskLog(Log):
     # Removing
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """As a log in memory."""
+        """Truncate, as `Log` does, and the files too."""
         if offset >= self.end_offset:
             super().truncate_to(offset, now_ms)
             self._save_state()
@@ -261,13 +261,13 @@ class DiskLog(Log):
         self._save_state()
 
     def _retreat(self, offset: int) -> None:
-        """Before anything is cut: what will be written there again is not to be taken for what was flushed."""
+        """Move the recovery point back before a truncation: what is written there again is not flushed yet."""
         if offset < self._recovery_point:
             self._recovery_point = offset
             self._save_state()
 
     def advance_start(self, offset: int, now_ms: int) -> bool:
-        """As a log in memory; it is so at the next start too."""
+        """Move the log start, as `Log` does, and store it for the next start."""
         moved = super().advance_start(offset, now_ms)
         if moved:
             try:
@@ -306,7 +306,7 @@ class DiskLog(Log):
         return FileSegment(path, base_offset, now_ms)
 
     def _replace(self, group: list[Segment], target: Segment, now_ms: int) -> None:
-        """As in memory. A crash at any point leaves either all of the old segments or the new one (`_settle_files`)."""
+        """Replace segments by a compacted one. After a crash there are all of the old ones, or the new one."""
         assert isinstance(target, FileSegment)
         swap, place = (target.path.with_suffix(suffix) for suffix in (SWAP, LOG))
         target.flush()
@@ -321,7 +321,7 @@ class DiskLog(Log):
             target.save_index()
 
     def close(self) -> None:
-        """Flush everything, and leave what makes the next start quick. Raises StorageError."""
+        """Flush everything, and write the indexes and snapshots for a fast start. Raises StorageError."""
         last = self._segments[-1]
         for segment in self._segments:
             segment.flush()
@@ -333,7 +333,7 @@ class DiskLog(Log):
         super().close()
 
     def kill(self) -> None:
-        """Let go of the files as they are, as when the process ends without `close`."""
+        """Release the files as they are, as when the process is killed."""
         super().close()
 
     def delete(self, now_ms: int) -> None:

@@ -1,6 +1,6 @@
 """The leader epochs of a log: which leader wrote which offsets (KIP-101, KIP-320).
 
-A follower that was ahead of a new leader asks for the end of its own last epoch, and cuts its log there.
+A follower that was ahead of a new leader asks for the end of its own last epoch, and truncates its log there.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ UNKNOWN = -1
 
 
 class LeaderEpochs:
-    """Pairs of an epoch and the first offset that its leader wrote, both rising. All look-ups are O(log epochs)."""
+    """Pairs of an epoch and its first offset, both ascending. Lookups are O(log epochs)."""
 
     __slots__ = ("_epochs", "_starts")
 
     def __init__(self) -> None:
-        """No epoch yet."""
+        """Start without epochs."""
         self._epochs: list[int] = []
         self._starts: list[int] = []
 
@@ -25,15 +25,15 @@ class LeaderEpochs:
 
     @property
     def latest(self) -> int | None:
-        """The epoch of the last leader that wrote here; None before the first."""
+        """Return the latest epoch; None before the first."""
         return self._epochs[-1] if self._epochs else None
 
     def entries(self) -> list[tuple[int, int]]:
-        """Every epoch with its first offset, oldest first."""
+        """Return all epochs with their first offsets, oldest first."""
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, offset: int) -> bool:
-        """Note that `epoch` begins at `offset`; whether that is news. What contradicts it, being older, falls away."""
+        """Record that `epoch` begins at `offset`; return whether that is new. Contradicting entries are removed."""
         if epoch < 0 or (self._epochs and epoch == self._epochs[-1]):
             return False
         while self._epochs and (self._epochs[-1] > epoch or self._starts[-1] >= offset):
@@ -45,7 +45,7 @@ class LeaderEpochs:
         return True
 
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """The greatest epoch up to `epoch` that there is, and the offset at which it ended; (-1, -1) if unknown."""
+        """Return the greatest known epoch up to `epoch`, and its end offset; (-1, -1) if unknown."""
         if epoch == UNKNOWN or not self._epochs:
             return UNKNOWN, UNKNOWN
         if epoch == self._epochs[-1]:
@@ -58,19 +58,19 @@ class LeaderEpochs:
         return self._epochs[after - 1], self._starts[after]
 
     def at(self, offset: int) -> int | None:
-        """The epoch in which `offset` was written; None if it is before the first."""
+        """Return the epoch in which `offset` was written; None before the first."""
         after = bisect_right(self._starts, offset)
         return self._epochs[after - 1] if after else None
 
     def truncate_from(self, end: int) -> bool:
-        """Forget the epochs that begin at `end` or later; whether there were any."""
+        """Remove the epochs that begin at `end` or later; return whether there were any."""
         keep = bisect_left(self._starts, end)
         cut = keep < len(self._starts)
         del self._epochs[keep:], self._starts[keep:]
         return cut
 
     def truncate_before(self, start: int) -> bool:
-        """Let the log begin at `start`: of the epochs up to there one stays, and begins there. Whether any changed."""
+        """Move the log start to `start`: the epoch of that offset begins there now. Return whether any changed."""
         after = bisect_right(self._starts, start)
         if after == 0 or (after == 1 and self._starts[0] == start):
             return False
@@ -79,7 +79,7 @@ class LeaderEpochs:
         return True
 
     def check(self) -> None:
-        """Assert that both rise."""
+        """Assert that both are ascending."""
         assert self._epochs == sorted(set(self._epochs)), self._epochs
         assert self._starts == sorted(set(self._starts)), self._starts
 

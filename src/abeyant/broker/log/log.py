@@ -1,9 +1,9 @@
 """One replica's log, as its leader and its followers use it.
 
-Offsets rise and are never used twice. What compaction or `advance_start` removed leaves a gap, and readers go on with
-what comes after it. Every look-up is O(log batches); nothing is read again to count bytes.
+Offsets ascend and are never used twice. Compaction and `advance_start` leave gaps, and readers continue after them.
+Lookups are O(log batches); nothing is read again to count bytes.
 
-A log keeps no time and waits for nothing: `now_ms` comes from the broker's one clock. One thread uses it.
+A log has no clock and waits for nothing: `now_ms` comes from the broker's one clock. One thread uses it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from abeyant.broker.log.segment import LARGEST_OFFSET_DELTA, Segment
 
 
 class Appended(NamedTuple):
-    """What an append as leader gave."""
+    """The result of an append as leader."""
 
     base_offset: int
     last_offset: int
@@ -34,21 +34,21 @@ class Appended(NamedTuple):
 
 
 class Log(ReadableLog):
-    """The batches of one replica of a partition, from `start_offset` to `end_offset`."""
+    """The batches of one replica, from `start_offset` to `end_offset`."""
 
     def __init__(self, topic: str, partition: int, config: LogConfig, now_ms: int = 0) -> None:
-        """An empty log in memory."""
+        """Create an empty log in memory."""
         self.topic = topic
         self.partition = partition
         self.config = config
         self._open(now_ms)
 
     def _open(self, now_ms: int) -> None:
-        """Begin empty, or with what there is already."""
+        """Start empty, or with the given segments."""
         self._begin(0, now_ms)
 
     def _begin(self, offset: int, now_ms: int) -> None:
-        """Be empty, at `offset`."""
+        """Reset to empty, at `offset`."""
         self.start_offset = offset
         self.end_offset = offset
         self.size = 0  # bytes of all batches, also of those before `start_offset` in its segment
@@ -92,7 +92,7 @@ class Log(ReadableLog):
         return Appended(batch.base_offset, batch.last_offset, append_time, False, batch.size)
 
     def append_replicated(self, records: bytes | Sequence[Batch], now_ms: int) -> int:
-        """Append what the leader has, as it has it; return the new end offset.
+        """Append the leader's batches unchanged; return the new end offset.
 
         `records` as bytes is checked by CRC; batches are taken as they are, and their bytes are shared. Raises
         CorruptRecordError for a wrong CRC, or for offsets that do not follow the end of the log.
@@ -138,7 +138,7 @@ class Log(ReadableLog):
             self._producers.note_marker(batch, marker)
 
     def _replay(self, batches: Iterable[Batch]) -> None:
-        """Learn of the producers from batches that are in the log already."""
+        """Rebuild producer state from batches in the log."""
         for batch in batches:
             self._note_producer(batch, _marker_in(batch))
 
@@ -160,7 +160,7 @@ class Log(ReadableLog):
         return waited > longest
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
-        """Begin a new segment at the end, or at an offset after it. O(producers)."""
+        """Start a new segment at the end, or at an offset after it. O(producers)."""
         base = self.end_offset if base_offset is None else base_offset
         last = self._segments[-1]
         if not len(last) and last.base_offset == base:
@@ -181,18 +181,18 @@ class Log(ReadableLog):
         return Segment(base_offset, now_ms)
 
     def start_epoch(self, epoch: int) -> None:
-        """A leader begins this epoch at the end of the log."""
+        """Start a leader epoch at the end of the log."""
         self._epochs.assign(epoch, self.end_offset)
 
     # Leader epochs
 
     @property
     def latest_epoch(self) -> int | None:
-        """The last leader's epoch that this log knows."""
+        """Return the latest leader epoch."""
         return self._epochs.latest
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
-        """The greatest epoch up to `epoch`, and the offset at which it ended; (-1, -1) if unknown (KIP-101, 320)."""
+        """Return the greatest epoch up to `epoch`, and its end offset; (-1, -1) if unknown (KIP-101, 320)."""
         return self._epochs.end_of(epoch, self.end_offset)
 
     def epoch_at(self, offset: int) -> int | None:
@@ -206,7 +206,7 @@ class Log(ReadableLog):
     # Removing
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Cut off what is at `offset` and after it, batches that reach past it as a whole. O(batches of a segment).
+        """Truncate to `offset`, and remove batches that reach past it. O(batches of a segment).
 
         At the start of the log or before it nothing stays, and the log begins there. Where there is nothing to cut off,
         an epoch that begins at the log's end goes all the same: this replica led, and appended nothing, and the new
@@ -237,7 +237,7 @@ class Log(ReadableLog):
         self._replay(segment.batches())
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
-        """Remove all of it, and begin again at `offset`."""
+        """Remove everything, and start again at `offset`."""
         self._remove(self._segments, now_ms)
         self._begin(offset, now_ms)
 
@@ -318,7 +318,7 @@ class Log(ReadableLog):
         return Segment(base_offset, now_ms)
 
     def _replace(self, group: list[Segment], target: Segment, now_ms: int) -> None:
-        """Put a compacted segment in the place of those that it was made of."""
+        """Replace segments by the one that was compacted from them."""
         first = self._bases.index(group[0].base_offset)
         self._segments[first : first + len(group)] = [target]
         self._bases[first : first + len(group)] = [target.base_offset]
@@ -336,27 +336,27 @@ class Log(ReadableLog):
         self._remove(gone, now_ms)
 
     def _remove(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Let go of segments that are no longer part of the log."""
+        """Discard segments that are no longer part of the log."""
         for segment in segments:
             segment.close()
 
     def reconfigure(self, config: LogConfig) -> None:
-        """Go by these settings from now on."""
+        """Apply these settings."""
         self.config = config
 
     def close(self) -> None:
-        """Let go of everything. The log is not to be used any more."""
+        """Close the log. It cannot be used afterwards."""
         for segment in self._segments:
             segment.close()
 
     def delete(self, now_ms: int) -> None:
-        """Let go of everything, for good: its topic, or this replica of it, is no more."""
+        """Delete the log: its topic, or this replica of it, has been deleted."""
         self.close()
 
     # Producers and transactions
 
     def active_producers(self) -> list[ProducerState]:
-        """What is known of every producer that wrote here (DescribeProducers)."""
+        """Return the state of every producer that wrote here (DescribeProducers)."""
         return self._producers.states()
 
     def expire_producers(self, now_ms: int) -> int:
@@ -390,7 +390,7 @@ class Log(ReadableLog):
         return state is not None and state.transaction_start is not None and state.epoch == epoch
 
     def producer(self, producer_id: int) -> ProducerState | None:
-        """What is known of a producer."""
+        """Return the state of a producer; None for an unknown one."""
         return self._producers.get(producer_id)
 
     def check(self) -> None:

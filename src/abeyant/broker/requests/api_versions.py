@@ -23,9 +23,11 @@ _KEYS = tuple(
 )
 _THIS = tuple(key for key in _KEYS if key.api_key == BY_NAME["ApiVersions"].key)
 
-# What brokers can do together, by Kafka's names: the least and the greatest level, and the one that holds, if any does.
+# Kafka's features: the lowest and the highest level, and the finalized one, if any. Share and streams groups are not
+# here, so theirs are as on a Kafka that has them switched off (level 0); clients go by the APIs.
 _FEATURES = (
-    ("group.version", 0, 1, 1), ("kraft.version", 0, 1, None), ("metadata.version", 7, 30, 30),
+    ("eligible.leader.replicas.version", 0, 1, 1), ("group.version", 0, 1, 1), ("kraft.version", 0, 1, None),
+    ("metadata.version", 7, 30, 30), ("share.version", 0, 1, None), ("streams.version", 0, 1, None),
     ("transaction.version", 0, 2, 2),
 )  # fmt: skip
 _FROM_ZERO_SINCE = 4  # older clients fail over a feature whose least level is 0, so it is not told (KIP-1022)

@@ -47,8 +47,8 @@ class Certificates:
             raise AbeyantError(f"ssl.enabled.protocols: {','.join(versions)!r} is not among {', '.join(_VERSIONS)}")
         context.minimum_version = min(_VERSIONS[one] for one in versions)
         context.maximum_version = max(_VERSIONS[one] for one in versions)
-        self._load_key(context, values)
         self._load_trust(context, values)
+        self._load_key(context, values)  # last, since it may make files
         return context
 
     def _load_key(self, context: ssl.SSLContext, values: Values) -> None:

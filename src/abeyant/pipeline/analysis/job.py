@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -30,6 +31,8 @@ from abeyant.pipeline.analysis import (
 )
 from abeyant.pipeline.analysis.by_time import keys_by_time, requests_by_time, waits_by_time
 from abeyant.pipeline.analysis.timeout_curve import CURVE_POINTS
+from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
+from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.request_log.tables import KafkaRequestLog
 from abeyant.pipeline.results.directory import Out, below, check_out, write_marker
 from abeyant.pipeline.results.result_writer import ResultWriter, open_result
@@ -132,7 +135,7 @@ class _Run:
         """Write every table; the log is parsed once and kept by Spark, in memory or on its disk."""
         with self._steps.step(f"surveying {_files(len(log.files))}"):
             if not log.survey.requests:
-                raise AbeyantError(f"no request in {_files(len(log.files))}: {_named(log)}")
+                raise AbeyantError(f"no request in {_files(len(log.files))}: {_named(log)}{_damage(log)}")
         parsed = log.parsed.persist()
         try:
             cut = log.of(parsed)
@@ -253,8 +256,22 @@ class _Run:
         rejected = [
             row for part in self._result.files("rejected") for row in pq.read_table(part, columns=columns).to_pylist()
         ]
-        first = min(rejected, key=lambda row: (row["file"], row["line_number"]), default=None)
+        first = min(
+            rejected, key=lambda row: (row["reason"] == NOT_A_REQUEST, row["file"], row["line_number"]), default=None
+        )
         return f"{first['file']} line {first['line_number']}: {first['reason']}" if first else "it is empty"
+
+
+def _damage(log: KafkaRequestLog) -> str:
+    """Return why the first file that cannot be read cannot, if any: then it is no wonder that there is no request."""
+    for file in log.files:
+        lines = read_lines(Chunk(file, 0, file.size))
+        try:
+            for _ in lines if file.compressed else islice(lines, 1):
+                pass
+        except DamagedFileError as error:
+            return f": {file.path}: {error}"
+    return ""
 
 
 def _report_writer() -> Callable[[Path, Path], None]:

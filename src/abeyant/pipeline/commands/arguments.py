@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from contextlib import suppress
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Final
 
@@ -122,7 +123,10 @@ def check_path(path: str) -> None:
     if not _is_text(path):
         raise AbeyantError(f"{path!r} is not UTF-8: Spark takes no such path")
     if "://" not in path and not Path(path).exists():
-        raise AbeyantError(f"no such file or directory: {path}")
+        if not has_magic(path):
+            raise AbeyantError(f"no such file or directory: {path}")
+        if not glob(path, recursive=True):
+            raise AbeyantError(f"nothing matches {path}")
 
 
 def check_table(path: str) -> None:
@@ -152,8 +156,8 @@ def is_small(*paths: str) -> bool:
     for path in paths:
         if "://" in path:
             return False
-        given = Path(path)
-        for file in given.rglob("*") if given.is_dir() else [given]:
+        given = [Path(path)] if Path(path).exists() else map(Path, glob(path, recursive=True))
+        for file in (file for each in given for file in (each.rglob("*") if each.is_dir() else [each])):
             with suppress(OSError):
                 left -= file.stat().st_size
             if left < 0:

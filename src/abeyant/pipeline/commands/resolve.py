@@ -32,8 +32,8 @@ Tell which operations got their answer in time, and which did not. An operation
 waits until the progress of a key has reached what it requires. Each ends once:
 completed, or expired.
 
-OPERATIONS and EVENTS are files or directories of Parquet, JSON lines, or CSV
-with a header. Their columns:
+OPERATIONS and EVENTS are files, directories or globs of Parquet, JSON lines, or
+CSV with a header. Their columns:
   operations   op_id, start, timeout_ms; key and required, or
                watches: array<struct<key, required>>; instance, kind and
                condition (all, any) where there is more than one
@@ -71,8 +71,8 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("operations", metavar="OPERATIONS", help="file or directory")
-    parser.add_argument("events", metavar="EVENTS", help="file or directory")
+    parser.add_argument("operations", metavar="OPERATIONS", help="file, directory or glob")
+    parser.add_argument("events", metavar="EVENTS", help="file, directory or glob")
     add_result(parser)
     add_tables(parser)
     add_deadline(parser)
@@ -162,8 +162,10 @@ def _set_aside(result: ResultWriter) -> dict[str, int]:
     """How many rows were rejected why."""
     from abeyant.pipeline.analysis.outcomes import counted_reasons
 
-    return {
-        f"{name.replace('_', ' ')}: {reason}": number
-        for name in ("invalid_operations", "invalid_events")
-        for reason, number in sorted(counted_reasons(result.files(name)).items())
-    }
+    counts: dict[str, int] = {}
+    for name in ("invalid_operations", "invalid_events"):
+        for reason, number in sorted(counted_reasons(result.files(name)).items()):
+            # Without the value that could not be read: there may be as many as rows.
+            said = f"{name.replace('_', ' ')}: {reason.partition(': ')[0]}"
+            counts[said] = counts.get(said, 0) + number
+    return counts

@@ -197,6 +197,7 @@ def run(args: argparse.Namespace) -> int:
     """
     _check(args)
     check_extra("stream")
+    from abeyant.pipeline.commands.stream_run.changed import ChangedFiles
     from abeyant.pipeline.commands.stream_run.late import Lateness
     from abeyant.pipeline.commands.stream_run.lines import Lines
     from abeyant.pipeline.commands.stream_run.watch import stop_when_asked
@@ -206,7 +207,8 @@ def run(args: argparse.Namespace) -> int:
     check_columns(args)
     plan = _plan(args)
     topics = all(given.is_topic(plan.kafka) for given in (plan.operations, plan.events))
-    lines = Lines(quiet=args.quiet, lateness=Lateness(args.lateness, topics=topics))
+    changed = ChangedFiles(plan.checkpoint, quiet=args.quiet)
+    lines = Lines(quiet=args.quiet, lateness=Lateness(args.lateness, topics=topics), changed=changed)
     if isinstance(plan.out, Path):
         check_free(stream_lease(plan.out), plan.out)
     plan.check()
@@ -223,6 +225,7 @@ def run(args: argparse.Namespace) -> int:
 
             sent = run_stream(spark, plan, lines, asked)
             stopped = asked.is_set()
+            changed.look()
             with Steps(quiet=lines.quiet).step("summing up"):
                 summary, reported = sum_up(spark, plan, lines, sent)
     except KeyboardInterrupt:
@@ -238,7 +241,7 @@ def run(args: argparse.Namespace) -> int:
         lambda: _tell(lines.pending or 0, summary.folder),
         out=args.out,
         report=below(summary.page, REPORT) if reported else None,
-        found=counts | {"stopped": stopped},
+        found=counts | {"stopped": stopped, "changed_files": sorted(changed.found)},
     )
     if (late := lines.told_of_late()) is not None:
         print(f"abeyant: {late}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ from rich.text import Text
 from abeyant.pages.words import counted, duration, shortened, visible
 from abeyant.pipeline.report.analysis import read_analysis
 from abeyant.pipeline.report.headline import headline, is_poll
+from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.schemas import ALL_INSTANCES
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ __all__ = ["print_outcomes", "print_summary"]
 
 _MOST_KINDS: Final = 12
 _MOST_KEYS: Final = 5
-_MOST_REASONS: Final = 3
+_MOST_REASONS: Final = 6
 _LEAST_KIND: Final = 8
 _PIPE_COLUMNS: Final = 120
 
@@ -108,13 +110,20 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _print_rejected(table: Path, console: Console) -> None:
-    rows = sorted(_rows(table), key=lambda row: (row["file"], row["line_number"]))
-    console.print()
-    for row in rows[:_MOST_REASONS]:
-        where = visible(f"rejected: {row['file']} line {row['line_number']}: {row['reason']}")
+    """Print how many lines were rejected for which reason, and the first of each; lines of other loggers come last."""
+    first: dict[str, dict[str, Any]] = {}
+    counts: Counter[str] = Counter()
+    for row in sorted(_rows(table), key=lambda row: (row["file"], row["line_number"])):
+        first.setdefault(row["reason"], row)
+        counts[row["reason"]] += 1
+    reasons = sorted(counts, key=lambda reason: (reason == NOT_A_REQUEST, -counts[reason], reason))
+    console.print("\nrejected lines", style="bold", highlight=False)
+    for reason in reasons[:_MOST_REASONS]:
+        row = first[reason]
+        where = visible(f"{counts[reason]:>12,}  {reason} (first: {row['file']} line {row['line_number']})")
         console.print(where, style="yellow", soft_wrap=True, markup=False, highlight=False)
-    if len(rows) > _MOST_REASONS:
-        more = f"... and {len(rows) - _MOST_REASONS:,} more in the table `rejected`"
+    if len(reasons) > _MOST_REASONS:
+        more = f"... and {len(reasons) - _MOST_REASONS:,} more reasons in the table `rejected`"
         console.print(more, style="yellow", highlight=False)
 
 

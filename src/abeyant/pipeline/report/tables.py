@@ -151,14 +151,17 @@ def rejected(analysis: Analysis) -> str:
         return nothing("None: every line of the log was read.")
     counted = rows["reason"].fillna("no reason given").value_counts()
     reasons = counted.rename_axis("reason").reset_index(name="lines")
-    first = rows.sort_values(["file", "line_number"], kind="stable").head(MOST_REJECTED)
+    first = rows.sort_values(["file", "line_number"], kind="stable")
+    # The first line of each reason, then the next ones: one reason with many lines leaves room for the others.
+    first = first.assign(nth=first.groupby("reason", dropna=False).cumcount()).sort_values("nth", kind="stable")
+    first = first.head(MOST_REJECTED)
     names: Columns = {
         "file": ("file", key_cell),
         "line_number": ("line", count),
         "reason": ("reason", escaped),
         "excerpt": ("begins with", _excerpt),
     }
-    shown = f"The first {MOST_REJECTED} lines" if len(rows) > MOST_REJECTED else "The lines"
+    shown = f"The first {MOST_REJECTED} lines, reasons in turn" if len(rows) > MOST_REJECTED else "The lines"
     return table(reasons, {"reason": ("reason", escaped)}, {"lines": ("lines", count)}) + folded(
         shown, table(first, names, {})
     )

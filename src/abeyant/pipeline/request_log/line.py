@@ -22,10 +22,13 @@ from typing import Any, Final
 from abeyant.pipeline.request_log.line_time import LineClock
 from abeyant.pipeline.request_log.text import is_text, text_request
 
-__all__ = ["ApiRequest", "BadLineError", "LineParser", "excerpt", "topic_names"]
+__all__ = ["NOT_A_REQUEST", "ApiRequest", "BadLineError", "LineParser", "excerpt", "topic_names"]
 
 MARKER: Final = b"Completed request:"
 """What every line of a request has, whatever the log's layout puts before it."""
+
+NOT_A_REQUEST: Final = "not a completed request"
+"""Why a line of another logger is rejected, as a container's log has many."""
 
 _API: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _EXCERPT_CHARS: Final = 200
@@ -88,7 +91,7 @@ class LineParser:
         """Return what the line says; raise `BadLineError` with the reason when it is not a readable request."""
         at = line.find(MARKER)
         if at < 0:
-            raise BadLineError("not a completed request")
+            raise BadLineError(NOT_A_REQUEST)
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from abeyant.errors import AbeyantError, SchemaError
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, is_case_sensitive
+from abeyant.pipeline.sources.tables import Name, complete
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.tables import schemas as in_process
 
@@ -44,21 +45,24 @@ def session_of(tables: Iterable[Given]) -> SparkSession:
         ) from error
 
 
-def as_dataframe(table: Given, name: str, spark: SparkSession, *, whole: bool = False) -> DataFrame:
+def as_dataframe(table: Given, name: Name, spark: SparkSession, *, whole: bool = False) -> DataFrame:
     """Return the table `operations` or `events` as a DataFrame: of the columns that it needs, or `whole`.
 
-    Times without a time zone are in the session's, as everywhere in Spark. Integers, text and times of any width will
-    do. Raises TypeError for what is no table, `SchemaError` for one without the columns needed, and for values that do
-    not fit their column.
+    Columns that are missing have their defaults (`abeyant.tables.defaults`). Times without a time zone are in the
+    session's, as everywhere in Spark. Integers, text and times of any width will do. Raises TypeError for what is no
+    table, `SchemaError` for one without the columns needed, and for values that do not fit their column.
     """
     if isinstance(table, DataFrame):
-        return table
+        return complete(table, name)
     if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(
             f"{name} must be a DataFrame of Spark or a table that speaks Arrow (pandas, Polars, DuckDB, pyarrow), "
             f"not {type(table).__name__}"
         )
-    from abeyant.tables.reading import table_of  # pandas comes with it: 0.2 s for each of Spark's Python workers
+    from abeyant.tables.reading import (
+        completed,
+        table_of,
+    )  # pandas comes with it: 0.2 s for each of Spark's Python workers
 
     schema, wanted = _SCHEMAS[name]
     rows = table_of(table, {}, name)
@@ -66,8 +70,7 @@ def as_dataframe(table: Given, name: str, spark: SparkSession, *, whole: bool = 
         canonical = {field.lower(): field for field in wanted}
         rows = rows.rename_columns([canonical.get(column.lower(), column) for column in rows.column_names])
     in_process.check(rows.schema, wanted, name)
-    if not whole:
-        rows = rows.select(list(wanted))
+    rows = completed(rows, wanted, whole=whole)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     kinds = {field.name: field.type for field in arrow_schema(schema)}
     columns = [

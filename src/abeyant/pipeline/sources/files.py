@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Final
 
@@ -14,10 +16,20 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.sources.arrival import first_file, list_at_once, pattern_of
+from abeyant.pipeline.sources.csv_quotes import quoted_breaks
 from abeyant.pipeline.spark.errors import says_nanoseconds
 from abeyant.pipeline.spark.location import location
 
-__all__ = ["file_format", "location", "read_files", "schema_of_files", "stream_lines", "stream_table"]
+__all__ = [
+    "expand",
+    "file_format",
+    "is_glob",
+    "location",
+    "read_files",
+    "schema_of_files",
+    "stream_lines",
+    "stream_table",
+]
 
 _OPTIONS: Final = {
     # Columns of CSV stay text: what cannot be read as its column's type is rejected row by row. A quote within quotes
@@ -26,7 +38,8 @@ _OPTIONS: Final = {
 }
 _STREAM_OPTIONS: Final = {
     # Of several files one whose header differs from the first one's is refused; by default Spark goes by position.
-    "csv": {**_OPTIONS["csv"], "enforceSchema": "false"},
+    # Nobody knows beforehand whether a file that arrives has line breaks within quotes.
+    "csv": {**_OPTIONS["csv"], "enforceSchema": "false", "multiLine": "true"},
 }
 _CALLED: Final = {"parquet": "Parquet", "json": "JSON", "csv": "CSV"}
 _COMPRESSED: Final = (".gz", ".bz2", ".zst")  # which Spark reads without more
@@ -43,8 +56,19 @@ def file_format(path: str, chosen: str | None = None) -> str:
     by_name = _by_ending(path)
     if by_name is not None:
         return by_name
-    inside = sorted(Path(path).iterdir()) if "://" not in path and Path(path).is_dir() else []
-    return next((form for file in inside if (form := _by_ending(file.name)) is not None), "parquet")
+    inside = [file for found in expand(path) if Path(found).is_dir() for file in sorted(Path(found).iterdir())]
+    named = [Path(found) for found in expand(path)] + inside
+    return next((form for file in named if (form := _by_ending(file.name)) is not None), "parquet")
+
+
+def is_glob(path: str) -> bool:
+    """Whether a path is a pattern for files of this machine; a name with such letters that is there is itself."""
+    return "://" not in path and has_magic(path) and not os.path.lexists(path)
+
+
+def expand(path: str) -> list[str]:
+    """Return the paths that a glob stands for, sorted; a path of its own, or a URI, as it is."""
+    return sorted(glob(path, recursive=True)) if is_glob(path) else [path]
 
 
 def _by_ending(name: str) -> str | None:
@@ -56,15 +80,20 @@ def _by_ending(name: str) -> str | None:
 
 
 def read_files(spark: SparkSession, path: str, form: str, schema: StructType | None = None) -> DataFrame:
-    """Read what is there now. Raises `AbeyantError` where nothing says what the columns are."""
+    """Read what is there now: a file, a folder, or what a glob matches.
+
+    Raises `AbeyantError` where nothing says what the columns are, and for a CSV file whose quotes Spark cannot read.
+    """
     if schema is None and form == "csv":
         schema = _plain_header(path)
-    reader = spark.read.format(form).options(**_OPTIONS.get(form, {}))
+    options = _OPTIONS.get(form, {}) | (_quoting(spark, path) if form == "csv" else {})
+    reader = spark.read.format(form).options(**options)
+    where = [location(found) for found in expand(path)]
     try:
-        table = (reader if schema is None else reader.schema(schema)).load(location(path))
+        table = (reader if schema is None else reader.schema(schema)).load(where)
         if form == "csv" and not Path(path).is_file() and not _renamed(table.columns):
-            reader = spark.read.format(form).options(**_STREAM_OPTIONS["csv"])
-            table = reader.schema(table.schema).load(location(path))
+            reader = spark.read.format(form).options(**options, enforceSchema="false")
+            table = reader.schema(table.schema).load(where)
         if form == "json" and table.columns == [str(spark.conf.get("spark.sql.columnNameOfCorruptRecord"))]:
             raise AbeyantError(f"{path}: no line of it is an object of JSON: there has to be one in each line")
         return _as_utf8(table) if form == "csv" else table
@@ -79,6 +108,29 @@ def read_files(spark: SparkSession, path: str, form: str, schema: StructType | N
         raise AbeyantError(
             f"{path}: no {_CALLED[form]} file with columns is there (names that begin with _ or . do not count)"
         ) from error
+
+
+def _quoting(spark: SparkSession, path: str) -> dict[str, str]:
+    """Return how Spark is to read the line breaks within quotes of CSV files; nothing where there are none.
+
+    Where they cannot be looked at here, one job looks for a line with an odd number of quotes, and its file is refused.
+    """
+    given = [Path(found) for found in expand(path) if "://" not in found]
+    files = [
+        file for each in given for file in (sorted(each.rglob("*")) if each.is_dir() else [each]) if file.is_file()
+    ]
+    files = [file for file in files if _shown(file.name)]
+    if given and not any(file.suffix == ".zst" for file in files):
+        ending = quoted_breaks(files)
+        return {} if ending is None else {"multiLine": "true", "lineSep": ending}
+    lines = spark.read.text([location(found) for found in expand(path)])
+    torn = lines.where("length(regexp_replace(value, '[^\"]', '')) % 2 = 1").select("_metadata.file_path").first()
+    if torn is not None:
+        raise AbeyantError(
+            f"{torn[0]}: a line of it ends within quotes: from {'a .zst file' if given else 'a store'} no line breaks "
+            "within quotes are read: bring it to this machine, uncompressed, or write it as Parquet"
+        )
+    return {}
 
 
 def _renamed(names: list[str]) -> bool:
@@ -105,7 +157,7 @@ def _plain_header(path: str) -> StructType | None:
 
 def read_lines(spark: SparkSession, path: str) -> DataFrame:
     """Read the lines that are there now, as `stream_lines` does."""
-    return _as_records(spark.read.format("text").load(location(path)))
+    return _as_records(spark.read.format("text").load([location(found) for found in expand(path)]))
 
 
 def schema_of_files(spark: SparkSession, path: str, form: str) -> StructType | None:
@@ -145,6 +197,8 @@ def _loaded(spark: SparkSession, reader: DataStreamReader, path: str, files_a_ba
         # Spark streams what is in a directory, or what a pattern matches: one that matches this file only.
         folder, slash, name = where.rpartition("/")
         return reader.load(folder + slash + _LETTER.sub(r"[\1]", name, count=1))
+    if is_glob(path):
+        return reader.load(f"file://{os.path.abspath(path)}")
     pattern = pattern_of(Path(path)) if "://" not in path and Path(path).is_dir() else None
     if pattern is None:
         return reader.load(where)

@@ -18,18 +18,14 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType, Struc
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, REJECTED_ROW, SchemaError
 from abeyant.pipeline.sources.expressions import fields_named, null_on_error
-from abeyant.pipeline.sources.tables import READABLE, cast_or_null
+from abeyant.pipeline.sources.tables import cast_or_null, default, is_readable, unreadable
 
 __all__ = ["read_events", "read_operations"]
 
 _TEXT: Final = StringType()
 _WATCHES: Final = "array<struct<key string, required long>>"
 _NEEDED: Final = ("op_id", "start", "timeout_ms", "at")
-_DEFAULTS: Final = {"instance": "", "required": 1, "progress": 1}
-_CALLED: Final = {"timestamp": "a timestamp", "bigint": "a whole number", "string": "a text"}
-_SHOWN: Final = 60
-"""How much of a text that cannot be read its reason shows."""
-
+_DEFAULTED: Final = ("instance", "required", "progress")  # a null `kind` or `condition` is a value
 _VALUE: Final = "_value"
 _BYTES: Final = "_bytes"
 _OBJECT: Final = "_object"
@@ -103,26 +99,24 @@ class _Opened:
         found, wanted = self.type_of(field.name), field.dataType
         value = F.col(field.name)
         if found.simpleString() != wanted.simpleString():
-            if found.simpleString() not in READABLE.get(wanted.simpleString(), ()):
+            if not is_readable(found.simpleString(), wanted):
                 raise SchemaError(
                     f"{self._name}: column {field.name!r} is {found.simpleString()}, expected {wanted.simpleString()}"
                 )
             value = cast_or_null(value, found.simpleString(), wanted)
-        if field.name in _DEFAULTS and field.name not in self._mapped:
-            return F.when(F.col(field.name).isNull(), F.lit(_DEFAULTS[field.name]).cast(wanted)).otherwise(value)
+        if field.name in _DEFAULTED and field.name not in self._mapped:
+            return F.when(F.col(field.name).isNull(), default(field.name)).otherwise(value)
         return value
 
     def reasons(self, field: StructField) -> list[Column]:
         """Return why a record cannot be read, as far as one column is concerned; null where it can."""
         name, raw = field.name, F.col(field.name)
         because = f": {self._mapped[name]} gives none" if name in self._mapped else ""
-        needed = name in _NEEDED or (name in _DEFAULTS and name in self._mapped)
+        needed = name in _NEEDED or (name in _DEFAULTED and name in self._mapped)
         reasons = [F.when(raw.isNull(), f"no {name}{because}")] if needed else []
         found = self.type_of(name).simpleString()
         if found != field.dataType.simpleString():
-            said = F.lit(f"{name} is not {_CALLED[field.dataType.simpleString()]}: ")
-            unread = raw.isNotNull() & cast_or_null(raw, found, field.dataType).isNull()
-            reasons.append(F.when(unread, F.concat(said, F.left(raw.cast("string"), F.lit(_SHOWN)))))
+            reasons.append(unreadable(name, raw, found, field.dataType))
         return reasons
 
     def type_of(self, name: str) -> DataType:
@@ -163,7 +157,9 @@ def _watches(opened: _Opened, key: Column, required: Column) -> tuple[Column, Co
     listed = F.from_json(raw, _WATCHES, _STRICT) if opened.type_of("watches").simpleString() == "string" else raw
     each = F.transform(
         listed,
-        lambda watch: F.struct(watch["key"].alias("key"), F.coalesce(watch["required"], F.lit(1)).alias("required")),
+        lambda watch: F.struct(
+            watch["key"].alias("key"), F.coalesce(watch["required"], default("required")).alias("required")
+        ),
     )
     wrong = F.when(raw.isNotNull() & listed.isNull(), "watches is not a list of key and required")
     return F.coalesce(each, single), F.coalesce(wrong, F.when(raw.isNull() & key.isNull(), "no key, and no watches"))

@@ -1,12 +1,13 @@
 """Anybody's tables as `operations` and `events`: columns mapped by SQL expressions, texts read as times and numbers.
 
-A text that cannot be read becomes null, so that its row is rejected and the others are resolved. Any other wrong type
-is refused for the whole table: a number is never taken for a time, since nobody knows its unit.
+A text that cannot be read, or a number that is not whole, becomes null, and its row is rejected with the value in the
+reason; the others are resolved. Any other wrong type is refused for the whole table: a number is never taken for a
+time, since nobody knows its unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 from pyspark.errors import AnalysisException
@@ -15,15 +16,30 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType, TimestampType
 
 from abeyant.errors import AbeyantError, SchemaError
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, check_table, is_case_sensitive
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, check_table, is_case_sensitive
 from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.errors import in_one_line
+from abeyant.tables.defaults import CALLED, DEFAULTS, SHOWN
 
-__all__ = ["READABLE", "cast_or_null", "check_mapped", "events_from", "operations_from"]
+__all__ = [
+    "READABLE",
+    "Name",
+    "cast_or_null",
+    "check_mapped",
+    "complete",
+    "default",
+    "events_from",
+    "is_readable",
+    "operations_from",
+    "unreadable",
+]
 
+Name = Literal["operations", "events"]
+
+_NUMBERS: Final = ("int", "smallint", "tinyint", "decimal", "double", "float")
 READABLE: Final = {
     "timestamp": ("string", "date", "timestamp_ntz"),
-    "bigint": ("string", "int", "smallint", "tinyint"),
+    "bigint": ("string", *_NUMBERS),
     "string": ("int", "bigint", "smallint", "tinyint"),
 }
 
@@ -35,23 +51,32 @@ _CLOCK_TIME: Final = r"^[\x00-\x20]*(?:[Tt]|\d+:)"
 def operations_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, survive: bool = False) -> DataFrame:
     """Return a table as `operations`. `columns` says where a column comes from, as a Spark SQL expression.
 
-    Instead of `watches` there may be `key` and `required`, for one watch. Defaults: `instance` '', `kind` null,
-    `condition` 'all', `required` 1. With `survive` an expression that fails on a row is null there, so that the row is
-    rejected; without, it ends the query. Raises `AbeyantError` for an expression that Spark does not understand,
-    `SchemaError` for a column that is missing or of a type that cannot be read.
+    Instead of `watches` there may be `key` and `required`, for one watch. Defaults are those of
+    `abeyant.tables.defaults`. With `survive` an expression that fails on a row is null there, so that the row is
+    rejected; without, it ends the query. The column `REJECT_REASON` is added where a column had to be read as its type.
+    Raises `AbeyantError` for an expression that Spark does not understand, `SchemaError` for a column that is missing
+    or of a type that cannot be read.
     """
-    defaults = {"instance": F.lit(""), "kind": F.lit(None).cast("string"), "condition": F.lit("all")}
-    mapped = _mapped(table, OPERATIONS, "operations", dict(columns or {}), defaults, survive)
-    return mapped.select(*OPERATIONS.fieldNames())
+    return _mapped(table, "operations", dict(columns or {}), survive)
 
 
 def events_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, survive: bool = False) -> DataFrame:
-    """Return a table as `events`, as `operations_from` does. Defaults: `instance` '', `progress` 1."""
-    defaults = {"instance": F.lit(""), "progress": F.lit(1).cast("bigint")}
-    return _mapped(table, EVENTS, "events", dict(columns or {}), defaults, survive).select(*EVENTS.fieldNames())
+    """Return a table as `events`, as `operations_from` does."""
+    return _mapped(table, "events", dict(columns or {}), survive)
 
 
-def check_mapped(table: Literal["operations", "events"], columns: Iterable[str]) -> None:
+def complete(table: DataFrame, name: Name) -> DataFrame:
+    """Return a table with every column of operations or events: its own, defaults, and watches made of a `key`.
+
+    Decimals and floats become integers where they are whole. Raises `SchemaError` for a column that is missing or of
+    another type. A table that has them all is returned as it is.
+    """
+    ours = _in_our_case(table, _known(name))
+    completed = _completed(ours, name, table.columns, _NUMBERS)
+    return table if completed is ours else completed
+
+
+def check_mapped(table: Name, columns: Iterable[str]) -> None:
     """Raise `AbeyantError` for a column that is none of the table's."""
     known = _known(table)
     for column in columns:
@@ -61,7 +86,7 @@ def check_mapped(table: Literal["operations", "events"], columns: Iterable[str])
             )
 
 
-def _known(table: Literal["operations", "events"]) -> set[str]:
+def _known(table: Name) -> set[str]:
     return {*OPERATIONS.fieldNames(), "key", "required"} if table == "operations" else set(EVENTS.fieldNames())
 
 
@@ -71,7 +96,25 @@ def cast_or_null(value: Column, found: str, wanted: DataType) -> Column:
     if found == "string" and isinstance(wanted, TimestampType):
         # Spark would put a mere clock time on the day on which it reads it: on another day, another outcome.
         return F.when(~value.rlike(_CLOCK_TIME), cast)
-    return cast
+    return F.when(value % 1 == 0, cast) if found.startswith(("decimal", "double", "float")) else cast
+
+
+def is_readable(found: str, wanted: DataType) -> bool:
+    """Whether `cast_or_null` takes values of type `found`, as Spark writes types."""
+    return found.partition("(")[0] in READABLE.get(wanted.simpleString(), ())
+
+
+def unreadable(name: str, value: Column, found: str, wanted: DataType) -> Column:
+    """Return why a row is rejected whose value, of type `found`, is not of its column's; null where it is."""
+    said = F.lit(f"{name} is not {CALLED[wanted.simpleString()]}: ")
+    unread = value.isNotNull() & cast_or_null(value, found, wanted).isNull()
+    return F.when(unread, F.concat(said, F.left(value.cast("string"), F.lit(SHOWN))))
+
+
+def default(name: str) -> Column:
+    """Return what a column is where the table has none of its name."""
+    value = DEFAULTS[name]
+    return F.lit(value).cast("bigint" if isinstance(value, int) else "string")
 
 
 def _in_our_case(table: DataFrame, known: set[str]) -> DataFrame:
@@ -87,14 +130,7 @@ def _in_our_case(table: DataFrame, known: set[str]) -> DataFrame:
     return table.withColumnsRenamed(other) if other else table
 
 
-def _mapped(
-    table: DataFrame,
-    schema: StructType,
-    name: Literal["operations", "events"],
-    columns: dict[str, str],
-    defaults: Mapping[str, Column],
-    survive: bool,
-) -> DataFrame:
+def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool) -> DataFrame:
     check_mapped(name, columns)
     given = table.columns
     try:
@@ -106,38 +142,38 @@ def _mapped(
         _ = table.schema  # on Spark Connect nothing is analyzed before it is asked for
     except AnalysisException as error:
         raise AbeyantError(f"{name}: {in_one_line(error)}") from error
+    if "key" in columns and "watches" not in columns:
+        table = table.drop("watches")
     try:
-        if name == "operations" and "watches" not in columns and ("key" in columns or "watches" not in table.columns):
-            table = _with_watches(table)
-        absent = {column: value for column, value in defaults.items() if column not in table.columns}
-        table = _read_texts(table.withColumns(absent) if absent else table, schema)
-        check_table(table, schema if "watches" in table.columns else _without_watches(schema), name, given=given)
+        table = _completed(table, name, given, None)
     except SchemaError as error:
         raise SchemaError(f"{error}; --{name.removesuffix('s')} COLUMN=SQL says where a column comes from") from None
-    return table
+    ours = (OPERATIONS if name == "operations" else EVENTS).fieldNames()
+    return table.select(*ours, *(column for column in table.columns if column == REJECT_REASON))
 
 
-def _without_watches(schema: StructType) -> StructType:
-    """Ask for a key in their place: that is what most tables have."""
-    return StructType([_WATCH["key"] if field.name == "watches" else field for field in schema.fields])
+def _completed(table: DataFrame, name: Name, given: Sequence[str], types: Sequence[str] | None) -> DataFrame:
+    """Do as `complete`; of columns of other types read those of `types`, or all that are `READABLE`."""
+    schema = OPERATIONS if name == "operations" else EVENTS
+    single = name == "operations" and "watches" not in table.columns
+    if single:
+        schema = StructType([field for field in schema.fields if field.name != "watches"] + _WATCH.fields)
+    absent = {
+        column: default(column) for column in schema.fieldNames() if column in DEFAULTS and column not in table.columns
+    }
+    table = _read(table.withColumns(absent) if absent else table, schema, types)
+    check_table(table, schema, name, given=given)
+    return table.withColumn("watches", F.array(F.struct("key", "required"))) if single else table
 
 
-def _with_watches(table: DataFrame) -> DataFrame:
-    if "key" not in table.columns:
-        return table  # the check will say that there is none
-    if "required" not in table.columns:
-        table = table.withColumn("required", F.lit(1))
-    table = _read_texts(table, _WATCH)
-    check_table(table, _WATCH, "operations")
-    return table.withColumn("watches", F.array(F.struct("key", "required")))
-
-
-def _read_texts(table: DataFrame, schema: StructType) -> DataFrame:
-    read = {}
+def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> DataFrame:
+    """Read columns of other types as theirs; add `REJECT_REASON` where any was."""
+    read, reasons = {}, []
     for field in schema.fields:
-        wanted = field.dataType.simpleString()
-        if field.name in table.columns:
-            found = table.schema[field.name].dataType.simpleString()
-            if found in READABLE.get(wanted, ()):
-                read[field.name] = cast_or_null(F.col(field.name), found, field.dataType)
-    return table.withColumns(read) if read else table
+        if field.name not in table.columns:
+            continue
+        found, value = table.schema[field.name].dataType.simpleString(), F.col(field.name)
+        if is_readable(found, field.dataType) and (types is None or found.partition("(")[0] in types):
+            read[field.name] = cast_or_null(value, found, field.dataType)
+            reasons.append(unreadable(field.name, value, found, field.dataType))
+    return table.withColumns({**read, REJECT_REASON: F.coalesce(*reasons)}) if read else table

@@ -9,8 +9,6 @@ from abeyant.broker.wire.apis import BY_NAME
 from ..messages import API_KEYS, kio_versions, response
 from ..scenario import Stage, scenario, table
 
-# Of those that ours has, so that a new one is missing in the record until genuine Kafka has been asked for it.
-FEATURES = ("group.version", "kraft.version", "metadata.version", "transaction.version")
 CLIENT = {"client_software_name": "conformance", "client_software_version": "1.0"}
 
 
@@ -29,10 +27,19 @@ def what_is_there(stage: Stage) -> None:
 
 
 @scenario("ApiVersions", at=(2, 3, 4))
-def features(stage: Stage) -> None:
+def supported_features(stage: Stage) -> None:
     said = stage.do("ApiVersions", CLIENT, version=stage.version("ApiVersions"))
-    for kind in ("supported_features", "finalized_features"):
-        stage.note(kind, [row for row in said.get(kind, []) if row["name"] in FEATURES])
+    stage.note("supported features", said.get("supported_features"))
+
+
+@table("ApiVersions", at=(3, 4), share=("share.version",), streams=("streams.version",), others=(None,))
+def finalized_features(stage: Stage, name: str | None) -> None:
+    """Of groups that ours does not have, and of all others."""
+    said = stage.do("ApiVersions", CLIENT, version=stage.version("ApiVersions"))
+    of_groups = ("share.version", "streams.version")
+    rows = said["finalized_features"]
+    chosen = [row for row in rows if (row["name"] not in of_groups if name is None else row["name"] == name)]
+    stage.note("finalized features", chosen)
 
 
 @scenario()

@@ -20,9 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from lab.spark.cluster import SETTINGS, Cluster, brief_java, cluster
-
 from abeyant import pipeline
+from lab.spark.cluster import SETTINGS, Cluster, brief_java, cluster
 from pipeline.jvm import BRIEF
 from pipeline.resolve_traces import Trace, some_traces
 from pipeline.resolver.streams import job

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from abeyant.pipeline.commands.stream_run.changed import ChangedFiles
 from abeyant.pipeline.commands.stream_run.late import Lateness
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Lines:
         quiet: bool = False,
         lateness: Lateness | None = None,
         clock: Callable[[], float] = time.monotonic,
+        changed: ChangedFiles | None = None,
     ) -> None:
         self.totals: Counter[str] = Counter()
         """What all batches seen did: how many outcomes and rejected rows of each kind."""
@@ -42,6 +44,7 @@ class Lines:
         self._many_late = False
         self._lateness = lateness or Lateness(0.0)
         self._clock = clock
+        self.changed = changed
         self.first: int | None = None
         """The number of the first batch seen; None before it."""
         self._last = -1
@@ -51,6 +54,8 @@ class Lines:
         """Read on in the query's progress."""
         from abeyant.pipeline.resolver.streams import batch_counts
 
+        if self.changed is not None:
+            self.changed.look_now_and_then()
         latest = query.lastProgress
         if latest is None or latest.batchId <= self._last:
             return

@@ -69,7 +69,7 @@ def _write(
             ended,
             operations,
             kicker="a stream: what completed in time, and what expired",
-            rejected={name: lines.totals[name] for name in ("late", "duplicates", "invalid") if lines.totals[name]},
+            rejected=_rejected(lines),
             about={
                 "operations": plan.operations.name,
                 "events": plan.events.name,
@@ -80,6 +80,13 @@ def _write(
             no_keys=no_keys,
         )
     return result, reported
+
+
+def _rejected(lines: Lines) -> dict[str, int]:
+    rejected = {name: lines.totals[name] for name in ("late", "duplicates", "invalid") if lines.totals[name]}
+    if lines.changed is not None and lines.changed.found:
+        rejected["files that changed after they were read"] = len(lines.changed.found)
+    return rejected
 
 
 def _written(outcomes: Path, first: int | None) -> list[Path]:

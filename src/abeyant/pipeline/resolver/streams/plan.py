@@ -37,7 +37,8 @@ from abeyant.pipeline.resolver.streams.options import (
 from abeyant.pipeline.resolver.streams.progress import STANDING, observed
 from abeyant.pipeline.resolver.streams.stages import answered, shards_turn
 from abeyant.pipeline.resolver.streams.state import STATE
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, REJECT_REASON, REJECTED_ROW, check_table
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, OUTCOMES, REJECT_REASON, REJECTED_ROW
+from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, default_partitions, shuffle_partitions
 from abeyant.pipeline.spark.versions import check_arrow
 
@@ -90,8 +91,7 @@ def resolve_stream(
     if time == "processing":
         operations = operations.withColumn("start", F.current_timestamp())
         events = events.withColumn("at", F.current_timestamp())
-    check_table(operations, OPERATIONS, "operations")
-    check_table(events, EVENTS, "events")
+    operations, events = complete(operations, "operations"), complete(events, "events")
     spark = operations.sparkSession
     check_arrow(spark)
     _set_up(spark)
@@ -195,7 +195,9 @@ def _with_reason(rows: DataFrame, schema: StructType, reason: Column) -> DataFra
         F.struct(*columns), {"ignoreNullFields": "false", "timestampFormat": TIME_FORMAT, "timeZone": "UTC"}
     )
     if REJECT_REASON in rows.columns:
-        reason, json = F.coalesce(REJECT_REASON, reason), F.coalesce(REJECTED_ROW, json)
+        reason = F.coalesce(REJECT_REASON, reason)
+    if REJECTED_ROW in rows.columns:
+        json = F.coalesce(REJECTED_ROW, json)
     return rows.select(*columns, reason.alias("reason"), F.when(reason.isNotNull(), json).alias("row"))
 
 

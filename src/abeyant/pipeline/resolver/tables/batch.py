@@ -31,7 +31,8 @@ from abeyant.pipeline.resolver.tables.small import reached_by_spark, small_table
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
-from abeyant.pipeline.schemas import OPERATIONS, check_table, columns_of
+from abeyant.pipeline.schemas import OPERATIONS, columns_of
+from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.pipeline.spark.session import shuffle_partitions
 
@@ -92,8 +93,7 @@ def resolve(
     """
     if deadline not in ("inclusive", "exclusive"):
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
-    check_table(operations, OPERATIONS, "operations")
-    check_table(events, EVENT_COLUMNS, "events")
+    operations, events = complete(operations, "operations"), complete(events, "events")
     ours = columns_of(operations, OPERATIONS), columns_of(events, EVENT_COLUMNS)
     sizes = [] if sample is not None else [estimated_size(table) for table in ours]
     plan = small_table_plan(operations.sparkSession, sizes) if sizes else None

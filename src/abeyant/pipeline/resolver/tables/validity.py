@@ -10,7 +10,7 @@ from abeyant.pipeline.resolver.rejected import DUPLICATE, EVENT_REASON, OPERATIO
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
 from abeyant.pipeline.resolver.tables.profile import is_repeated, profile_tables
 from abeyant.pipeline.resolver.tables.small import small_table_plan
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, check_table, columns_of
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, check_table, columns_of
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.tables.reasons import reason_column
 
@@ -20,17 +20,18 @@ __all__ = ["distinct_operations", "invalid_events", "invalid_operations", "valid
 def invalid_operations(operations: Given) -> DataFrame:
     """Return the rows that `resolve` rejects, with all their columns and a `reason`. Lazy.
 
-    The reasons: no `instance`, `op_id`, `start`, `timeout_ms` or `watches`; a watch without `key` or `required`; a
-    negative `timeout_ms`; a deadline beyond the last timestamp; a `condition` other than `all` and `any` (null is
-    `all`). Of several valid rows with one (instance, op_id) the first by `start` counts, then by `timeout_ms` and
-    the further columns, and the others are duplicates. So `resolve(operations, events)` has exactly
-    `operations.count() - invalid_operations(operations).count()` rows. A table with a column `reason` of its own keeps
-    it; ours is then `reason_2`.
+    The reasons: a value that cannot be read as its column's type, with its text; no `instance`, `op_id`, `start`,
+    `timeout_ms` or `watches`; a watch without `key` or `required`; a negative `timeout_ms`; a deadline beyond the last
+    timestamp; a `condition` other than `all` and `any` (null is `all`). Of several valid rows with one (instance,
+    op_id) the first by `start` counts, then by `timeout_ms` and the further columns, and the others are duplicates. So
+    `resolve(operations, events)` has exactly `operations.count() - invalid_operations(operations).count()` rows. A
+    table with a column `reason` of its own keeps it; ours is then `reason_2`.
     """
     table = as_dataframe(operations, "operations", session_of([operations]), whole=True)
     check_table(table, OPERATIONS, "operations")
     reason = reason_column(table.columns)
-    judged = table.withColumn(reason, F.expr(OPERATION_REASON))
+    judged = _judged(table, reason, OPERATION_REASON)
+    table = table.drop(REJECT_REASON)
     plan = small_table_plan(table.sparkSession, [estimated_size(table)])
     if plan is not None:  # so it is read once
         ranked = _ranked(plan.repartition(judged, "instance", "op_id"), reason)
@@ -47,7 +48,14 @@ def invalid_events(events: Given) -> DataFrame:
     table = as_dataframe(events, "events", session_of([events]), whole=True)
     check_table(table, EVENTS, "events")
     reason = reason_column(table.columns)
-    return table.withColumn(reason, F.expr(EVENT_REASON)).where(f"{reason} IS NOT NULL")
+    return _judged(table, reason, EVENT_REASON).where(f"{reason} IS NOT NULL")
+
+
+def _judged(table: DataFrame, column: str, reason: str) -> DataFrame:
+    """Add why a row cannot be resolved: what a reader found unreadable in it, else the first reason that holds."""
+    if REJECT_REASON not in table.columns:
+        return table.withColumn(column, F.expr(reason))
+    return table.withColumn(column, F.coalesce(REJECT_REASON, F.expr(reason))).drop(REJECT_REASON)
 
 
 def valid_operations(operations: DataFrame) -> DataFrame:

@@ -143,6 +143,7 @@ def _locked(lease: Path, out: Path) -> int | None:
     """Return the file, locked and with our name in it; None where files cannot be locked."""
     import fcntl
 
+    lost: OSError | None = None
     tries = 3  # whoever only looks has it locked for an instant, too
     for _ in range(1000):
         try:
@@ -151,6 +152,7 @@ def _locked(lease: Path, out: Path) -> int | None:
         except OSError as error:
             # A holder may remove the empty folder between two of our calls.
             if isinstance(error, FileNotFoundError | FileExistsError) and not lease.parent.is_file():
+                lost = error
                 continue
             raise AbeyantError(f"cannot write {out}: {error.strerror or error}") from error
         try:
@@ -167,7 +169,10 @@ def _locked(lease: Path, out: Path) -> int | None:
             os.ftruncate(lock, 0)
             os.write(lock, json.dumps(this_owner()).encode())
             return lock
+        lost = None
         os.close(lock)  # its holder let go of it, and removed it, between our two calls
+    if lost is not None:  # not once could it be made: /proc takes no files
+        raise AbeyantError(f"cannot write {out}: {lost.strerror or lost}")
     raise AbeyantError(_taken(lease, out))
 
 

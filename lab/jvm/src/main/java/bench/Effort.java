@@ -4,11 +4,6 @@ package bench;
 record Effort(
         int rounds, double seconds, int most, double patience, int lateCount, double lateSeconds, int enqueue, double warm) {
 
-    /** For a JVM that has warmed up to the same work already. */
-    Effort again() {
-        return new Effort(rounds, seconds, most, patience, lateCount, lateSeconds, enqueue, Math.min(warm, 1));
-    }
-
     static Effort parse(String[] args, int from) {
         return new Effort(
                 Integer.parseInt(args[from]),

@@ -1,20 +1,15 @@
 package bench;
 
 /**
- * A row of a rival in a fresh JVM, size by size: {@code Main RIVAL ROW SIZE,SIZE} and the numbers of {@link Effort}.
- * Prints a line of JSON a size.
+ * A row of a rival in a fresh JVM: {@code Main RIVAL ROW SIZE} and the numbers of {@link Effort}. Prints a line of JSON.
  */
 public final class Main {
     public static void main(String[] args) throws Exception {
         String rival = args[0];
         String row = args[1];
         Effort effort = Effort.parse(args, 3);
-        for (String size : args[2].split(",")) {
-            System.out.println(measure(rival, row, Integer.parseInt(size), effort).json());
-            System.out.flush();
-            System.gc();
-            effort = effort.again();
-        }
+        System.out.println(measure(rival, row, Integer.parseInt(args[2]), effort).json());
+        System.out.flush();
         System.exit(0); // no waiting for anybody's threads
     }
 

@@ -1,0 +1,65 @@
+"""Files that changed after the stream took them: Spark reads a file once, so rows added later are in no table."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+__all__ = ["ChangedFiles"]
+
+_EVERY_SECONDS: Final = 30.0
+_LOCAL: Final = "file:"
+
+
+class ChangedFiles:
+    """Compare the files that a stream has taken, by its checkpoint on this machine, with what they are now."""
+
+    def __init__(self, checkpoint: str, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self.found: set[str] = set()
+        """The paths of those that have changed."""
+        self._sources = None if "://" in checkpoint else Path(checkpoint) / "sources"
+        self._quiet = quiet
+        self._clock = clock
+        self._next = clock() + _EVERY_SECONDS
+
+    def look_now_and_then(self) -> None:
+        """Look, if that was half a minute ago."""
+        if self._clock() >= self._next:
+            self.look()
+            self._next = self._clock() + _EVERY_SECONDS
+
+    def look(self) -> None:
+        """Name each file that is newly found to have changed on the error stream. O(files taken)."""
+        for path, taken_ms in self._taken():
+            with suppress(OSError):
+                changed = Path(path).stat().st_mtime_ns // 1_000_000 != taken_ms
+                if changed and path not in self.found:
+                    self.found.add(path)
+                    if not self._quiet:
+                        print(f"abeyant: {told(path)}", file=sys.stderr, flush=True)
+
+    def _taken(self) -> Iterator[tuple[str, int]]:
+        """Yield each file of this machine, and the time of its last change as the stream took it."""
+        logs = sorted(self._sources.glob("*/*")) if self._sources is not None and self._sources.is_dir() else []
+        for log in logs:
+            if log.name.removesuffix(".compact").isdecimal():
+                with suppress(OSError, ValueError, KeyError, TypeError):
+                    for line in log.read_text(encoding="utf-8").splitlines()[1:]:
+                        entry = json.loads(line)
+                        uri = str(entry["path"])
+                        if uri.startswith(_LOCAL):
+                            yield "/" + unquote(uri.removeprefix(_LOCAL)).lstrip("/"), int(entry["timestamp"])
+
+
+def told(path: str) -> str:
+    """Return what is said of such a file."""
+    return (
+        f"{path} has changed since the stream took it: rows added since are in no table; "
+        "put new rows into a new file, and move files into the directory whole"
+    )

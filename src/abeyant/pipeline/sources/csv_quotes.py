@@ -1,0 +1,129 @@
+"""Line breaks within quotes in CSV (RFC 4180, section 2.6): Spark reads them only if told so, and splits no file then.
+
+So files of this machine are looked at first. Where no line ends within quotes, Spark reads line by line, in splits.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+
+from abeyant.errors import AbeyantError
+
+__all__ = ["quoted_breaks"]
+
+_BLOCK: Final = 16 << 20
+_BOM: Final = b"\xef\xbb\xbf"
+_OPENERS: Final[dict[str, Callable[..., Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
+# A line of whole fields as RFC 4180 writes them, and of fields with a quote that does not begin them.
+_WHOLE: Final = re.compile(rb'(?:(?:"[^"]*+(?:""[^"]*+)*+"|[^",\r\n][^,\r\n]*|)(?:,|(?=[\r\n])|\Z))*[\r\n]*')
+_CLOSING: Final = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
+
+
+def quoted_breaks(files: Iterable[Path]) -> str | None:
+    """Return how rows end in these CSV files, if a line of one ends within quotes; None if none does.
+
+    Raises `AbeyantError` that names a file whose last quote is never closed; and, where a line ends within quotes, one
+    whose rows end in several ways or in another way than those of another file, since Spark reads only one. O(bytes),
+    where there are quotes.
+    """
+    looks = {file: _look(file, quick=True) for file in files}
+    if not any(look.breaks for look in looks.values()):
+        return None
+    ends: dict[str, Path] = {}
+    for file in looks:
+        ends |= dict.fromkeys(_look(file, quick=False).ends, file)
+    if len(ends) > 1:
+        (one, first), (other, second) = list(ends.items())[:2]
+        where = str(first) if first == second else f"{first} and {second}"
+        raise AbeyantError(
+            f"{where}: there are line breaks within quotes, and rows end with {one!r} and with {other!r}: "
+            "end all rows alike, or write Parquet"
+        )
+    return next(iter(ends), "\n")
+
+
+class _Look(NamedTuple):
+    ends: set[str]
+    """How rows end."""
+    breaks: bool
+    """Whether a line ends within quotes."""
+
+
+def _look(file: Path, *, quick: bool) -> _Look:
+    """Look through a file; if `quick`, not at how rows end where it has no quote."""
+    opener = _OPENERS.get(file.suffix.lower(), open)
+    try:
+        with opener(file, "rb") as opened:
+            if quick and opener is open and not _has_quote(opened):
+                return _Look(set(), breaks=False)
+            opened.seek(0)
+            return _look_at_lines(opened, file)
+    except (OSError, EOFError):
+        return _Look(set(), breaks=False)  # Spark will say what is wrong with it
+
+
+def _has_quote(file: IO[bytes]) -> bool:
+    return any(b'"' in block for block in iter(lambda: file.read(_BLOCK), b""))
+
+
+def _end(line: bytes) -> str:
+    return "\r\n" if line.endswith(b"\r\n") else "\r" if line.endswith(b"\r") else "\n"
+
+
+def _look_at_lines(opened: IO[bytes], file: Path) -> _Look:
+    ends: set[str] = set()
+    inside, breaks, opened_at = False, False, 0
+    for number, line in enumerate(_lines(opened), 1):
+        before = inside
+        if inside or b'"' in line:
+            inside = _ends_within(line, inside)
+            if inside and not before:
+                opened_at = number
+        if inside:
+            breaks |= line.endswith((b"\n", b"\r"))
+        elif line.endswith((b"\n", b"\r")):
+            ends.add(_end(line))
+    if inside:
+        raise AbeyantError(
+            f"{file}: the quote that begins in line {opened_at} is never closed: close it, or double a quote that is "
+            "part of a quoted text"
+        )
+    return _Look(ends, breaks)
+
+
+def _lines(opened: IO[bytes]) -> Iterator[bytes]:
+    """Yield lines as Spark cuts them: at a line feed, a carriage return, or both together."""
+    first = True
+    for line in opened:
+        if first:
+            line, first = line.removeprefix(_BOM), False
+        if b"\r" in line[:-2]:
+            yield from line.splitlines(keepends=True)
+        else:
+            yield line
+
+
+def _ends_within(line: bytes, inside: bool) -> bool:
+    """Whether a line ends within quotes, given whether it begins so. A quote opens at the start of a field only."""
+    if not inside and _WHOLE.fullmatch(line):
+        return False
+    at = 0
+    if not inside and line.startswith(b'"'):
+        inside, at = True, 1
+    while True:
+        if inside:
+            closing = _CLOSING.match(line, at)
+            if closing is None:
+                return True
+            at = closing.end()
+        comma = line.find(b",", at)
+        if comma < 0:
+            return False
+        at = comma + 1
+        inside = line.startswith(b'"', at)
+        at += inside

@@ -1,0 +1,92 @@
+"""Batches of operations or events with all columns that are needed: defaults, watches from a key, whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
+from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, unreadable
+
+__all__ = ["columns_read", "complete"]
+
+_KEY: Final = ("key", "required")
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
+
+
+def columns_read(names: list[str], wanted: Mapping[str, str]) -> list[str]:
+    """Return which of a table's columns are read for those wanted."""
+    read = [column for column in wanted if column in names]
+    if "watches" in wanted and "watches" not in names:
+        read += [column for column in _KEY if column in names]
+    return read
+
+
+def complete(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch:
+    """Return the batch with every wanted column; `REJECT_REASON` is added where a column of numbers has no integers.
+
+    Decimals and floats become 64-bit integers, and null where they are not whole. O(rows) where a column changes.
+    """
+    rows = batch.num_rows
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    reasons: list[pa.Array] = []
+    for name in ("timeout_ms", "progress", "required"):
+        if name in columns and (name in wanted or (name == "required" and "watches" in wanted)):
+            found = columns[name]
+            if not kinds.is_integer(found.type) and not kinds.is_null(found.type):
+                columns[name], why = _whole(found, name)
+                reasons.append(why)
+    if "watches" in wanted and "watches" not in columns:
+        pair = [columns["key"], columns.get("required", _default("required", rows))]
+        offsets = pa.array(np.arange(rows + 1, dtype=np.int32))
+        columns["watches"] = pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(pair, _KEY))
+    for name in wanted:
+        if name not in columns:
+            columns[name] = _default(name, rows)
+    if reasons:
+        columns[REJECT_REASON] = reasons[0] if len(reasons) == 1 else pc.coalesce(*reasons)
+    if list(columns) == batch.schema.names:
+        return batch
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def _default(column: str, rows: int) -> pa.Array:
+    value = DEFAULTS[column]
+    if value is None:
+        return pa.nulls(rows, pa.string())
+    if isinstance(value, int):
+        return pa.array(np.full(rows, value, np.int64))
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array([value]))
+
+
+def _whole(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
+    """Return the numbers as integers, and for each row why that cannot be."""
+    try:
+        return column.cast(pa.int64()), pa.nulls(len(column), pa.string())
+    except pa.ArrowInvalid:
+        values = column.to_pylist()
+    whole = [_integer(value) for value in values]
+    return pa.array(whole, pa.int64()), pa.array(
+        [
+            unreadable(name, "bigint", _text(value)) if number is None and value is not None else None
+            for number, value in zip(whole, values, strict=True)
+        ],
+        pa.string(),
+    )
+
+
+def _integer(value: Decimal | float | None) -> int | None:
+    if value is None or value != value or value in (float("inf"), float("-inf")):
+        return None
+    number = int(value)
+    return number if number == value and _LEAST <= number <= _MOST else None
+
+
+def _text(value: Any) -> str:
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)

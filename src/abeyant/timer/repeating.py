@@ -1,0 +1,145 @@
+"""What `call_every` of every timer and loop returns: a task that starts itself again, on top of `call_at`."""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from abeyant.timer.units import as_float
+
+
+class RepeatingTask:
+    """A callback that runs at `start + interval`, `start + 2 * interval` and so on, until it is cancelled.
+
+    Each deadline is reckoned from the start, so they do not drift. The next run is scheduled when one has ended: runs
+    do not overlap, and where one is late by whole intervals, those are left out, counted in `missed`, and not made up
+    for. What the callback raises is reported as of any other task, and it goes on. Safe to use from any thread, as
+    far as its timer is.
+    """
+
+    __slots__ = (
+        "__weakref__", "_args", "_callback", "_ended", "_interval", "_lock", "_missed", "_options", "_owner",
+        "_restarts", "_run", "_start", "_task",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        owner: Any,
+        interval: float | timedelta,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        **options: Any,
+    ) -> None:
+        """For timers and loops, which have `time` and `call_at`: `options` go to the latter.
+
+        Raises TypeError for an interval that is no time, ValueError for one that is not finite and above 0.
+        """
+        length = as_float(interval, "interval")
+        if not 0 < length < math.inf:
+            raise ValueError(f"interval must be finite, and more than 0 seconds, not {interval!r}")
+        self._owner = weakref.ref(owner)
+        self._interval = length
+        self._callback = callback
+        self._args = args
+        self._options = options
+        self._lock = threading.RLock()  # reentrant, for a finaliser may cancel in the middle of it
+        self._ended = False
+        self._restarts = 0
+        self._missed = 0
+        self._begin(owner)
+
+    def cancel(self) -> bool:
+        """Run no more; True exactly when it would have run again. A run that has begun is not interrupted. O(1)."""
+        with self._lock:
+            was_active, self._ended = not self._ended, True
+            self._task.cancel()  # which comes too late for one that an executor has: that looks at `_ended`
+            owner = self._owner()
+            return was_active and owner is not None and not _is_closed(owner)
+
+    def refresh(self) -> bool:
+        """Begin anew from now: the next run is one interval from now. False when it has been cancelled."""
+        with self._lock:
+            owner = self._owner()
+            if self._ended or owner is None:
+                return False
+            self._task.cancel()
+            self._begin(owner)
+            self._restarts += 1
+            return not self._ended
+
+    @property
+    def interval(self) -> float:
+        """Seconds from one run to the next."""
+        return self._interval
+
+    @property
+    def missed(self) -> int:
+        """How many runs were left out so far, because those before them were late or took too long."""
+        return self._missed
+
+    @property
+    def deadline(self) -> float:
+        """When it runs next, in seconds on the timer's or the loop's clock; during a run, when that was due."""
+        return self._start + self._run * self._interval
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it runs no more: `cancel` was called, or its timer or loop is closed."""
+        return self._ended
+
+    def __call__(self) -> object:
+        """Run the callback, and start the next run. For the timer."""
+        with self._lock:
+            if self._ended:
+                return None
+            restarts = self._restarts
+        try:
+            return self._callback(*self._args)  # a coroutine is reported by the timer, as of any callback
+        finally:
+            with self._lock:
+                owner = self._owner()
+                if not self._ended and restarts == self._restarts and owner is not None:
+                    self._go_on(owner)
+
+    def _begin(self, owner: Any) -> None:
+        self._start: float = owner.time()
+        self._run = 1
+        self._arm(owner)
+
+    def _go_on(self, owner: Any) -> None:
+        """Start the first run whose deadline is still to come."""
+        now, following = owner.time(), self._run + 1
+        run = max(following, math.floor((now - self._start) / self._interval))  # or one of the next two
+        while run > following and self._start + (run - 1) * self._interval > now:
+            run -= 1
+        while self._start + run * self._interval <= now:
+            run += 1
+        self._missed += run - following
+        self._run = run
+        self._arm(owner)
+
+    def _arm(self, owner: Any) -> None:
+        try:
+            self._task = owner.call_at(self.deadline, self, **self._options)
+        except RuntimeError:
+            if not _is_closed(owner) or not self._running_before():
+                raise
+            self._ended = True
+
+    def _running_before(self) -> bool:
+        """Whether it had been started once: whoever starts it is to hear that the timer is closed."""
+        return hasattr(self, "_task")
+
+    def __repr__(self) -> str:
+        state = "cancelled" if self._ended else f"next at {self.deadline:.9g}s"
+        missed = f", {self._missed} missed" if self._missed else ""
+        return f"<RepeatingTask of {self._callback!r} every {self._interval:.9g}s, {state}{missed}>"
+
+
+def _is_closed(owner: Any) -> bool:
+    is_closed = getattr(owner, "is_closed", None)
+    return bool(owner.closed if is_closed is None else is_closed())
