@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["SchemaError", "invalid_events", "invalid_operations", "resolve", "resolve_batches"]
 
 _HOMES: Final = {
-    "invalid_events": "aside",
-    "invalid_operations": "aside",
+    "invalid_events": "rejected",
+    "invalid_operations": "rejected",
     "resolve": "resolving",
     "resolve_batches": "resolving",
 }
