@@ -22,7 +22,7 @@ from lab.rivals import heap
 from lab.runner import Ran, Runner
 
 if TYPE_CHECKING:
-    from lab.report.claims import Claim, Finding
+    from lab.claim import Claim, Finding
 
 _DESCRIPTION: Final = """\
 Compare designs of timers and purgatories, as the literature does. Other designs

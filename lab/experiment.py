@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from abeyant.pages.style import Figure
+    from lab.claim import Claim
+    from lab.run import Run
 
 Parameters = Mapping[str, int | float | str]
 
@@ -53,6 +58,12 @@ class Experiment:
     measure: Callable[[str, Parameters], list[Measure]]
     missing: Callable[[str], str | None] = lambda design: None
     """Why a design cannot be measured on this machine; None where it can."""
+    claims: Sequence[Claim] = ()
+    """What is claimed of it, and how a run decides that."""
+    figure: Callable[[Run], Figure | str] = lambda run: ""
+    """The plot of a run: plotly's, or HTML."""
+    reading: str = ""
+    """How to read the plot."""
 
     def cells(self, quick: bool) -> list[Cell]:
         """The grid."""

@@ -12,7 +12,7 @@ from lab.report.page import chapters, page
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lab.report.claims import Claim, Finding
+    from lab.claim import Claim, Finding
 
 __all__ = ["write_report"]
 

@@ -11,11 +11,11 @@ import pandas as pd
 
 from abeyant.pages.document import document
 from abeyant.pages.words import escaped
+from lab.claim import Claim, Finding
 from lab.experiments import EXPERIMENTS
 from lab.machine import BUSY
-from lab.report.claims import CLAIMS, Claim, Finding, judged
-from lab.report.figures import FIGURES, geometry
-from lab.report.run import Run, runs
+from lab.report.judging import judged
+from lab.run import Run, runs
 
 _CLASSES: Final = {
     "held": "held",
@@ -24,32 +24,6 @@ _CLASSES: Final = {
     "inconclusive": "open",
     "not decided": "open",
 }
-
-_READ: Final = {
-    "enqueue": "Requests arrive at the target rate (Poisson). Latencies are log-normal: 20 ms at the 50th percentile "
-    "and 60 ms at the 75th (dotted: 200 and 400 ms). Each request has a time-out of 200 ms, 100 bytes and three "
-    "keys. A second thread completes them. The first figure counts what was enqueued and has ended, per second, "
-    "until all had; the last request's time-out is not counted. The dashed line is what was asked for: a design "
-    "that leaves it is saturated. All but the genuine Kafka run in one Python process, whose threads share its "
-    "interpreter lock. Watches and pauses past saturation are those of a backlog.",
-    "cost": "Each point is the median of some batches of 5,000, called from Python. Some 40 ns of it is the call. A "
-    "horizontal line is O(1), a slope of one is O(n). O(log n) is hardly a slope on these axes, so compare the left "
-    "end with the right one. What grows on the wheels too is the processor's caches and pages.",
-    "precision":
-    "Tasks started at odd moments, on a virtual clock, by a driver that wakes exactly when the design asks it to. "
-    "Heaps and lists are exact and not drawn. A level line on the left is a fixed error, one that climbs a share "
-    "of the delay.",
-    "purge":
-    "Each operation waits on one key that fires after 30 ms and on others that never do. What it leaves behind on "
-    "those is memory until a purge. Paler: fewer keys. Ours leaves nothing behind and has no interval: a level "
-    "line.",
-    "geometry":
-    "The engine's columnar replay of each trace (low and high: the requests of the first experiment), for every "
-    "tick and wheel size. Left: how often a task is filed anew before it is due. Right: how often the delay queue "
-    "of buckets is touched. A queue of tasks is touched twice per task.",
-    "idle": "100,000 connections, each with a time-out of 30 s that every packet starts again. CPU is that of packets "
-    "and turns together. The longest turn is how long everything else had to wait.",
-}  # fmt: skip
 
 
 class Chapter(NamedTuple):
@@ -63,7 +37,7 @@ class Chapter(NamedTuple):
 def chapters(rows: pd.DataFrame) -> list[Chapter]:
     """Return what the results say of each experiment that was run, in the lab's order."""
     return [
-        Chapter(name, mine, [(claim, judged(claim, mine[0])) for claim in CLAIMS[name]])
+        Chapter(name, mine, [(claim, judged(claim, mine[0])) for claim in EXPERIMENTS[name].claims])
         for name in EXPERIMENTS
         if (mine := runs(rows, name))
     ]
@@ -78,9 +52,9 @@ def page(chapters: Sequence[Chapter]) -> str:
         sections="\n".join(_section(chapter) for chapter in chapters),
         made=_made(chapters),
         figures={
-            f"plot-{chapter.name}": {"0": FIGURES[chapter.name](chapter.runs[0])}
+            f"plot-{chapter.name}": {"0": drawn}
             for chapter in chapters
-            if chapter.name in FIGURES
+            if not isinstance(drawn := EXPERIMENTS[chapter.name].figure(chapter.runs[0]), str)
         },
         style=resources.files(__package__).joinpath("lab.css").read_text(encoding="utf-8"),
     )
@@ -115,14 +89,15 @@ def _circumstances(chapter: Chapter) -> str:
 def _section(chapter: Chapter) -> str:
     experiment = EXPERIMENTS[chapter.name]
     plot = f"plot-{chapter.name}"
+    drawn = experiment.figure(chapter.runs[0])
     parts = [
         f"<h2>{escaped(experiment.title)}</h2>",
         f'<ul class="claims">{"".join(_claim(claim, finding) for claim, finding in chapter.found)}</ul>',
-        geometry(chapter.runs[0])
-        if chapter.name not in FIGURES
+        drawn
+        if isinstance(drawn, str)
         else f'<div class="plot" id="{plot}" role="img" aria-label="{escaped(experiment.title)}" hidden></div>'
         f'<p class="nothing" id="{plot}-nothing" hidden>Nothing was measured.</p>',
-        f'<p class="read">{_READ[chapter.name]}</p>',
+        f'<p class="read">{experiment.reading}</p>',
         f'<p class="small again">To repeat it: <code>python -m lab run {chapter.name}</code></p>',
         _earlier(chapter),
     ]
@@ -147,7 +122,7 @@ def _earlier(chapter: Chapter) -> str:
         f"<tr><td>{_when(run)}</td><td>{escaped(claim.text)}</td><td>{escaped(finding.verdict)}</td>"
         f"<td>{escaped(finding.figure)}</td></tr>"
         for run in chapter.runs[1:]
-        for claim in CLAIMS[chapter.name]
+        for claim in EXPERIMENTS[chapter.name].claims
         for finding in [judged(claim, run)]
     )
     return (

@@ -7,11 +7,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from lab.claim import Claim
 from lab.experiment import QUICK, TAKEN
 from lab.experiments import EXPERIMENTS
-from lab.report.claims import CLAIMS, Claim, judged
-from lab.report.run import Run
+from lab.report.judging import judged
+from lab.run import Run
 
+CLAIMS = {name: experiment.claims for name, experiment in EXPERIMENTS.items()}
 Row = dict[str, Any]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
-from lab.report.run import Run
+from lab.run import Run
 
 __all__ = ["MATSUDA", "VARGHESE", "Claim", "Finding", "Verdict"]
 

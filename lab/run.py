@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from lab.experiment import QUICK, TAKEN
 from lab.machine import BUSY
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ def runs(rows: pd.DataFrame, experiment: str) -> list[Run]:
 
 
 def _run(experiment: str, rows: pd.DataFrame) -> Run:
+    import pandas as pd
+
     wide = rows.pivot_table(index=["design", "parameters"], columns="metric", values="value").reset_index()
     chosen = pd.DataFrame([json.loads(parameters) for parameters in wide["parameters"]], index=wide.index)
     first = rows.iloc[0]

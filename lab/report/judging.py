@@ -1,27 +1,10 @@
-"""The claims of the literature, where each is made, and how a run decides it: by a stated figure.
-
-A module for each experiment, of its name.
-"""
+"""How a run decides a claim: by a stated figure, and by how far its times can be trusted."""
 
 from __future__ import annotations
 
-from typing import Final
-
+from lab.claim import Claim, Finding
 from lab.experiments import EXPERIMENTS
-from lab.report.claims import cost, enqueue, geometry, idle, precision, purge
-from lab.report.claims.claim import Claim, Finding
-from lab.report.run import Run
-
-__all__ = ["CLAIMS", "Claim", "Finding", "judged"]
-
-CLAIMS: Final[dict[str, list[Claim]]] = {
-    "enqueue": enqueue.CLAIMS,
-    "cost": cost.CLAIMS,
-    "precision": precision.CLAIMS,
-    "purge": purge.CLAIMS,
-    "geometry": geometry.CLAIMS,
-    "idle": idle.CLAIMS,
-}
+from lab.run import Run
 
 
 def judged(claim: Claim, run: Run) -> Finding:

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from abeyant.pages.style import PALETTE
 from lab import purgatories, rivals
-from lab.experiments.idle import WAYS
 
 OURS: Final = PALETTE[0]
 _TITLES: Final = (
@@ -22,7 +21,8 @@ _COLOURS: Final = {
     "unsorted-list": PALETTE[7],
     "refresh": OURS, "add-again": PALETTE[1], "ring-of-sets": PALETTE[5], "scan-all": PALETTE[7],
 }  # fmt: skip
-ORDER: Final = ("ours", "kafka-jvm", "kafka", "old", *rivals.DESIGNS, *reversed(WAYS))
+_WAYS: Final = ("refresh", "add-again", "ring-of-sets", "scan-all")  # to notice idle connections
+ORDER: Final = ("ours", "kafka-jvm", "kafka", "old", *rivals.DESIGNS, *_WAYS)
 
 
 def title(design: str) -> str:
@@ -32,9 +32,9 @@ def title(design: str) -> str:
 
 def line(design: str, **more: Any) -> dict[str, Any]:
     """How a design's line is drawn."""
-    return {"color": _COLOURS[design], "width": 2.5 if design in ("ours", "wheel", "refresh") else 1.5, **more}
+    return {"color": colour(design), "width": 2.5 if design in ("ours", "wheel", "refresh") else 1.5, **more}
 
 
 def colour(design: str) -> str:
     """A design's colour."""
-    return _COLOURS[design]
+    return _COLOURS.get(design, PALETTE[7])
