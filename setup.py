@@ -94,6 +94,7 @@ def main() -> None:
     names = [] if os.environ.get("ABEYANT_NO_COMPILE", "0") not in ("", "0") else [*CORE, *lab()]
     modules = compilation.extensions(names, shared="abeyant._cython_shared")
     setup(
+        package_dir={"": "src", **({"lab": "lab"} if lab() else {})},  # an editable install is to know src/ alone
         ext_modules=modules,
         cmdclass={"build_ext": compilation.AllOrNothing},
         long_description=readme(Path("README.md").read_text(encoding="utf-8")),
