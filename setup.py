@@ -2,7 +2,8 @@
 
 Everything else about the package is in pyproject.toml. Without Cython or a C compiler the package installs all the
 same and runs interpreted; `abeyant info` says which. ABEYANT_NO_COMPILE=1 asks for that on purpose.
-In place (`build_ext --inplace`) the lab's rivals are compiled as well; they are no part of the package.
+In place (`build_ext --inplace`) the lab's rivals are compiled as well, but not with ABEYANT_COMPILE_LAB=0; they are no
+part of the package.
 """
 
 import importlib.util
@@ -79,7 +80,8 @@ def urls(home: str = HOME) -> dict[str, str]:
 
 def lab() -> list[str]:
     """Return the lab's rivals where a checkout is compiled in place."""
-    found = Path("lab").rglob("*.pxd") if "--inplace" in sys.argv else ()
+    wanted = "--inplace" in sys.argv and os.environ.get("ABEYANT_COMPILE_LAB", "1") not in ("", "0")
+    found = Path("lab").rglob("*.pxd") if wanted else ()
     return sorted(".".join(path.with_suffix("").parts) for path in found)
 
 
@@ -94,6 +96,7 @@ def main() -> None:
     names = [] if os.environ.get("ABEYANT_NO_COMPILE", "0") not in ("", "0") else [*CORE, *lab()]
     modules = compilation.extensions(names, shared="abeyant._cython_shared")
     setup(
+        package_dir={"": "src", **({"lab": "lab"} if lab() else {})},  # an editable install is to know src/ alone
         ext_modules=modules,
         cmdclass={"build_ext": compilation.AllOrNothing},
         long_description=readme(Path("README.md").read_text(encoding="utf-8")),

@@ -24,7 +24,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NEEDED = ("src", "tests", "examples", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+NEEDED = ("scripts", "src", "tests", "examples", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 TESTS = ("tests/engine", "tests/kernels", "tests/timer", "tests/purgatory")
 LEFT_OUT = (  # by default: they run interpreted copies, in which there is nothing to find
     "--ignore=tests/engine/test_mutants.py",

@@ -40,7 +40,9 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checkout.mkdir()
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, checkout)
-    shutil.copytree(ROOT / "src", checkout / "src", ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
+    for name in ("scripts", "src"):
+        unwanted = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__")
+        shutil.copytree(ROOT / name, checkout / name, ignore=unwanted)
     build = "import os; os.environ['ABEYANT_NO_COMPILE'] = '1'\nfrom setuptools.build_meta import build_wheel as build"
     run(sys.executable, "-c", f"{build}\nbuild({str(folder)!r})", folder=checkout)
     run(sys.executable, "-m", "venv", "--without-pip", folder / "venv", folder=folder)
