@@ -151,15 +151,15 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[ResultWrite
                 count_outcomes(result.files("outcomes")),
                 operations,
                 kicker="what completed in time, and what expired",
-                rejected=_set_aside(result),
+                rejected=_rejected_rows(result),
                 about={"operations": args.operations, "events": args.events, "deadline": args.deadline},
                 tables=tables,
             )
     return result, reported
 
 
-def _set_aside(result: ResultWriter) -> dict[str, int]:
-    """How many rows were rejected why."""
+def _rejected_rows(result: ResultWriter) -> dict[str, int]:
+    """Return how many rows were rejected for each reason."""
     from abeyant.pipeline.analysis.outcomes import counted_reasons
 
     counts: dict[str, int] = {}
