@@ -57,7 +57,7 @@ def test_a_wheel_on_disk_is_named_while_it_is_there(tmp_path: Path) -> None:
     [
         (git("https://host/a.git"), f"git+https://host/a.git@{COMMIT}"),
         (git("ssh://git@host:2222/a.git"), f"git+ssh://git@host:2222/a.git@{COMMIT}"),
-        (git("file:///srv/a.git"), f"git+file:///srv/a.git@{COMMIT}"),
+        (git("file:///srv/a.git"), f"git+file://localhost/srv/a.git@{COMMIT}"),
         (git("https://host/a.git", subdirectory="b"), f"git+https://host/a.git@{COMMIT}#subdirectory=b"),
         (archive("https://host/abeyant.whl"), "https://host/abeyant.whl"),
         (archive("https://[::1]:8000/abeyant.whl"), "https://[::1]:8000/abeyant.whl"),

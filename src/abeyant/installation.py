@@ -76,8 +76,8 @@ def _file(parts: SplitResult) -> Path | None:
 
 def _address(parts: SplitResult, vcs: Mapping[str, Any], subdirectory: object) -> str | None:
     """Return the requirement's address without anything that may be secret; None for what is no address."""
-    host = parts.hostname or ""
-    if not parts.scheme or not (host or parts.scheme == "file"):
+    host = parts.hostname or ("localhost" if parts.scheme == "file" else "")  # pip takes no address without a host
+    if not parts.scheme or not host:
         return None
     # As everybody's user of Git over SSH it is no secret, and part of the address.
     user = "git@" if parts.username == "git" and parts.password is None else ""
