@@ -1,4 +1,4 @@
-"""A command whose result is there, and whose standard output cannot be written."""
+"""A command whose standard output cannot be written: a status of its own, and whether its result is there."""
 
 from __future__ import annotations
 
@@ -35,3 +35,14 @@ def test_the_result_is_named_and_the_status_is_not_that_of_a_failure(option: lis
     assert run.stderr == (
         "abeyant: error: result is complete, but the standard output cannot be written: No space left on device\n"
     )
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("option", [["--json"], []])
+def test_a_command_whose_result_is_its_output_says_that_it_is_lost(option: list[str]) -> None:
+    with FULL.open("w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "abeyant", "info", *option], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    said = "abeyant: error: the standard output cannot be written: No space left on device\n"
+    assert (run.returncode, run.stderr) == (1, said)

@@ -1,8 +1,8 @@
 """The command `abeyant`.
 
 Errors that a user can mend are one line and exit status 2; `--debug`, wherever it stands, shows the
-traceback as well. Exit status 1: the result is there, but the standard output could not be written. Ctrl-C is 130, and
-a reader of our output that has gone 141.
+traceback as well. Exit status 1: the standard output cannot be written; a result, where there is one, is complete.
+Ctrl-C is 130, and a reader of our output that has gone 141.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import abeyant
 from abeyant import _interpreted
 from abeyant.broker import command as broker_command
 from abeyant.command_line import CommandParser
-from abeyant.ending import OutputError, add_json, discard_output, print_json
+from abeyant.ending import OutputError, add_json, discard_output, print_json, standard_output
 from abeyant.engine import is_compiled
 from abeyant.errors import AbeyantError
 from abeyant.installation import install_command
@@ -31,7 +31,7 @@ _READER_GONE: Final = 141
 """As a shell says of a command that SIGPIPE has ended."""
 
 _OUTPUT_LOST: Final = 1
-"""The result is there, but the standard output could not be written."""
+"""The standard output cannot be written; a result, where there is one, is complete."""
 
 _DESCRIPTION = """\
 Delayed operations: what waited, for what, how long, and what expired.
@@ -87,8 +87,9 @@ def _info(args: argparse.Namespace) -> int:
     if args.json:
         print_json(dict(rows))
         return 0
-    for name, value in rows:
-        print(f"{name:<10}{value}")
+    with standard_output():
+        for name, value in rows:
+            print(f"{name:<10}{value}")
     return 0
 
 
@@ -134,7 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # as Python's own error stream: a letter is no end
     try:
         status: int = options.run(options)
-        sys.stdout.flush()  # or a reader that has gone would be found out too late
+        with standard_output():
+            pass  # flush: else nobody would say that it fails
     except BrokenPipeError:
         # Whoever read has had enough, as `head` has. Python writes what it still holds as it ends: into nothing.
         discard_output()

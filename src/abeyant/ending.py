@@ -23,6 +23,7 @@ __all__ = [
     "end",
     "print_json",
     "print_json_text",
+    "standard_output",
 ]
 
 
@@ -59,16 +60,15 @@ def end(
     The JSON object has the absolute paths `out` and `report` (null where there is none), and as `result` what was
     `found`. A URI stays as it is.
     """
-    with _complete_without_output(out):
+    with standard_output(out):
         if args.json:
             there = None if report is None else _absolute(report)
-            print_json({"out": _absolute(out), "report": there, "result": found})
+            print_json_text(_json({"out": _absolute(out), "report": there, "result": found}))
         elif args.quiet:
             print(report or out)
         else:
             summary()
             print(f"\nReport: {report}" if report is not None else f"\nResult: {out}")
-        sys.stdout.flush()
     if report is None or not args.open:
         return
     if isinstance(report, str):
@@ -82,18 +82,21 @@ def end(
 
 
 class OutputError(AbeyantError):
-    """The work is done and its result is there, but the standard output could not be written."""
+    """The work is done and its result, where there is one, is complete, but the standard output cannot be written."""
 
 
 @contextmanager
-def _complete_without_output(out: Path | str) -> Iterator[None]:
+def standard_output(out: Path | str | None = None) -> Iterator[None]:
+    """Raise `OutputError` where the block, which only prints, cannot write; `out` is the result that is complete."""
     try:
         yield
+        sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
         discard_output()
-        raise OutputError(f"{out} is complete, but the standard output cannot be written: {error.strerror}") from error
+        complete = "" if out is None else f"{out} is complete, but "
+        raise OutputError(f"{complete}the standard output cannot be written: {error.strerror}") from error
 
 
 def discard_output() -> None:
@@ -123,8 +126,12 @@ def _absolute(place: Path | str) -> str:
 
 def print_json(found: Mapping[str, Any]) -> None:
     """Print one JSON object on one line."""
-    print_json_text(json.dumps(found, ensure_ascii=False))
-    sys.stdout.flush()
+    with standard_output():
+        print_json_text(_json(found))
+
+
+def _json(found: Mapping[str, Any]) -> str:
+    return json.dumps(found, ensure_ascii=False)
 
 
 def print_json_text(text: str) -> None:

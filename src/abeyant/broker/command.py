@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from abeyant.broker.security.protocol import PROTOCOLS
-from abeyant.ending import add_json, print_json
+from abeyant.ending import add_json, print_json, standard_output
 from abeyant.errors import AbeyantError
 
 if TYPE_CHECKING:
@@ -121,9 +121,10 @@ def _tell(cluster: Cluster, args: argparse.Namespace) -> None:
         ca = {"ssl.ca.location": str(trusted)} if trusted else {}
         print_json({"bootstrap.servers": cluster.bootstrap, "brokers": args.brokers, **places, **ca})
     else:
-        print(f"bootstrap.servers={cluster.bootstrap}", flush=True)
-        if trusted:
-            print(f"ssl.ca.location={trusted}", flush=True)
+        with standard_output():
+            print(f"bootstrap.servers={cluster.bootstrap}")
+            if trusted:
+                print(f"ssl.ca.location={trusted}")
     kept = f"in {args.data}" if args.data else "in memory"
     brokers = "1 broker" if args.brokers == 1 else f"{args.brokers} brokers"
     print(f"abeyant: {brokers}, records are kept {kept}; Ctrl-C ends it", file=sys.stderr, flush=True)

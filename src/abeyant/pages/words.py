@@ -31,6 +31,11 @@ def counted(number: float, one: str, many: str | None = None) -> str:
     return f"{count(number)} {one if round(number) == 1 else many or one + 's'}"
 
 
+def without_value(reason: str) -> str:
+    """Return why a row or line is rejected, without the value after the colon: each may have another."""
+    return reason.partition(": ")[0]
+
+
 def percent(share: float) -> str:
     """Return a share as a percentage that never rounds something to nothing, nor almost all to all."""
     if math.isnan(share):

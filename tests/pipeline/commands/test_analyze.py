@@ -191,13 +191,18 @@ def test_rejected_lines_are_counted_and_shown(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bad = [b"nonsense \x1b[31m" for _ in range(5)]
-    log = put(tmp_path / "b" / "kafka-request.log", fetch(remote=501.0), *bad, produce(remote=3.0))
+    cut = [produce(remote=1.0)[:end] for end in (-150, -149)]
+    log = put(tmp_path / "b" / "kafka-request.log", fetch(remote=501.0), *bad, produce(remote=3.0), *cut)
     assert main(["analyze", str(log), "--out", str(tmp_path / "out"), "--instance", "solo"]) == 0
     shown = capsys.readouterr().out
-    assert "2 requests of 1 instance, 2 operations, 5 lines rejected" in shown
-    assert f"not a completed request (first: {log} line 2)" in shown
+    assert "2 requests of 1 instance, 2 operations, 7 lines rejected" in shown
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert lines[lines.index("rejected lines") + 1 :][:2] == [
+        f"2 the line ends inside its JSON (first: {log} line 8)",
+        f"5 not a completed request (first: {log} line 2)",
+    ], "lines of other loggers come last"
     rows = pq.read_table(tmp_path / "out" / "rejected").to_pylist()
-    assert [row["line_number"] for row in sorted(rows, key=lambda row: row["line_number"])] == [2, 3, 4, 5, 6]
+    assert [row["line_number"] for row in sorted(rows, key=lambda row: row["line_number"])] == [2, 3, 4, 5, 6, 8, 9]
     assert {row["instance"] for row in rows} == {"solo"}
     # The session was there before the command, and is not stopped by it.
     assert spark.range(1).count() == 1

@@ -22,6 +22,7 @@ from abeyant.pipeline.report.headline import findings, headline
 from abeyant.pipeline.report.kinds import colours
 from abeyant.pipeline.report.page import write_report
 from abeyant.pipeline.report.steps import thinned, total
+from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.results.directory import MARKER
 from pipeline.report import samples
 
@@ -82,6 +83,19 @@ def test_it_says_the_counts_of_the_tables(tmp_path: Path, sample: Tables) -> Non
     for row in everything.to_dict("records"):
         assert f"{row['operations']:,}{row['waited']:,}{row['completed']:,}{row['expired']:,}" in page.words
     assert "3 lines could not be read" in page.words
+
+
+def test_lines_of_other_loggers_bury_no_rejected_line(tmp_path: Path, sample: Tables) -> None:
+    info = [("1", "a.log", number, NOT_A_REQUEST, "[10:00] INFO started") for number in range(1, 101)]
+    bad = [("1", "b.log", number, f"not valid JSON: at character {number}", "{") for number in (1, 2)]
+    late = [("1", "c.log", 7, "no time before the request", "Completed request:")]
+    rows = pd.DataFrame(info + bad + late, columns=list(COLUMNS["rejected"]))
+    words = report(tmp_path, sample | {"rejected": rows}).words
+    assert "3 lines could not be read: which, and why." in words
+    assert "100 lines without a completed request: the first." in words
+    counts = words[words.index("Lines that could not be read") :]
+    assert "not valid JSON2no time before the request1not a completed request100" in counts
+    assert counts.index("not valid JSON: at character 1") < counts.index("[10:00] INFO started")
 
 
 def test_it_says_how_it_was_made(tmp_path: Path, sample: Tables) -> None:

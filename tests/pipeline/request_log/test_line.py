@@ -95,7 +95,7 @@ def test_a_line_without_bodies_tells_the_rest() -> None:
         (line().partition(b"{")[0], "the line ends inside its JSON"),
         (
             line().replace(b'"client"', b'"cli\xff\xfeent"'),
-            "not valid UTF-8 at byte 151",
+            "not valid UTF-8: byte 151",
         ),
         (line() + b" and more", "text after the JSON"),
         (line() + line(), "text after the JSON"),

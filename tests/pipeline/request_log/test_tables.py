@@ -72,7 +72,7 @@ def test_every_bad_line_is_rejected_with_its_place_and_reason(spark: SparkSessio
     bad = [
         (line()[:150], "the line ends inside its JSON"),
         (b"\x00\x01\x02\xff garbage", "not a completed request"),
-        (line().replace(b"client", b"cl\xffent"), "not valid UTF-8 at byte"),
+        (line().replace(b"client", b"cl\xffent"), "not valid UTF-8: byte"),
         (line(remoteTimeMs=None), "no field remoteTimeMs"),
         (line(remoteTimeMs="5"), "field remoteTimeMs is a str, not a number"),
         (line("PRODUCE", {"timeoutMs": []}, ""), "field timeoutMs is a list, not an integer"),

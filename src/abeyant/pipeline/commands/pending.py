@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyant.ending import print_json_text
+from abeyant.ending import print_json_text, standard_output
 from abeyant.errors import AbeyantError
 from abeyant.former import former, written_before
 from abeyant.pages.words import visible
@@ -79,13 +79,14 @@ def run(args: argparse.Namespace) -> int:
             table = table.where(table["key"] == args.key)
         table = table.orderBy("deadline", "instance", "op_id").persist()
         shown = table.limit(args.limit) if args.limit else table
-        if args.json:
-            for line in _json_lines(shown):
-                print_json_text(line)
-        else:
-            for line in _text_lines(shown):
-                print(line)
-            print(f"{table.count():,} pending")
+        with standard_output():
+            if args.json:
+                for line in _json_lines(shown):
+                    print_json_text(line)
+            else:
+                for line in _text_lines(shown):
+                    print(line)
+                print(f"{table.count():,} pending")
     return 0
 
 

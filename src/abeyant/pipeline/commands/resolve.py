@@ -160,12 +160,12 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[ResultWrite
 
 def _rejected_rows(result: ResultWriter) -> dict[str, int]:
     """Return how many rows were rejected for each reason."""
+    from abeyant.pages.words import without_value
     from abeyant.pipeline.analysis.outcomes import counted_reasons
 
     counts: dict[str, int] = {}
     for name in ("invalid_operations", "invalid_events"):
         for reason, number in sorted(counted_reasons(result.files(name)).items()):
-            # Without the value that could not be read: there may be as many as rows.
-            said = f"{name.replace('_', ' ')}: {reason.partition(': ')[0]}"
+            said = f"{name.replace('_', ' ')}: {without_value(reason)}"
             counts[said] = counts.get(said, 0) + number
     return counts

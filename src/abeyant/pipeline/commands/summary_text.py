@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from abeyant.pages.words import counted, duration, shortened, visible
+from abeyant.pages.words import counted, duration, shortened, visible, without_value
 from abeyant.pipeline.report.analysis import read_analysis
 from abeyant.pipeline.report.headline import headline, is_poll
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
@@ -114,8 +114,9 @@ def _print_rejected(table: Path, console: Console) -> None:
     first: dict[str, dict[str, Any]] = {}
     counts: Counter[str] = Counter()
     for row in sorted(_rows(table), key=lambda row: (row["file"], row["line_number"])):
-        first.setdefault(row["reason"], row)
-        counts[row["reason"]] += 1
+        reason = without_value(row["reason"])
+        first.setdefault(reason, row)
+        counts[reason] += 1
     reasons = sorted(counts, key=lambda reason: (reason == NOT_A_REQUEST, -counts[reason], reason))
     console.print("\nrejected lines", style="bold", highlight=False)
     for reason in reasons[:_MOST_REASONS]:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from abeyant.pages.words import count, counted, duration, escaped, percent, shortened
 from abeyant.pipeline.report.analysis import ALL, Analysis
+from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 
 _MANY = 20
 """Of fewer waits a 95th percentile says little."""
@@ -92,9 +93,13 @@ def findings(analysis: Analysis) -> list[str]:
         )
         said.append(_longest(analysis, kinds))
         said.extend(_expired(kinds))
-    unread = len(analysis.tables["rejected"])
-    if unread:
-        said.append(f'{counted(unread, "line")} could not be read: <a href="#rejected">which, and why</a>.')
+    reasons = analysis.tables["rejected"]["reason"]
+    others = int((reasons == NOT_A_REQUEST).sum())
+    if len(reasons) > others:
+        unread = counted(len(reasons) - others, "line")
+        said.append(f'{unread} could not be read: <a href="#rejected">which, and why</a>.')
+    if others:
+        said.append(f'{counted(others, "line")} without a completed request: <a href="#rejected">the first</a>.')
     return [sentence for sentence in said if sentence]
 
 

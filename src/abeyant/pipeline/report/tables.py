@@ -8,9 +8,10 @@ from typing import Final
 import pandas as pd
 
 from abeyant.pages.tables import Cell, Column, Columns, folded, nothing, table
-from abeyant.pages.words import count, duration, escaped, percent, shortened, visible
+from abeyant.pages.words import count, duration, escaped, percent, shortened, visible, without_value
 from abeyant.pipeline.report.analysis import ALL, Analysis
 from abeyant.pipeline.report.kinds import colours
+from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 
 MOST_REJECTED: Final = 100
 _LONGEST_EXCERPT: Final = 240
@@ -149,12 +150,14 @@ def rejected(analysis: Analysis) -> str:
     rows = analysis.tables["rejected"]
     if rows.empty:
         return nothing("None: every line of the log was read.")
-    counted = rows["reason"].fillna("no reason given").value_counts()
-    reasons = counted.rename_axis("reason").reset_index(name="lines")
+    rows = rows.assign(group=rows["reason"].fillna("no reason given").map(without_value))
+    rows["other"] = rows["group"] == NOT_A_REQUEST  # lines of other loggers come last
+    counted = rows.groupby(["group", "other"]).size().reset_index(name="lines")
+    reasons = counted.sort_values(["other", "lines", "group"], ascending=[True, False, True], kind="stable")
     first = rows.sort_values(["file", "line_number"], kind="stable")
     # The first line of each reason, then the next ones: one reason with many lines leaves room for the others.
-    first = first.assign(nth=first.groupby("reason", dropna=False).cumcount()).sort_values("nth", kind="stable")
-    first = first.head(MOST_REJECTED)
+    first = first.assign(nth=first.groupby("group").cumcount())
+    first = first.sort_values(["nth", "other"], kind="stable").head(MOST_REJECTED)
     names: Columns = {
         "file": ("file", key_cell),
         "line_number": ("line", count),
@@ -162,7 +165,7 @@ def rejected(analysis: Analysis) -> str:
         "excerpt": ("begins with", _excerpt),
     }
     shown = f"The first {MOST_REJECTED} lines, reasons in turn" if len(rows) > MOST_REJECTED else "The lines"
-    return table(reasons, {"reason": ("reason", escaped)}, {"lines": ("lines", count)}) + folded(
+    return table(reasons, {"group": ("reason", escaped)}, {"lines": ("lines", count)}) + folded(
         shown, table(first, names, {})
     )
 

@@ -95,7 +95,7 @@ class LineParser:
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise BadLineError(f"not valid UTF-8 at byte {error.start}") from error
+            raise BadLineError(f"not valid UTF-8: byte {error.start}") from error
         marker = MARKER.decode()
         begin = text.index(marker)
         try:

@@ -79,9 +79,9 @@ class LineClock:
         except (ValueError, OverflowError) as error:
             raise ValueError(f"not a time: {text}") from error
         if not seconds:
-            raise ValueError(f"{text} is not in the time zone {zone}: choose a --timezone whose time is {name}")
+            raise ValueError(f"the time zone {zone} has no {name} (choose a --timezone that has it): {text}")
         if datetime.fromtimestamp(seconds[0], zone).replace(tzinfo=None, fold=0) != local:
-            raise ValueError(f"{text} is skipped by the clocks of the time zone {zone}: check --timezone")
+            raise ValueError(f"the clocks of the time zone {zone} skip this time (check --timezone): {text}")
         if len(seconds) == 1:
             return seconds[0] * _SECOND_US, True
         near = next((found for time in reversed(times[:-1]) if (found := _absolute(time)) is not None), seconds[0])

@@ -93,7 +93,7 @@ def _value(text: str, at: int, depth: int) -> tuple[Any, int]:
         while not text.startswith("}", at):
             name = _NAME.match(text, at)
             if name is None:
-                raise ValueError(f"no name at character {at}")
+                raise ValueError(f"no name: at character {at}")
             found[_camel(name[1])], at = _value(text, name.end(), depth + 1)
             at = _past_comma(text, at, "}")
         return found, at + 1
@@ -113,7 +113,7 @@ def _past_comma(text: str, at: int, end: str) -> int:
         return at + 1 + (text.startswith(" ", at + 1))
     if text.startswith(end, at):
         return at
-    raise ValueError(f"neither , nor {end} at character {at}")
+    raise ValueError(f"neither , nor {end}: at character {at}")
 
 
 def _plain(text: str, at: int) -> tuple[Any, int]:
