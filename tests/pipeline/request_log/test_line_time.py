@@ -64,8 +64,11 @@ def test_nanoseconds_and_every_way_to_write_a_zone(written: str) -> None:
         ("2024-05-01T10:00:00.2Z 20240501T120000,123 DEBUG ", "in no form that is read: 20240501T120000,123"),
         ("2024-05-01T10:00:00.2Z 1714557600123 DEBUG ", "in no form that is read: 1714557600123"),
         ("2024-05-01T10:00:00.2Z [2024-05-32 12:00:00,123] ", "not a time: 2024-05-32 12:00:00,123"),
-        ("2024-05-01 12:00:00 PDT ", "the time zone Europe/Berlin has no PDT (choose a --timezone that has it): 2024-05-01 12:00:00 PDT"),
-        ("2024-03-31 02:30:00,123 ", "the clocks of the time zone Europe/Berlin skip this time (check --timezone): 2024-03-31 02:30:00,123"),
+        ("2024-05-01 12:00:00 PDT ", "the time zone Europe/Berlin has no PDT"),
+        (
+            "2024-03-31 02:30:00,123 ",
+            "the clocks of the time zone Europe/Berlin skip this time (check --timezone): 2024-03-31",
+        ),
         ("May 01 DEBUG ", "no time before the request"),
     ],
 )

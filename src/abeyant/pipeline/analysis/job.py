@@ -270,7 +270,7 @@ def _damage(log: KafkaRequestLog) -> str:
             for _ in lines if file.compressed else islice(lines, 1):
                 pass
         except DamagedFileError as error:
-            return f": {file.path}: {error}"
+            return f": {error}" if len(log.files) == 1 else f": {file.path}: {error}"
     return ""
 
 
