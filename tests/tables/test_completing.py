@@ -215,3 +215,30 @@ def test_neither_watches_nor_a_key_is_refused() -> None:
         tables.resolve(OPERATIONS.drop_columns(["key"]), EVENTS)
     with pytest.raises(tables.SchemaError, match="operations: column 'timeout_ms' is string, expected an integer"):
         tables.resolve(OPERATIONS.set_column(3, "timeout_ms", pa.array(["15 min"] * 3)), EVENTS)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(38, 1), pa.float64()])
+@pytest.mark.parametrize("lists", [pa.list_, pa.large_list])
+def test_watches_may_require_decimals_and_floats_that_are_whole(
+    kind: pa.DataType, lists: Callable[[pa.DataType], pa.DataType]
+) -> None:
+    watches: list[list[dict[str, Any]] | None] = [
+        [{"key": "x", "required": 1}, {"key": "x", "required": 0}],
+        [{"key": "x", "required": 2}],
+        None,
+        [{"key": "x", "required": 1}, {"key": "x", "required": None}],
+    ]
+    ids = pa.table({"op_id": list("abcd"), "start": [NOON] * 4, "timeout_ms": [60_000] * 4})
+    watch = pa.struct([("key", pa.string()), ("required", kind)])
+    whole = ids.append_column("watches", pa.array(watches, pa.list_(watch)).cast(lists(watch)))
+    for operations in (whole, whole.slice(1)):  # the lists of a slice begin within their values
+        ends = [("", "a", None, "completed"), ("", "b", None, "expired")]
+        assert found(tables.resolve(operations, EVENTS)) == ends[4 - operations.num_rows :]
+        reasons = [row["reason"] for row in tables.invalid_operations(operations).to_pylist()]
+        assert reasons == ["no watches", "a watch has no required"]
+    half = [[{"key": "x", "required": 1}], [{"key": "x", "required": 0}, {"key": "x", "required": 2.5}]] + [None] * 2
+    broken = ids.append_column(
+        "watches", pa.array(half, pa.list_(pa.struct([("key", pa.string()), ("required", pa.float64())])))
+    )
+    assert found(tables.resolve(broken, EVENTS)) == [("", "a", None, "completed")]
+    assert tables.invalid_operations(broken).to_pylist()[0]["reason"] == "required is not a whole number: 2.5"

@@ -42,6 +42,9 @@ def complete(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch
             if not kinds.is_integer(found.type) and not kinds.is_null(found.type):
                 columns[name], why = _whole(found, name)
                 reasons.append(why)
+    if "watches" in wanted and "watches" in columns and (kind := _with_integers(columns["watches"].type)) is not None:
+        columns["watches"], why = _whole_watches(columns["watches"], kind)
+        reasons.append(why)
     if "watches" in wanted and "watches" not in columns:
         pair = [columns["key"], columns.get("required", _default("required", rows))]
         offsets = pa.array(np.arange(rows + 1, dtype=np.int32))
@@ -79,6 +82,33 @@ def _whole(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
         ],
         pa.string(),
     )
+
+
+def _with_integers(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type of lists of watches whose `required` are integers; None for one that is so already."""
+    if kinds.is_null(kind) or kinds.is_null(kind.value_type):
+        return None
+    fields = [kind.value_type.field(n) for n in range(kind.value_type.num_fields)]
+    place = [field.name for field in fields].index("required")
+    if kinds.is_integer(fields[place].type) or kinds.is_null(fields[place].type):
+        return None
+    fields[place] = pa.field("required", pa.int64())
+    return (pa.large_list if kinds.is_large_list(kind) else pa.list_)(pa.struct(fields))
+
+
+def _whole_watches(column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    """Return the watches with integers, as lists of this type, and for each row why that cannot be."""
+    try:
+        return column.cast(kind), pa.nulls(len(column), pa.string())
+    except pa.ArrowInvalid:
+        rows = column.to_pylist()
+    reasons: list[str | None] = [None] * len(rows)
+    for place, watches in enumerate(rows):
+        for watch in filter(None, watches or ()):
+            value, watch["required"] = watch["required"], _integer(watch["required"])
+            if watch["required"] is None and value is not None and reasons[place] is None:
+                reasons[place] = unreadable("required", "bigint", _text(value))
+    return pa.array(rows, kind), pa.array(reasons, pa.string())
 
 
 def _integer(value: Decimal | float | None) -> int | None:

@@ -51,10 +51,10 @@ def resolve(
     `progress`. Where a column is missing, `instance` is '', `kind` null, `condition` 'all', `required` and `progress`
     1. Numbers may be integers, or decimals and floats that are whole. Either table speaks Arrow, or is the path of a
     Parquet file or folder, or a glob. A reader is read once; one that gives nothing is refused, because one that has
-    been read already looks the same. Times without a zone are UTC; nanoseconds are floored to
-    microseconds. Rows that cannot be resolved have no outcome: see `invalid_operations` and `invalid_events`.
-    `unique_ids` promises that no (instance, op_id) is there twice and saves the search for such. `threads` is how many
-    work at the same time, as many as there are cores unless told.
+    been read already looks the same; of one that was read in part only the rest counts. Times without a zone are UTC;
+    nanoseconds are floored to microseconds. Rows that cannot be resolved have no outcome: see `invalid_operations` and
+    `invalid_events`. `unique_ids` promises that no (instance, op_id) is there twice and saves the search for such.
+    `threads` is how many work at the same time, as many as there are cores unless told.
 
     O(n) for n rows where keys are many; O(k log k) for the k events of one key. Memory: the operations, 40 bytes
     per watch of theirs, and 32 to 160 bytes per step of the events' staircases; see `resolve_batches` for operations

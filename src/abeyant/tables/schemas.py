@@ -99,5 +99,5 @@ def _is_list_of_watches(found: pa.DataType) -> bool:
     return (
         {"key", "required"} <= fields.keys()
         and (_is_text(fields["key"]) or kinds.is_null(fields["key"]))
-        and (kinds.is_integer(fields["required"]) or kinds.is_null(fields["required"]))
+        and _fits(fields["required"], "an integer")
     )

@@ -29,7 +29,8 @@ def test_two_csv_files(
     spark: SparkSession, files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert main(["resolve", *files, "--out", str(out), *MAPPING]) == 0
+    tables = [files[0], str(tmp_path / "pay*.csv")]  # a name in which there are letters of a glob, and a glob
+    assert main(["resolve", *tables, "--out", str(out), *MAPPING]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("3 operations: 1 completed, 2 expired (66.7 %)\n")
     lines = [" ".join(line.split()) for line in shown.splitlines()]

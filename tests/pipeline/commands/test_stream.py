@@ -231,6 +231,32 @@ def test_what_waits_is_shown(spark: SparkSession, tmp_path: Path, capsys: pytest
     assert json.loads(capsys.readouterr().out)["deadline"] == "1970-01-01T00:00:05.000000Z"
 
 
+def test_rows_appended_to_files_that_were_read_are_not_passed_over_in_silence(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tables are globs, of CSV and of JSON lines."""
+    orders, payments, out = tmp_path / "orders-1.csv", tmp_path / "payments-1.json", tmp_path / "out"
+    orders.write_text("op_id,key,start,timeout_ms\na,k,2026-01-01T00:00:00Z,5000\n")
+    (tmp_path / "orders-2.csv").write_text("op_id,key,start,timeout_ms\nb,l,2026-01-01T00:00:00Z,5000\n")
+    payments.write_text('{"key": "z", "at": "2026-01-01T00:00:00Z"}\n')
+    tables = [str(tmp_path / pattern) for pattern in ("orders-*.csv", "payments-*.json")]
+    command = ["stream", *tables, "--out", str(out), "--json"]
+    assert main([*command, "--trigger", "now", "--tick", "off"]) == 0
+    first = json.loads(capsys.readouterr().out)["result"]
+    assert (first["changed_files"], first["pending"]) == ([], 2)
+    assert main(["pending", str(out)]) == 0
+    assert capsys.readouterr().out.endswith("2 pending\n")
+    with orders.open("a") as grown:
+        grown.write("late,k,2026-01-01T00:00:00Z,5000\n")
+    with payments.open("a") as grown:
+        grown.write('{"key": "k", "at": "2026-01-01T00:00:01Z"}\n')
+    assert main([*command, "--tick", "off", "--drain"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["result"]["changed_files"] == [str(orders), str(payments)]
+    assert told.err.count("has changed since the stream took it: rows added since are in no table") == 2
+    assert outcomes(out) == {"a": "expired", "b": "expired"}
+
+
 def test_files_in_another_order_than_their_times_are_told_of(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,6 +48,8 @@ def test_the_time_next_to_the_request_counts(prefix: str, written: str) -> None:
         *("2024-05-01 12:00:00,123456 +0200", "2024-05-01 12:00:00.1234567+02", "2024-05-01 10:00:00.123456 UTC"),
         *("2024-05-01 12:00:00.123456 CEST", "2024-05-01T12:00:00.123456+02:00[Europe/Berlin]"),
         *("2024-05-01 06:00:00.123456 America/New_York", "2024-05-01 12:00:00.123456"),
+        *("2024-05-01 12:00:00.123456 GMT+2", "2024-05-01 12:00:00.123456 UTC+02:00", "2024-05-01 12:00:00.123456 +02"),
+        *("2024-05-01 08:00:00.123456 Etc/GMT+2", "2024-05-01 06:00:00.123456 America/Port-au-Prince"),
     ],
 )
 def test_nanoseconds_and_every_way_to_write_a_zone(written: str) -> None:
@@ -63,6 +65,11 @@ def test_nanoseconds_and_every_way_to_write_a_zone(written: str) -> None:
         ("2024-05-01T10:00:00.2Z [2024/05/01 12:00:00,123] ", "in no form that is read: 12:00:00,123"),
         ("2024-05-01T10:00:00.2Z 20240501T120000,123 DEBUG ", "in no form that is read: 20240501T120000,123"),
         ("2024-05-01T10:00:00.2Z 1714557600123 DEBUG ", "in no form that is read: 1714557600123"),
+        ("2024-05-01T10:00:00.2Z 1714557600.123 DEBUG ", "in no form that is read: 1714557600.123"),
+        ("2024-05-01T10:00:00.2Z [2024-05-01 12:00] DEBUG ", "in no form that is read: 2024-05-01 12:00"),
+        ("[2024-05-01 12:00:00,123 PM] ", "in no form that is read: 2024-05-01 12:00:00,123 PM"),
+        ("[2024-05-01 12:00:00 a.m.] ", "in no form that is read: 2024-05-01 12:00:00 a.m"),
+        ("[2024-05-01 12:00:00,123 CEST+1] ", "in no form that is read: 2024-05-01 12:00:00,123 CEST+1"),
         ("2024-05-01T10:00:00.2Z [2024-05-32 12:00:00,123] ", "not a time: 2024-05-32 12:00:00,123"),
         ("2024-05-01 12:00:00 PDT ", "the time zone Europe/Berlin has no PDT"),
         (

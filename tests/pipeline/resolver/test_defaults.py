@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pandas as pd
 import polars as pl
-from pyspark.sql import SparkSession
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant import pipeline
+from abeyant.errors import SchemaError
 from abeyant.pipeline.sources.tables import events_from, operations_from
 
 NOON = datetime(2026, 3, 2, 12)
@@ -55,3 +61,61 @@ def test_a_value_that_cannot_be_read_is_in_the_reason(spark: SparkSession) -> No
     events = events_from(numbers)
     assert [row.reason for row in pipeline.invalid_events(events).collect()] == ["progress is not a whole number: 1.5"]
     assert [row.op_id for row in pipeline.resolve(operations, events).collect()] == ["e"]
+
+
+def test_a_text_of_which_spark_would_make_another_time_is_rejected(spark: SparkSession) -> None:
+    read = {
+        "2026-07-01 12:00:00": 12,
+        "2026-07-01T12:00:00Z": 12,
+        "2026-07-01 12:00:00 UTC": 12,
+        "2026-07-01T14:00:00+02:00": 12,
+        "2026-07-01 14:00:00 Europe/Berlin": 12,
+        "2026-07-01 07:00:00 EST": 12,
+        **dict.fromkeys(["12:00:00", "T12:00", "2026", " 202405 ", "1714557600", "2026-07-01 12:00:00 BST"]),
+        **dict.fromkeys(["2026-07-01 12:00:00 PST", "2026-07-01T12:00:00IST"]),
+    }
+    events = events_from(spark.createDataFrame([("k", text) for text in read], "key STRING, at STRING"))
+    assert [row[0] for row in events.select(F.hour("at")).collect()] == list(read.values())
+    reasons = [row.reason for row in pipeline.invalid_events(events).collect()]
+    assert reasons == [f"at is not a timestamp: {text}" for text, hour in read.items() if hour is None]
+
+
+def test_watches_may_require_numbers_that_are_whole(spark: SparkSession) -> None:
+    watches = "watches ARRAY<STRUCT<key: STRING, required: {}>>"
+    ours = "op_id STRING, start TIMESTAMP, timeout_ms BIGINT"
+    rows = [("a", NOON, 60_000, [("x", 1.0), ("x", 0.0)]), ("b", NOON, 60_000, [("x", 1.0), ("x", 0.5)])]
+    floats = spark.createDataFrame(rows, f"{ours}, {watches.format('DOUBLE')}")
+    sums = floats.withColumn("watches", F.col("watches").cast("ARRAY<STRUCT<key: STRING, required: DECIMAL(38, 1)>>"))
+    events = spark.createDataFrame(pd.DataFrame(EVENTS))
+    for operations in (floats, sums):
+        assert [(row.op_id, row.outcome) for row in pipeline.resolve(operations, events).collect()] == [
+            ("a", "completed")
+        ]
+        reasons = [row.reason for row in pipeline.invalid_operations(operations).collect()]
+        assert reasons == ["required is not a whole number: 0.5"]
+
+
+def test_a_stream_needs_four_columns_and_two(spark: SparkSession, tmp_path: Path) -> None:
+    for name, rows, time in (("operations", OPERATIONS, "start"), ("events", EVENTS, "at")):
+        (tmp_path / name).mkdir()
+        table = pa.table({**rows, time: pa.array(rows[time], pa.timestamp("us", "UTC"))})
+        pq.write_table(table, tmp_path / name / "1.parquet")
+    operations = spark.readStream.schema("op_id STRING, key STRING, start TIMESTAMP, timeout_ms BIGINT")
+    sums = operations.parquet(str(tmp_path / "operations")).withColumn("timeout_ms", F.col("timeout_ms") + Decimal(0))
+    events = spark.readStream.schema("key STRING, at TIMESTAMP").parquet(str(tmp_path / "events"))
+    outcomes = pipeline.resolve(sums, events, lateness=0.0, tick=None, end_of_input=tmp_path / "end", shards=4)
+    pipeline.end_of_input(tmp_path / "end")
+    found: list[Row] = []
+    writer = outcomes.writeStream.foreachBatch(lambda batch, _: found.extend(batch.collect()))
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(
+        availableNow=True
+    ).start().awaitTermination()
+    assert sorted((row.instance, row.op_id, row.kind, row.outcome) for row in found) == [
+        ("", "a", None, "completed"),
+        ("", "b", None, "expired"),
+    ]
+    # In processing time neither needs a time; in event time both do.
+    without = sums.drop("start"), events.drop("at")
+    assert pipeline.resolve(*without, time="processing", shards=4).isStreaming
+    with pytest.raises(SchemaError, match="operations: no column 'start'"):
+        pipeline.resolve(*without, shards=4)

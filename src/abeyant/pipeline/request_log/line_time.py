@@ -10,7 +10,7 @@ passed over for an earlier one: the line is refused.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -18,14 +18,19 @@ __all__ = ["LineClock"]
 
 _TIME: Final = re.compile(
     r"(?<!\d)(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,:](\d+))?"
-    r"(Z|[+-]\d\d(?::?\d\d)?(?![\d:])|\x20?[+-]\d\d:?\d\d(?![\d:])|\x20?[A-Z][A-Za-z]+(?:/[A-Za-z_]+)*)?",
+    r"(Z|\x20?[AaPp]\.?[Mm](?![A-Za-z])|[+-]\d\d(?::?\d\d)?(?![\d:])|\x20[+-]\d\d(?::?\d\d)?(?![\w:.-])"
+    r"|\x20?[A-Z][A-Za-z]+(?:/[A-Za-z0-9_+-]+)*(?:[+-]\d[\d:]*)?)?",
     re.ASCII,
 )
-# What is a time, though of no form that we read: a time of day, ISO 8601 without separators, milliseconds since 1970.
+# What is a time, though of no form that we read: a time of day, one without seconds or of half a day (AM, PM), ISO 8601
+# without separators, seconds with a fraction or milliseconds since 1970.
 _OTHER_TIME: Final = re.compile(
-    r"(?<![\d:.])(?:\d{1,2}:\d\d:\d\d(?:[.,:]\d+)?|\d{8}[T ]?\d{6}(?:[.,]?\d+)?|1\d{12})(?![\d:])",
+    r"(?<![\d:.])(?:\d{1,2}:\d\d:\d\d(?:[.,:]\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d{8}[T ]?\d{6}(?:[.,]?\d+)?"
+    r"|1\d{9}[.,]\d+|1\d{12})(?![\d:])",
     re.ASCII,
 )
+_OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d\d?)(?::?(\d\d))?")
+_NO_ZONE: Final = re.compile(r"[AaPp]\.?[Mm]|[A-Za-z]+[+-][\d:]+")
 _DIGIT: Final = re.compile("[0-9]")
 _UTC: Final = frozenset({"Z", "UTC", "GMT"})
 # Short names of zones that a log may have; each is one of several zones, so --timezone has to agree with it.
@@ -55,7 +60,7 @@ class LineClock:
         if _DIGIT.search(head, after) is not None:  # as mostly there is none
             times += _TIME.finditer(head, after)
             if (other := _OTHER_TIME.search(head, times[-1].end() if times else 0)) is not None:
-                raise ValueError(f"the time next to the request is in no form that is read: {other.group(0)}")
+                raise ValueError(_in_no_form(other.group(0)))
         if not times:
             raise ValueError("no time before the request")
         day, second, fraction, zone = times[-1].groups()
@@ -69,7 +74,10 @@ class LineClock:
         """Return the last time's whole second, and whether it is the same in every line."""
         text = times[-1].group(0)
         name = (times[-1][4] or "").strip()
-        zone = _zone(name) or self._timezone
+        zone = _zone(name)
+        if zone is None and _NO_ZONE.fullmatch(name):
+            raise ValueError(_in_no_form(text))
+        zone = zone or self._timezone
         known = _ABBREVIATION.fullmatch(name)
         try:
             local = _local(times[-1])
@@ -88,6 +96,10 @@ class LineClock:
         return min(seconds, key=lambda second: abs(second - near)) * _SECOND_US, False
 
 
+def _in_no_form(text: str) -> str:
+    return f"the time next to the request is in no form that is read: {text}"
+
+
 def _local(time: re.Match[str]) -> datetime:
     return datetime.fromisoformat(f"{time[1]}T{time[2]}")
 
@@ -96,8 +108,9 @@ def _zone(name: str) -> tzinfo | None:
     """Return the zone of an offset or a name that means one zone only; None for any other word."""
     if name in _UTC:
         return UTC
-    if name.startswith(("+", "-")):
-        return datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo
+    if (offset := _OFFSET.fullmatch(name)) is not None:
+        ahead = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+        return timezone(ahead if offset[1] == "+" else -ahead)
     return ZoneInfo(name) if "/" in name and name in available_timezones() else None
 
 

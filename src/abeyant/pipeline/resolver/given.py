@@ -53,7 +53,8 @@ def as_dataframe(table: Given, name: Name, spark: SparkSession, *, whole: bool =
     table, `SchemaError` for one without the columns needed, and for values that do not fit their column.
     """
     if isinstance(table, DataFrame):
-        return complete(table, name)
+        # A stream is completed where it is resolved: there, `time="processing"` may give it its times.
+        return table if table.isStreaming else complete(table, name)
     if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(
             f"{name} must be a DataFrame of Spark or a table that speaks Arrow (pandas, Polars, DuckDB, pyarrow), "

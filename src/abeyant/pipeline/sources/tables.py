@@ -7,6 +7,7 @@ time, since nobody knows its unit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
@@ -45,7 +46,13 @@ READABLE: Final = {
 
 
 _WATCH: Final = StructType([StructField("key", StringType()), StructField("required", LongType())])
-_CLOCK_TIME: Final = r"^[\x00-\x20]*(?:[Tt]|\d+:)"
+_REQUIRED: Final = re.compile(r"^array<struct<.*\brequired:((?:decimal|double|float|int|smallint|tinyint)[^:>]*)[,>]")
+# Texts of which Spark makes some other time: a clock time, on the day on which it reads it; a mere number (a year); a
+# zone's short name, which Java takes for another zone (BST for Dhaka's, PST for all of Los Angeles' year).
+_NO_TIME: Final = (
+    r"^[\x00-\x20]*(?:[Tt]|\d+:|[+-]?\d+[\x00-\x20]*$)"
+    r"|[\d\x00-\x20](?!UTC|GMT|EST|MST|HST)[A-Z]{3}[\x00-\x20]*$"
+)
 
 
 def operations_from(table: DataFrame, columns: Mapping[str, str] | None = None, *, survive: bool = False) -> DataFrame:
@@ -94,8 +101,7 @@ def cast_or_null(value: Column, found: str, wanted: DataType) -> Column:
     """Return a value of type `found`, as Spark writes types, with one of `READABLE`; null where it cannot be read."""
     cast = value.try_cast(wanted)
     if found == "string" and isinstance(wanted, TimestampType):
-        # Spark would put a mere clock time on the day on which it reads it: on another day, another outcome.
-        return F.when(~value.rlike(_CLOCK_TIME), cast)
+        return F.when(~value.rlike(_NO_TIME), cast)
     return F.when(value % 1 == 0, cast) if found.startswith(("decimal", "double", "float")) else cast
 
 
@@ -176,4 +182,18 @@ def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> 
         if is_readable(found, field.dataType) and (types is None or found.partition("(")[0] in types):
             read[field.name] = cast_or_null(value, found, field.dataType)
             reasons.append(unreadable(field.name, value, found, field.dataType))
+        elif (number := _REQUIRED.search(found)) is not None and field.name == "watches":
+            read[field.name], why = _whole_watches(value, number[1])
+            reasons.append(why)
     return table.withColumns({**read, REJECT_REASON: F.coalesce(*reasons)}) if read else table
+
+
+def _whole_watches(watches: Column, found: str) -> tuple[Column, Column]:
+    """Return lists of watches whose `required`, of type `found`, are whole numbers, and why that cannot be."""
+    whole = LongType()
+
+    def read(watch: Column) -> Column:
+        return F.struct(watch["key"].alias("key"), cast_or_null(watch["required"], found, whole).alias("required"))
+
+    each = F.transform(watches, lambda watch: unreadable("required", watch["required"], found, whole))
+    return F.transform(watches, read), F.get(F.filter(each, lambda reason: reason.isNotNull()), F.lit(0))
