@@ -30,4 +30,6 @@ __all__ = [
     "resolve_stream",
 ]
 
-ASIDE, aside_of = REJECTED_ROWS, rejected_rows_of  # their names until November 2026
+# Their names until November 2026
+ASIDE = REJECTED_ROWS
+aside_of = rejected_rows_of
