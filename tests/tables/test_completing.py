@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from abeyant import tables
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, SchemaError
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 OPERATIONS = pa.table(
@@ -242,3 +242,14 @@ def test_watches_may_require_decimals_and_floats_that_are_whole(
     )
     assert found(tables.resolve(broken, EVENTS)) == [("", "a", None, "completed")]
     assert tables.invalid_operations(broken).to_pylist()[0]["reason"] == "required is not a whole number: 2.5"
+
+
+@pytest.mark.parametrize("name", ["Required", "INSTANCE", "Kind", "Condition"])
+def test_a_column_in_another_case_is_not_passed_over_for_its_default(name: str) -> None:
+    operations = OPERATIONS.append_column(name, pa.array([5] * 3 if name == "Required" else ["any"] * 3))
+    with pytest.raises(SchemaError, match=f"^operations: column '{name}' is called '{name.lower()}' here: rename it$"):
+        tables.resolve(operations, EVENTS)
+    with pytest.raises(SchemaError, match=r"^events: column 'Progress' is called 'progress' here: rename it$"):
+        tables.resolve(OPERATIONS, EVENTS.append_column("Progress", pa.array([2])))
+    both = operations.append_column(name.lower(), operations[name])  # then it is a further column
+    tables.resolve(both, EVENTS)

@@ -47,7 +47,8 @@ OUTCOMES: Final = pa.schema(
 def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
     """Raise `SchemaError` unless the table `name` has every column that is wanted, or there is a default for it.
 
-    In place of `watches` there may be `key`, and `required`. Further columns are fine.
+    In place of `watches` there may be `key`, and `required`. Further columns are fine, but not one whose name differs
+    from a column with a default only in case.
     """
     wanted = dict(wanted)
     if "watches" in wanted and "watches" not in schema.names:
@@ -56,6 +57,9 @@ def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
     for column, kind in wanted.items():
         places = schema.get_all_field_indices(column)
         if not places and column in DEFAULTS:
+            other = next((found for found in schema.names if found.lower() == column), None)
+            if other is not None:  # Spark would read it, and here it would have no effect
+                raise SchemaError(f"{name}: column {other!r} is called {column!r} here: rename it")
             continue
         if len(places) != 1:
             found = ", ".join(schema.names) or "none"
