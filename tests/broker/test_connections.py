@@ -259,3 +259,95 @@ def test_an_error_of_the_brokers_own_is_told_and_logged(kafka: Cluster, caplog: 
         response = client.ask(*FETCH, max_wait=SECOND, topics=[{"topic": "orders", "partitions": [at]}])
     assert response.error_code is ErrorCode.unknown_server_error
     assert "failed" in caplog.text
+
+
+def change(kafka: Cluster, broker: int | None, **given: object) -> None:
+    """Have these be all dynamic settings of one broker, or of all beside `min.insync.replicas`."""
+    texts = {name.replace("_", "."): str(value) for name, value in given.items()}
+    base = {} if broker else {"min.insync.replicas": "1"}
+    kafka.settled(kafka.controller.configure_brokers, broker, base | texts)
+
+
+def served(client: WireClient) -> bool:
+    return bool(client.ask(*METADATA, topics=[]).cluster_id)
+
+
+def silent(client: WireClient) -> bool:
+    """Whether a request is not answered: the broker has not accepted the connection."""
+    client.send(*METADATA, topics=[])
+    client.socket.settimeout(0.2)
+    try:
+        client.socket.recv(1)
+    except TimeoutError:
+        return True
+    finally:
+        client.socket.settimeout(10.0)
+    return False
+
+
+def refused(kafka: Cluster) -> bool:
+    with WireClient(kafka.bootstrap) as client, suppress(ConnectionError):
+        return not served(client)
+    return True
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max.connections.per.ip": 1},
+        {"max.connections.per.ip": 0, "max.connections.per.ip.overrides": "10.0.0.1:7, 127.0.0.1:1"},
+        {"max.connections.per.ip.overrides": "localhost:1"},
+    ],
+)
+def test_a_client_whose_address_has_all_its_connections_is_closed(
+    limits: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    with Cluster(settings=limits) as kafka, WireClient(kafka.bootstrap) as first:
+        assert served(first)
+        assert refused(kafka)
+        assert "127.0.0.1 has 1 connections already" in caplog.text
+        assert served(first)
+        first.socket.close()
+        wait_until(lambda: not kafka.brokers[1].connections)
+        with WireClient(kafka.bootstrap) as third:
+            assert served(third)
+            change(kafka, None, max_connections_per_ip=2, max_connections_per_ip_overrides="10.0.0.1:7")
+            assert not refused(kafka)
+
+
+@pytest.mark.parametrize("name", ["max.connections", "listener.name.plaintext.max.connections"])
+def test_a_broker_that_has_all_its_connections_accepts_one_when_one_ends(name: str) -> None:
+    with Cluster(settings={name: 1}) as kafka, ExitStack() as stack:
+        first, second, third = (stack.enter_context(WireClient(kafka.bootstrap)) for _ in range(3))
+        assert served(first)
+        assert silent(second)
+        assert silent(third)
+        first.socket.close()
+        assert second.receive(*METADATA, 1).cluster_id
+        change(kafka, None, **{name.replace(".", "_"): 2})
+        assert third.receive(*METADATA, 1).cluster_id
+
+
+def test_connections_above_a_lower_limit_end_the_most_silent_first() -> None:
+    with Cluster(brokers=2, clock="held") as kafka, ExitStack() as stack:
+        other = stack.enter_context(WireClient(kafka.bootstrap.split(",")[1]))
+        idle, busy = (stack.enter_context(WireClient(kafka.bootstrap)) for _ in range(2))
+        assert served(busy)
+        assert served(idle)
+        assert served(other)
+        kafka.clock.advance(1.0)
+        assert served(busy)
+        change(kafka, 1, max_connections=1)
+        assert idle.socket.recv(1) == b""
+        assert served(busy)
+        assert served(other)
+
+
+def test_a_handshake_that_fails_counts_no_more() -> None:
+    with Cluster(settings={"max.connections": 1}, security="SSL") as kafka:
+        with WireClient(kafka.bootstrap) as plain:
+            plain.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            with suppress(ConnectionError):
+                while plain.socket.recv(100):
+                    pass
+        wait_until(lambda: not len(kafka.brokers[1]._quotas))

@@ -195,7 +195,7 @@ def test_the_good_client_is_no_victim_of_retention() -> None:
 
 
 def test_the_good_client_tells_what_became_of_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Cluster(clock="held", settings={"log.retention.ms": 0}) as kafka, WireClient(kafka.bootstrap) as client:
+    with Cluster(clock="held", settings={"log.retention.ms": 1}) as kafka, WireClient(kafka.bootstrap) as client:
         prepare(kafka)
         fetch = client.ask
 

@@ -84,3 +84,31 @@ def test_a_scan_is_the_first_of_its_row_after_what_is_due(started: int, interval
     assert scan > max(now, due)
     assert scan - interval <= max(now, due)
     assert (scan - started) % interval == 0
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_the_cleaner_starts_anew_where_its_settings_change(paused: bool) -> None:
+    with Cluster(clock="held") as kafka, producing(kafka) as producer:
+        kafka.create_topic(TOPIC, config={"cleanup.policy": "compact,delete", **EXPIRED_SOON})
+        kafka.clock.advance(16.0)
+        assert settle(producer, send(producer, TOPIC, b"tea", key=b"k")) == [None]
+        log = kafka.brokers[1].partitions[TOPIC, 0].log
+        changed = {"min.insync.replicas": "1", "log.cleaner.backoff.ms": "2000"}
+        if paused:
+            kafka.pause(1)
+        kafka.settled(kafka.controller.configure_brokers, None, changed)
+        if paused:
+            kafka.clock.advance(15.0)  # a turn of before comes due, and waits behind the change
+            kafka.resume(1)
+        turns = []
+        compact = log.compact
+
+        def turn(now_ms: int, up_to: int, *, force: bool = False) -> int:
+            turns.append(kafka.clock.now())
+            return compact(now_ms, up_to, force=force)
+
+        log.compact = turn  # type: ignore[method-assign]
+        kafka.clock.advance(2.0)
+        assert log.start_offset == 1
+        kafka.clock.advance(16.0)
+        assert [at - turns[0] for at in turns] == [float(at) for at in range(0, 19, 2)]

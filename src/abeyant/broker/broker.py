@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from abeyant import IdleDetector, Purgatory
+from abeyant.broker.connection_limits import ConnectionLimits
 from abeyant.broker.coordinator.coordinator import Coordinator
 from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
 from abeyant.broker.delayed.delete_records import DelayedDeleteRecords
@@ -41,6 +42,7 @@ from abeyant.broker.transactions.shard import TransactionShard
 from abeyant.broker.wire.apis import BY_KEY
 from abeyant.broker.wire.connection import Connection, Staging
 from abeyant.broker.wire.listener import Listener
+from abeyant.broker.wire.quotas import ConnectionQuotas
 from abeyant.broker.wire.schema import ErrorCode, Message
 from abeyant.reporting import logger
 
@@ -132,6 +134,8 @@ class Broker:
         self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._listener: Listener | None = None
+        self._limits = ConnectionLimits(settings, cluster.security.protocol, broker_id)
+        self._quotas = ConnectionQuotas(self._limits)
         self._max_request: int = settings["socket.request.max.bytes"]
         # While it is paused its connections stay.
         self._idle = IdleDetector(
@@ -175,13 +179,8 @@ class Broker:
             return Connection(loop, self, self.cluster.staging, self._max_request)
 
         tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
-        self._listener = Listener(self.host, port, connection, self.timer, tls)
+        self._listener = Listener(self.host, port, connection, self._quotas, self.timer, tls)
         self.port = self._listener.port
-
-    def renew_certificates(self) -> None:
-        """Use what its settings for TLS say now for new connections, as Kafka does where they change."""
-        if self._listener is not None:
-            self._listener.tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
 
     def stop(self) -> None:
         """Stop as a broker that is asked to: what waits ends, connections are closed, leaders move."""
@@ -245,6 +244,10 @@ class Broker:
         """A topic is gone."""
         self.cluster.network.send(self, self._forget_topic, topic)
 
+    def tell_broker_settings(self) -> None:
+        """The brokers' settings have changed."""
+        self.cluster.network.send(self, self._reconfigure)
+
     def tell_settings(self, topic: Topic) -> None:
         """A topic's settings have changed."""
         self.cluster.network.send(self, self._configure, topic)
@@ -283,6 +286,18 @@ class Broker:
         if directory is None:
             return Log(state.topic, state.partition, config, self.now_ms())
         return directory.open_log(self.id, state.topic, state.partition, state.topic_id, config, self.now_ms())
+
+    def _reconfigure(self) -> None:
+        """Go by the settings of now: certificates and limits of connections, and when the cleaner has its turns."""
+        if self._listener is not None:
+            self._listener.tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
+            self._listener.check_room()
+        excess = len(self._quotas) - self._limits.of_broker()
+        if excess > 0:  # Kafka too closes those that have been silent for longest
+            by_silence = sorted(self.connections, key=lambda one: self._idle.idle_for(one) or 0.0, reverse=True)
+            for connection in by_silence[:excess]:
+                connection.abort()
+        self.housekeeping.reconfigure()
 
     def _configure(self, topic: Topic) -> None:
         for partition in self.partitions.values():
@@ -369,6 +384,9 @@ class Broker:
     def disconnected(self, connection: Connection) -> None:
         """A client has gone."""
         self.connections.discard(connection)
+        self._quotas.leave(connection)
+        if self._listener is not None:
+            self._listener.check_room()
         if not self._idle.closed:
             self._idle.forget(connection)
 

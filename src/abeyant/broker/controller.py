@@ -47,6 +47,9 @@ class Member(Protocol):
     def tell_deleted(self, topic: Topic) -> None:
         """A topic is gone."""
 
+    def tell_broker_settings(self) -> None:
+        """The brokers' settings have changed."""
+
     def tell_settings(self, topic: Topic) -> None:
         """A topic's settings have changed."""
 
@@ -108,7 +111,9 @@ class Controller:
         """A broker has started, or is back."""
         self.members[member.id] = member
         member.tell_topics(frozenset(self.by_id))
+        member.tell_broker_settings()  # they may have changed while it was fenced, and so may a topic's
         for topic in self.topics.values():
+            member.tell_settings(topic)
             for state in list(topic.partitions):
                 if member.id not in state.replicas:
                     continue
@@ -291,6 +296,8 @@ class Controller:
         """Let `given` be all that is changed of a broker's settings, or with None of all brokers'. Raises ApiError."""
         self._memory.keep_broker_settings(broker, given)
         self._settings.change(broker, given)
+        for member in list(self.members.values()):
+            member.tell_broker_settings()
         for topic in self.topics.values():  # theirs fall back on the brokers'
             self._configured(topic)
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from abeyant.broker.log import LogError
+from abeyant.broker.reconfiguration import CLEANER
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
@@ -37,11 +38,27 @@ class Housekeeping:
         """Begin."""
         settings = broker.cluster.settings
         self._broker = broker
+        self._cleaner = self._cleaner_settings()
         self._tasks: dict[object, Stoppable] = {}
+        self._turns: dict[str, Callable[[], None]] = {}
         self._producer_interval: float = settings["producer.id.expiration.check.interval.ms"] / 1000
         self._repeat("retention", self._retain, settings["log.retention.check.interval.ms"] / 1000, first=_FIRST)
+        self._start_cleaner()
+
+    def reconfigure(self) -> None:
+        """Start the cleaner anew where one of its settings has changed, as Kafka does; the first turn is at once."""
+        now = self._cleaner_settings()
+        if now != self._cleaner:
+            self._cleaner = now
+            self._start_cleaner()
+
+    def _cleaner_settings(self) -> list[object]:
+        return [self._broker.cluster.settings.value(name, self._broker.id) for name in CLEANER]
+
+    def _start_cleaner(self) -> None:
+        settings = self._broker.cluster.settings
         if settings["log.cleaner.enable"]:
-            backoff = max(settings["log.cleaner.backoff.ms"] / 1000, _SHORTEST)
+            backoff = max(settings.value("log.cleaner.backoff.ms", self._broker.id) / 1000, _SHORTEST)
             self._repeat("cleaning", self._clean, backoff, first=0.0)
 
     def close(self) -> None:
@@ -62,10 +79,15 @@ class Housekeeping:
 
     def _repeat(self, name: str, do: Callable[[Partition, int], object], interval: float, *, first: float) -> None:
         def turn() -> None:
+            if self._turns[name] is not turn:
+                return  # another began while this one waited in a paused broker's inbox
             for partition in list(self._broker.partitions.values()):
                 self._do(name, do, partition)
             self._tasks[name] = self._broker.timer.call_later(interval, turn)
 
+        self._turns[name] = turn
+        if name in self._tasks:
+            self._tasks[name].cancel()
         self._tasks[name] = self._broker.timer.call_later(first, turn)
 
     def _do(self, name: str, do: Callable[[Partition, int], object], partition: Partition) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from abeyant.broker.connection_limits import OVERRIDES, overrides
 from abeyant.broker.definitions import ConfigError, definition
 
 Values = Callable[[str], Any]
@@ -18,6 +19,11 @@ _THREADS = (
     "num.replica.fetchers", "remote.log.manager.copier.thread.pool.size",
     "remote.log.manager.expiration.thread.pool.size", "remote.log.manager.follower.thread.pool.size",
     "remote.log.reader.threads",
+)  # fmt: skip
+# Kafka's cleaner starts anew where one of them changes.
+CLEANER = (
+    "log.cleaner.backoff.ms", "log.cleaner.dedupe.buffer.size", "log.cleaner.io.buffer.load.factor",
+    "log.cleaner.io.buffer.size", "log.cleaner.io.max.bytes.per.second", "log.cleaner.threads", "message.max.bytes",
 )  # fmt: skip
 _MEGABYTE = 1 << 20
 
@@ -51,10 +57,14 @@ def check_together(values: Values) -> None:
 
 
 def _check_connections(values: Values) -> None:
-    name = "max.connections.per.ip.overrides"
+    name = OVERRIDES
     for _, number in _pairs(name, values(name)):
         if not number.lstrip("+-").isdecimal():
             raise ConfigError(f"{name}: {number!r} is no number of connections", f'For input string: "{number}"')
+    try:
+        overrides(values(name))
+    except OSError as error:
+        raise ConfigError(f"{name}: {values(name)!r} names a host that has no address: {error.strerror}") from None
     if values("max.connections.per.ip") == 0 and not values(name):
         raise _required(f"max.connections.per.ip can be set to zero only if {name} property is set.")
 

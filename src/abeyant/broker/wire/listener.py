@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from abeyant.broker.wire.connection import Connection
+from abeyant.broker.wire.quotas import ConnectionQuotas
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
@@ -31,13 +32,21 @@ class _Timer(Protocol):
 class Listener:
     """One socket that listens. Use from the loop's thread only."""
 
-    __slots__ = ("_coming", "_connection", "_loop", "_socket", "_timer", "port", "tls")
+    __slots__ = ("_coming", "_connection", "_full", "_loop", "_quotas", "_socket", "_timer", "port", "tls")
 
     def __init__(
-        self, host: str, port: int, connection: Callable[[], Connection], timer: _Timer, tls: ssl.SSLContext | None
+        self,
+        host: str,
+        port: int,
+        connection: Callable[[], Connection],
+        quotas: ConnectionQuotas,
+        timer: _Timer,
+        tls: ssl.SSLContext | None,
     ) -> None:
         """Listen at `port`, 0 for a free one; `connection` makes a client's protocol. Raises OSError."""
         self.tls = tls
+        self._quotas = quotas
+        self._full = False  # whether it accepts nobody until a connection ends
         self._loop = asyncio.get_running_loop()
         self._connection = connection
         self._timer = timer
@@ -56,14 +65,24 @@ class Listener:
                 with suppress(OSError):
                     client.shutdown(socket.SHUT_RDWR)
 
+    def check_room(self) -> None:
+        """Accept clients again if there is room: a connection has ended, or the limit has changed."""
+        if self._full and not self._quotas.full:
+            self._full = False
+            self._go_on()
+
     @property
     def _closed(self) -> bool:
         return self._socket.fileno() < 0
 
     def _accept(self) -> None:
         for _ in range(_CLIENTS):
+            if self._quotas.full:
+                self._full = True
+                self._loop.remove_reader(self._socket)
+                return
             try:
-                client, _address = self._socket.accept()
+                client, (address, _port) = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:  # most likely the process may open no more files
@@ -71,15 +90,23 @@ class Listener:
                 self._loop.remove_reader(self._socket)
                 self._timer.call_later(_PAUSE, self._go_on)
                 return
+            if refusal := self._quotas.refusal(address):
+                logger("broker").warning("a client is not let in at port %d: %s", self.port, refusal)
+                client.close()
+                continue
             client.setblocking(False)
-            task = self._loop.create_task(self._let_in(client))
+            connection = self._connection()
+            self._quotas.enter(connection, address)
+            task = self._loop.create_task(self._let_in(client, connection))
             self._coming[task] = client
             task.add_done_callback(self._coming.pop)
 
-    async def _let_in(self, client: socket.socket) -> None:
+    async def _let_in(self, client: socket.socket, connection: Connection) -> None:
         try:
-            await self._loop.connect_accepted_socket(self._connection, client, ssl=self.tls)
+            await self._loop.connect_accepted_socket(lambda: connection, client, ssl=self.tls)
         except OSError as error:  # with TLS: no such client, or one that does not trust the certificate
+            self._quotas.leave(connection)
+            self.check_room()
             if not self._closed:
                 why = error or type(error).__name__
                 logger("broker").warning("a client is not let in at port %d: %s", self.port, why)

@@ -97,7 +97,6 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
         _check_min_isr(broker, resource, given)
         if not call.request.validate_only:
             controller.configure_brokers(broker, given)
-            call.broker.renew_certificates()
     elif resource.resource_type == GROUP:
         if not resource.resource_name:
             raise ApiError(ErrorCode.invalid_request, "Default group resources are not allowed.")

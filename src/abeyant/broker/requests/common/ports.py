@@ -73,8 +73,5 @@ class Broker(ports.Broker, Protocol):
     def log_dir(self) -> str:
         """Where its logs are, as clients are told."""
 
-    def renew_certificates(self) -> None:
-        """Use what its settings for TLS say now for new connections."""
-
     def handle(self, call: Any) -> None:
         """Handle a call; an exception is logged and answered with UNKNOWN_SERVER_ERROR."""

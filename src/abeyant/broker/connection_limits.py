@@ -1,0 +1,48 @@
+"""How many connections the settings allow a broker: all in all, and from one address."""
+
+from __future__ import annotations
+
+import socket
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from abeyant.broker.settings import Settings
+
+OVERRIDES = "max.connections.per.ip.overrides"
+
+
+class ConnectionLimits:
+    """Those of one broker, as its settings are now."""
+
+    def __init__(self, settings: Settings, listener: str, broker: int) -> None:
+        """`listener` is the name of the broker's only one."""
+        self._settings = settings
+        self._listener = listener
+        self._broker = broker
+
+    def of_broker(self) -> int:
+        """Return the limit of all the broker's connections: those above it are closed."""
+        limit: int = self._settings.value("max.connections", self._broker)
+        return limit
+
+    def connections(self) -> int:
+        """Return the limit of the listener's connections, which are all the broker's: none above it is accepted."""
+        own: int = self._settings.of_listener("max.connections", self._listener, self._broker)
+        return min(own, self.of_broker())
+
+    def connections_of(self, address: str) -> int:
+        """Return the limit of connections from one address."""
+        limit: int = self._settings.value("max.connections.per.ip", self._broker)
+        text: str = self._settings.value(OVERRIDES, self._broker)
+        return overrides(text).get(address, limit)
+
+
+@lru_cache(16)
+def overrides(text: str) -> dict[str, int]:
+    """Return the limit of each address of `host:number,...`. Raises OSError for a host that has none."""
+    found = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        host, _, number = part.rpartition(":")
+        found[socket.gethostbyname(host.strip())] = int(number)
+    return found
