@@ -43,7 +43,7 @@ FLOORS = (
     ("broker.api",),
     ("broker.request_log",),
     ("broker.broker",),
-    ("broker.housekeeping",),
+    ("broker.connection_limits", "broker.housekeeping"),
     ("broker.requests",),
     ("broker.requests.common",),
     ("broker.groups", "broker.transactions"),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import socket
-from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from abeyant.broker.reconfiguration import OVERRIDES, overrides
 
 if TYPE_CHECKING:
     from abeyant.broker.settings import Settings
-
-OVERRIDES = "max.connections.per.ip.overrides"
 
 
 class ConnectionLimits:
@@ -36,13 +34,3 @@ class ConnectionLimits:
         limit: int = self._settings.value("max.connections.per.ip", self._broker)
         text: str = self._settings.value(OVERRIDES, self._broker)
         return overrides(text).get(address, limit)
-
-
-@lru_cache(16)
-def overrides(text: str) -> dict[str, int]:
-    """Return the limit of each address of `host:number,...`. Raises OSError for a host that has none."""
-    found = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        host, _, number = part.rpartition(":")
-        found[socket.gethostbyname(host.strip())] = int(number)
-    return found

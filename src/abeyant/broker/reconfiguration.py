@@ -5,15 +5,17 @@ Kafka: `KafkaConfig.validateValues`, and what each of its `BrokerReconfigurable`
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
-from abeyant.broker.connection_limits import OVERRIDES, overrides
 from abeyant.broker.definitions import ConfigError, definition
 
 Values = Callable[[str], Any]
 """The typed value of a setting; of a time that has several units, in ms."""
 
+OVERRIDES = "max.connections.per.ip.overrides"
 _THREADS = (
     "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
     "num.replica.fetchers", "remote.log.manager.copier.thread.pool.size",
@@ -67,6 +69,13 @@ def _check_connections(values: Values) -> None:
         raise ConfigError(f"{name}: {values(name)!r} names a host that has no address: {error.strerror}") from None
     if values("max.connections.per.ip") == 0 and not values(name):
         raise _required(f"max.connections.per.ip can be set to zero only if {name} property is set.")
+
+
+@lru_cache(16)
+def overrides(text: str) -> dict[str, int]:
+    """Return the limit of each address of `host:number,...`. Raises OSError for a host that has none."""
+    pairs = _pairs(OVERRIDES, text)
+    return {socket.gethostbyname(host): int(number) for host, number in pairs}
 
 
 def _pairs(name: str, text: str) -> list[tuple[str, str]]:

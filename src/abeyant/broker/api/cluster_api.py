@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Unpack
 
-from abeyant.broker.api.faults import Fault, Faults, Target, Where, nearest
+from abeyant.broker.api.faults import Fault, Faults, Target, Where, check_choice, nearest
 from abeyant.broker.api.outages import Outages
 from abeyant.broker.delayed.operation import Waiting
 from abeyant.broker.errors import ApiError
@@ -261,6 +262,7 @@ class ClusterApi(Outages):
 
     def drop_connections(self, *, broker: int | None = None, client_id: str | None = None) -> int:
         """End the connections that there are now, of one broker or of one client; returns how many."""
+        check_choice("client_id", client_id)
 
         def drop() -> int:
             ended = 0
@@ -306,6 +308,7 @@ class ClusterApi(Outages):
         fault delays, or that have come to a paused broker, wait too (`Waiting.held_by`): by their API's name.
         """
         self._require_kind(kind)
+        check_choice("client_id", client, "client")
         return self.settled(self._waiting, kind, client)
 
     def until_waiting(
@@ -316,10 +319,11 @@ class ClusterApi(Outages):
         `timeout` is in seconds of real time. Raises TimeoutError once it is over. Not for the cluster's own loop.
         """
         self._require_kind(kind)
+        check_choice("client_id", client, "client")
         if type(count) is not int or count < 1:
             raise AbeyantError(f"count must be 1 or more, not {count!r}")
-        if not timeout >= 0:
-            raise AbeyantError(f"timeout must be 0 seconds or more, not {timeout!r}")
+        if not isinstance(timeout, (int, float)) or not 0 <= timeout <= TIMEOUT_MAX:
+            raise AbeyantError(f"timeout must be 0 seconds or more, and finite, not {timeout!r}")
         found: Future[list[Waiting]] = Future()
         awaited = _Awaited(kind, count, client, found)
 

@@ -42,6 +42,7 @@ class Where(TypedDict, total=False):
 
 
 _TYPES = {"topic": str, "partition": int, "broker": int, "client_id": str}
+_CENTURY = 100 * 365 * 86_400  # seconds: no timer waits for longer
 _SASL = ("SaslAuthenticate", "SaslHandshake")
 _INTERNAL = (OFFSETS.name, TRANSACTIONS.name)  # made when the first client needs them
 
@@ -57,8 +58,7 @@ class Target:
             hint = nearest(name, _TYPES) or f": choose by {', '.join(_TYPES)}"
             raise TypeError(f"no requests can be chosen by {name}={hint}")
         for name, value in where.items():
-            if value is not None and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
-                raise AbeyantError(f"{name} must be {_TYPES[name].__name__}, not {value!r}")
+            check_choice(name, value)
         self.api = api
         self.topic = where.get("topic")
         self.partition = where.get("partition")
@@ -180,8 +180,8 @@ class Faults:
 
     def delay(self, target: Target, seconds: float, times: int | None) -> Fault:
         """Handle it `seconds` later, on the cluster's clock."""
-        if not _is_number(seconds) or not 0 < seconds < float("inf"):
-            raise AbeyantError(f"seconds must be more than 0, and finite, not {seconds!r}")
+        if not _is_number(seconds) or not 0 < seconds < _CENTURY:
+            raise AbeyantError(f"seconds must be more than 0, and less than a century, not {seconds!r}")
 
         def later(call: Any) -> None:
             broker = call.broker
@@ -230,6 +230,12 @@ def error_code(name: str) -> ErrorCode:
         known = [known.upper() for known in ErrorCode.__members__]
         raise AbeyantError(f"there is no error {name!r}{nearest(str(name).upper(), known)}")
     return found
+
+
+def check_choice(name: str, value: object, said: str = "") -> None:
+    """Raise AbeyantError where nothing can have this `topic`, `partition`, `broker` or `client_id`; None is any."""
+    if value is not None and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
+        raise AbeyantError(f"{said or name} must be {_TYPES[name].__name__}, not {value!r}")
 
 
 def _is_number(value: object) -> bool:
