@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abeyant.broker.reconfiguration import OVERRIDES, overrides
+from abeyant.broker.reconfiguration import overrides
 
 if TYPE_CHECKING:
     from abeyant.broker.settings import Settings
@@ -32,5 +32,5 @@ class ConnectionLimits:
     def connections_of(self, address: str) -> int:
         """Return the limit of connections from one address."""
         limit: int = self._settings.value("max.connections.per.ip", self._broker)
-        text: str = self._settings.value(OVERRIDES, self._broker)
+        text: str = self._settings.value("max.connections.per.ip.overrides", self._broker)
         return overrides(text).get(address, limit)

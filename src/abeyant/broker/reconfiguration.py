@@ -15,7 +15,7 @@ from abeyant.broker.definitions import ConfigError, definition
 Values = Callable[[str], Any]
 """The typed value of a setting; of a time that has several units, in ms."""
 
-OVERRIDES = "max.connections.per.ip.overrides"
+_OVERRIDES = "max.connections.per.ip.overrides"
 _THREADS = (
     "background.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
     "num.replica.fetchers", "remote.log.manager.copier.thread.pool.size",
@@ -59,7 +59,7 @@ def check_together(values: Values) -> None:
 
 
 def _check_connections(values: Values) -> None:
-    name = OVERRIDES
+    name = _OVERRIDES
     for _, number in _pairs(name, values(name)):
         if not number.lstrip("+-").isdecimal():
             raise ConfigError(f"{name}: {number!r} is no number of connections", f'For input string: "{number}"')
@@ -74,7 +74,7 @@ def _check_connections(values: Values) -> None:
 @lru_cache(16)
 def overrides(text: str) -> dict[str, int]:
     """Return the limit of each address of `host:number,...`. Raises OSError for a host that has none."""
-    pairs = _pairs(OVERRIDES, text)
+    pairs = _pairs(_OVERRIDES, text)
     return {socket.gethostbyname(host): int(number) for host, number in pairs}
 
 
