@@ -65,6 +65,7 @@ def test_settings_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> 
             "sasl.jaas.config would change nothing in this broker: give the cluster",
         ),
         ("listener.name.plaintext.sasl.jaas.config", "a secret", "sasl.jaas.config would change nothing"),
+        ("listener.name.ssl.max.connections", 1, "the only listener's settings begin with listener.name.plaintext."),
         ("create.topic.policy.class.name", "a.Policy", "Class a.Policy could not be found"),
         ("leader.replication.throttled.rate", 1000, "is set while brokers run"),
         ("log.retention.ms", 0, "log.retention.ms must be unlimited"),

@@ -26,6 +26,10 @@ class Security:
         if protocol not in PROTOCOLS:
             raise ValueError(f"security must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
         self.protocol = protocol
+        own = f"listener.name.{protocol.lower()}."
+        for name in settings.given:
+            if definition("broker", name).base and not name.startswith(own):
+                raise AbeyantError(f"{name} would change nothing: the only listener's settings begin with {own}")
         self.certificates: Certificates | None = None
         self._users: Users | None = None
         self._largest: int = settings["sasl.server.max.receive.size"]
