@@ -76,7 +76,8 @@ def test_duplicates_and_nulls_are_found_among_defaults_and_the_rows_are_as_they_
         ("a", "duplicate op_id"),
         ("c", "no instance"),
     ]
-    assert tables.resolve(operations, EVENTS).num_rows == 2
+    events = EVENTS.append_column("instance", pa.array([""] * EVENTS.num_rows))
+    assert tables.resolve(operations, events).num_rows == 2
     plain = tables.invalid_operations(pa.concat_tables([OPERATIONS, OPERATIONS.slice(1, 1)]))
     assert plain.to_pylist() == [{**OPERATIONS.slice(1, 1).to_pylist()[0], "reason": "duplicate op_id"}]
     keyless = OPERATIONS.set_column(1, "key", pa.array(["x", None, "x"]))
@@ -247,9 +248,22 @@ def test_watches_may_require_decimals_and_floats_that_are_whole(
 @pytest.mark.parametrize("name", ["Required", "INSTANCE", "Kind", "Condition"])
 def test_a_column_in_another_case_is_not_passed_over_for_its_default(name: str) -> None:
     operations = OPERATIONS.append_column(name, pa.array([5] * 3 if name == "Required" else ["any"] * 3))
+    events = EVENTS.append_column("instance", pa.array(["any"])) if name == "INSTANCE" else EVENTS
     with pytest.raises(SchemaError, match=f"^operations: column '{name}' is called '{name.lower()}' here: rename it$"):
-        tables.resolve(operations, EVENTS)
+        tables.resolve(operations, events)
     with pytest.raises(SchemaError, match=r"^events: column 'Progress' is called 'progress' here: rename it$"):
         tables.resolve(OPERATIONS, EVENTS.append_column("Progress", pa.array([2])))
     both = operations.append_column(name.lower(), operations[name])  # then it is a further column
-    tables.resolve(both, EVENTS)
+    tables.resolve(both, events)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_instance_in_one_table_only_is_refused(form: str, tmp_path: Path) -> None:
+    """No key would match the other table's default, and everything would expire."""
+    named = EVENTS.append_column("instance", pa.array(["b"] * EVENTS.num_rows))
+    operations, events = FORMS[form](OPERATIONS, tmp_path / "operations"), FORMS[form](named, tmp_path / "events")
+    with pytest.raises(SchemaError, match=r"^events has the column instance and operations has none, so no key would"):
+        tables.resolve(operations, events)
+    named = OPERATIONS.append_column("instance", pa.array(["b"] * OPERATIONS.num_rows))
+    with pytest.raises(SchemaError, match=r"add it to events, or drop it from operations$"):
+        tables.resolve_batches(named, EVENTS)

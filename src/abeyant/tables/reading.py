@@ -14,10 +14,11 @@ import pyarrow.dataset as ds
 
 from abeyant.errors import AbeyantError
 from abeyant.tables.completing import columns_read, complete
+from abeyant.tables.defaults import check_instances
 from abeyant.tables.dictionaries import in_dictionary
-from abeyant.tables.schemas import check
+from abeyant.tables.schemas import EVENTS, OPERATIONS, check
 
-__all__ = ["batches_of", "check_apart", "chunks", "completed", "table_of"]
+__all__ = ["batches_of", "chunks", "column_names", "completed", "open_both", "table_of"]
 
 _ROWS: Final = 1 << 18  # to a chunk, at least half as many where there are so many; columns of one stay in the cache
 T = TypeVar("T", pa.RecordBatch, pa.Table)
@@ -56,13 +57,30 @@ def _batches(source: Any, wanted: Mapping[str, str], name: str) -> Iterator[pa.R
     _check_unread(source, name, came=came)
 
 
-def check_apart(operations: Any, events: Any) -> None:
-    """Raise `AbeyantError` where one stream is to be both tables: only one of them would get its rows."""
+def open_both(operations: Any, events: Any) -> tuple[Any, Any]:
+    """Return both tables as sources for `batches_of`; files are opened, and no rows are read.
+
+    Raises `AbeyantError` where one stream is to be both tables, since only one would get its rows; `SchemaError` where
+    only one of them has the column `instance`; and as `batches_of`.
+    """
     if operations is events and hasattr(operations, "__arrow_c_stream__") and not hasattr(operations, "__len__"):
         raise AbeyantError(
             f"operations and events are the same {type(events).__name__}, which can be read once: "
             "give a table in its place (reader.read_all())"
         )
+    opened = _speaks_arrow(operations, OPERATIONS, "operations"), _speaks_arrow(events, EVENTS, "events")
+    names = [column_names(source) for source in opened]
+    if names[0] is not None and names[1] is not None:
+        check_instances(names[0], names[1])
+    return opened
+
+
+def column_names(source: Any) -> list[str] | None:
+    """Return the names of a table's columns; None where they are not known before its rows are read."""
+    if isinstance(source, ds.Dataset | pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return list(source.schema.names)
+    columns = getattr(source, "columns", None)  # of pandas, Polars, DuckDB and Spark
+    return None if columns is None or callable(columns) else [str(column) for column in columns]
 
 
 def _check_unread(source: Any, name: str, *, came: bool) -> None:

@@ -17,7 +17,7 @@ from abeyant.tables.columns import Watches, flags, integers, microseconds
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.piles import Asked, Piles
-from abeyant.tables.reading import batches_of, check_apart, chunks
+from abeyant.tables.reading import batches_of, chunks, open_both
 from abeyant.tables.schemas import EVENTS, OPERATIONS, OUTCOMES
 from abeyant.tables.validity import Operations, read_operations, valid_events, valid_operations
 
@@ -63,7 +63,7 @@ def resolve(
     Raises `SchemaError` for a table without the columns needed, TypeError for what is no table, ValueError for another
     `deadline` or number of `threads`, `AbeyantError` for a path that cannot be read.
     """
-    check_apart(operations, events)
+    operations, events = open_both(operations, events)
     with _Work(deadline, threads) as work:
         read = batches_of(operations, OPERATIONS, "operations")
         work.learn(batches_of(events, EVENTS, "events"))
@@ -83,7 +83,7 @@ def resolve_batches(
     operations as the outcomes are taken. Otherwise as `resolve`. What takes the outcomes is whatever takes Arrow:
     `pyarrow.dataset.write_dataset`, `duckdb.sql("... FROM outcomes")`.
     """
-    check_apart(operations, events)
+    operations, events = open_both(operations, events)
     read = batches_of(operations, OPERATIONS, "operations")
     work = _Work(deadline, threads)
     try:

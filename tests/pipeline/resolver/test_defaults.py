@@ -119,3 +119,10 @@ def test_a_stream_needs_four_columns_and_two(spark: SparkSession, tmp_path: Path
     assert pipeline.resolve(*without, time="processing", shards=4).isStreaming
     with pytest.raises(SchemaError, match="operations: no column 'start'"):
         pipeline.resolve(*without, shards=4)
+
+
+def test_an_instance_in_one_table_only_is_refused(spark: SparkSession) -> None:
+    operations = spark.createDataFrame(pd.DataFrame(OPERATIONS)).withColumn("Instance", F.lit("b"))
+    for table in (pd.DataFrame(EVENTS), spark.createDataFrame(pd.DataFrame(EVENTS))):
+        with pytest.raises(SchemaError, match=r"^operations has the column instance and events has none"):
+            pipeline.resolve(operations, table)

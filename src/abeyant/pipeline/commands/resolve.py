@@ -128,10 +128,12 @@ def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[ResultWrite
     from abeyant.pipeline.sources.tables import events_from, operations_from
     from abeyant.pipeline.spark.jobs import name_jobs
     from abeyant.pipeline.spark.progress import Steps
+    from abeyant.tables.defaults import check_instances
 
     operations, events = (
         read_files(spark, path, file_format(path, args.format)) for path in (args.operations, args.events)
     )
+    check_instances([*operations.columns, *dict(args.operation)], [*events.columns, *dict(args.event)])
     operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
     tables = {
         "outcomes": resolve(operations, events, deadline=args.deadline, unique_ids=args.unique_ids),
