@@ -17,10 +17,19 @@ from queue import SimpleQueue
 import pytest
 
 from abeyant import aio
+from abeyant.aio.virtual import threads as threads_module
 from abeyant.aio.virtual.rest import is_at_rest, processor_time
 from aio.virtual.loops import HOUR, RunVirtual, now
 
 on_linux = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="only Linux says how a thread sleeps")
+
+
+@pytest.fixture(autouse=True)
+def only_threads_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests have left in this process, clients of Kafka or of Polars for instance, may run at any time."""
+    monkeypatch.setattr(
+        threads_module, "native_threads", lambda: {thread.native_id for thread in threading.enumerate()}
+    )
 
 
 def started(target: Callable[[], object], name: str | None = None) -> threading.Thread:
