@@ -288,7 +288,12 @@ class Broker:
         return directory.open_log(self.id, state.topic, state.partition, state.topic_id, config, self.now_ms())
 
     def _reconfigure(self) -> None:
-        """Go by the settings of now: certificates and limits of connections, and when the cleaner has its turns."""
+        """Apply the current settings: to topics, certificates, limits of connections, and the cleaner."""
+        topics = self.cluster.controller.by_id
+        for partition in self.partitions.values():
+            topic = topics.get(partition.topic_id)
+            if topic is not None:
+                partition.configure(topic)
         if self._listener is not None:
             self._listener.tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
             self._listener.check_room()

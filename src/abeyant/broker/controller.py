@@ -296,10 +296,11 @@ class Controller:
         """Let `given` be all that is changed of a broker's settings, or with None of all brokers'. Raises ApiError."""
         self._memory.keep_broker_settings(broker, given)
         self._settings.change(broker, given)
+        # One message a broker for all its topics, which fall back on these: so a client's next request sees the change.
         for member in list(self.members.values()):
             member.tell_broker_settings()
-        for topic in self.topics.values():  # theirs fall back on the brokers'
-            self._configured(topic)
+        for topic in self.topics.values():
+            self._elect_where_allowed(topic)
 
     def _configured(self, topic: Topic) -> None:
         """Tell of settings that may be other ones now. Where unclean leaders are allowed now, elect them.
@@ -308,6 +309,9 @@ class Controller:
         """
         for member in list(self.members.values()):
             member.tell_settings(topic)
+        self._elect_where_allowed(topic)
+
+    def _elect_where_allowed(self, topic: Topic) -> None:
         for state in list(topic.partitions):
             if state.leader == NO_LEADER:
                 self._put_if_kept(elections.elected(state, self.members, unclean=self._unclean(topic)), topic)
