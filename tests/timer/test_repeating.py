@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from abeyant import ManualTimer, RepeatingTask, SystemTimer, TimerClosedError, aio
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -144,20 +145,13 @@ def test_a_callback_may_close_the_timer(timer: ManualTimer) -> None:
     assert (task.cancelled, task.refresh(), timer.stats().failed) == (True, False, 0)
 
 
-def wait_for(condition: Any) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 @pytest.mark.parametrize("with_executor", [False, True])
 def test_t1_a_system_timer_repeats_on_the_grid_and_never_early(with_executor: bool) -> None:
     with ThreadPoolExecutor(1) as pool, SystemTimer(executor=pool if with_executor else None) as timer:
         ran: list[float] = []
         began = timer.time()
         task = timer.call_every(0.02, lambda: ran.append(timer.time()))
-        wait_for(lambda: len(ran) >= 5)
+        wait_until(lambda: len(ran) >= 5)
         assert task.cancel()
         for n, when in enumerate(ran, 1):
             assert when >= began + n * 0.02, "T1"
@@ -172,7 +166,7 @@ def test_a_slow_callback_of_a_system_timer_makes_no_storm() -> None:
             time.sleep(0.05)
 
         task = timer.call_every(0.01, work)
-        wait_for(lambda: len(ran) >= 3)
+        wait_until(lambda: len(ran) >= 3)
         task.cancel()
         assert task.missed >= 6
 
@@ -182,7 +176,7 @@ def test_cancel_from_any_thread_holds() -> None:
         for _ in range(100):
             ran: list[int] = []
             task = timer.call_every(0.0001, ran.append, 1)
-            wait_for(lambda ran=ran: ran)
+            wait_until(ran.__len__)
             canceller = threading.Thread(target=task.cancel)
             canceller.start()
             canceller.join()

@@ -20,6 +20,7 @@ from abeyant import aio
 from abeyant.aio.virtual import threads as threads_module
 from abeyant.aio.virtual.rest import is_at_rest, processor_time
 from aio.virtual.loops import HOUR, RunVirtual, now
+from waiting import wait_until
 
 on_linux = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="only Linux says how a thread sleeps")
 
@@ -36,13 +37,6 @@ def started(target: Callable[[], object], name: str | None = None) -> threading.
     thread = threading.Thread(target=target, name=name, daemon=True)
     thread.start()
     return thread
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 Waits = dict[str, tuple[Callable[[], object], Callable[[], object]]]  # how a thread waits, and how it is woken
@@ -65,7 +59,7 @@ def test_a_thread_that_only_the_loop_can_wake_is_not_waited_for(run_virtual: Run
     async def main() -> None:
         wait, wake = waits()[how]
         thread = started(wait)
-        until(lambda: is_at_rest(thread.native_id))
+        wait_until(lambda: is_at_rest(thread.native_id))
         for _ in range(100):
             await asyncio.sleep(0.1)
         wake()
@@ -197,7 +191,7 @@ def test_who_sleeps_with_a_time_out_or_on_a_file_or_runs_is_not_at_rest() -> Non
             assert not any(is_at_rest(thread.native_id) for thread in threads)
         assert not is_at_rest(None)
         ran = processor_time(threads[2].native_id)
-        until(lambda: processor_time(threads[2].native_id) != ran)
+        wait_until(lambda: processor_time(threads[2].native_id) != ran)
         assert processor_time(threads[1].native_id) == processor_time(threads[1].native_id)
     finally:
         stop.set()
@@ -206,4 +200,4 @@ def test_who_sleeps_with_a_time_out_or_on_a_file_or_runs_is_not_at_rest() -> Non
             thread.join(60)
         os.close(ours)
         os.close(theirs)
-    until(lambda: processor_time(threads[0].native_id) is None)
+    wait_until(lambda: processor_time(threads[0].native_id) is None)
