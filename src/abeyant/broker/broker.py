@@ -43,7 +43,7 @@ from abeyant.broker.wire.apis import BY_KEY
 from abeyant.broker.wire.connection import Connection, Staging
 from abeyant.broker.wire.listener import Listener
 from abeyant.broker.wire.quotas import ConnectionQuotas
-from abeyant.broker.wire.schema import ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class Broker:
         self.cluster.network.send(self, self._forget_topic, topic)
 
     def tell_broker_settings(self) -> None:
-        """The brokers' settings have changed."""
+        """The brokers' settings have changed, and those of any topic may have."""
         self.cluster.network.send(self, self._reconfigure)
 
     def tell_settings(self, topic: Topic) -> None:
@@ -350,17 +350,7 @@ class Broker:
         """Handle a follower's fetch."""
         self.session(fetch.follower).fetch(fetch)
 
-    def ask(
-        self,
-        number: int,
-        api: str,
-        request: Message,
-        partitions: Sequence[tuple[str, int]],
-        client_id: str,
-        then: Callable[[Any], object],
-    ) -> None:
-        """Call an API of broker `number`; `then` gets the response, or None where none came."""
-        peer_call.ask(self, number, api, request, partitions, client_id, then)
+    ask = peer_call.ask
 
     def session(self, follower: int) -> Session:
         """The session of a broker that follows this one."""

@@ -113,7 +113,6 @@ class Controller:
         member.tell_topics(frozenset(self.by_id))
         member.tell_broker_settings()  # they may have changed while it was fenced, and so may a topic's
         for topic in self.topics.values():
-            member.tell_settings(topic)
             for state in list(topic.partitions):
                 if member.id not in state.replicas:
                     continue
