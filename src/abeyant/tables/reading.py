@@ -18,7 +18,7 @@ from abeyant.tables.defaults import check_instances
 from abeyant.tables.dictionaries import in_dictionary
 from abeyant.tables.schemas import EVENTS, OPERATIONS, check
 
-__all__ = ["batches_of", "chunks", "column_names", "completed", "open_both", "table_of"]
+__all__ = ["batches_of", "check_columns", "chunks", "completed", "open_both", "table_of"]
 
 _ROWS: Final = 1 << 18  # to a chunk, at least half as many where there are so many; columns of one stay in the cache
 T = TypeVar("T", pa.RecordBatch, pa.Table)
@@ -69,14 +69,18 @@ def open_both(operations: Any, events: Any) -> tuple[Any, Any]:
             "give a table in its place (reader.read_all())"
         )
     opened = _speaks_arrow(operations, OPERATIONS, "operations"), _speaks_arrow(events, EVENTS, "events")
-    names = [column_names(source) for source in opened]
-    if names[0] is not None and names[1] is not None:
-        check_instances(names[0], names[1])
+    check_columns(*opened)
     return opened
 
 
-def column_names(source: Any) -> list[str] | None:
-    """Return the names of a table's columns; None where they are not known before its rows are read."""
+def check_columns(operations: Any, events: Any) -> None:
+    """Raise `SchemaError` where only one table has the column `instance`, as far as that is known without reading."""
+    names = _column_names(operations), _column_names(events)
+    if names[0] is not None and names[1] is not None:
+        check_instances(names[0], names[1])
+
+
+def _column_names(source: Any) -> list[str] | None:
     if isinstance(source, ds.Dataset | pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return list(source.schema.names)
     columns = getattr(source, "columns", None)  # of pandas, Polars, DuckDB and Spark

@@ -14,7 +14,6 @@ from abeyant.pipeline.resolver.given import Given, as_dataframe, session_of
 from abeyant.pipeline.resolver.streams.options import Deadline, Time
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.spark.notebook import watch_cells
-from abeyant.tables.defaults import check_instances
 
 __all__ = ["ResolveOptions", "resolve"]
 
@@ -58,7 +57,9 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
     """
     given: dict[str, Any] = dict(options)
     spark = session_of([operations, events])
-    _check_columns(operations, events)
+    from abeyant.tables.reading import check_columns  # pandas comes with it
+
+    check_columns(operations, events)
     operations, events = as_dataframe(operations, "operations", spark), as_dataframe(events, "events", spark)
     if operations.isStreaming and events.isStreaming:
         return streams.outcomes_of(streams.resolve_stream(operations, events, **given))
@@ -70,11 +71,3 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
         )
     watch_cells(spark)
     return tables.resolve(operations, events, **given)
-
-
-def _check_columns(operations: Given, events: Given) -> None:
-    from abeyant.tables.reading import column_names  # pandas comes with it
-
-    names = [column_names(table) for table in (operations, events)]
-    if names[0] is not None and names[1] is not None:
-        check_instances(names[0], names[1])

@@ -35,8 +35,8 @@ def quoted_breaks(files: Iterable[Path]) -> str | None:
     if not any(look.breaks for look in looks.values()):
         return None
     ends: dict[str, Path] = {}
-    for file in looks:
-        ends |= dict.fromkeys(_look(file, quick=False).ends, file)
+    for file, look in looks.items():
+        ends |= dict.fromkeys(look.ends or _look(file, quick=False).ends, file)
     if len(ends) > 1:
         (one, first), (other, second) = list(ends.items())[:2]
         where = str(first) if first == second else f"{first} and {second}"
