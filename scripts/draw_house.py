@@ -9,7 +9,7 @@ from others (a imports b, b imports c, a imports c) is left out. The folders of 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 from html import escape
 from pathlib import Path
@@ -51,21 +51,31 @@ def imports(names: list[str]) -> dict[str, set[str]]:
     for name in names:
         folder = PACKAGE / name
         for path in [PACKAGE / "cli.py"] if name == "cli" else sorted(folder.rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ImportFrom) and node.level == 0:
-                    targets = [f"{node.module}.{alias.name}" for alias in node.names]
-                elif isinstance(node, ast.Import):
-                    targets = [alias.name for alias in node.names]
-                else:
-                    continue
-                # A name of the package itself comes from timer, purgatory or idle.
-                found[name] |= {_room(target, names) for target in targets if target.startswith("abeyant.")}
+            module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+            targets = imported(module, ast.parse(path.read_text(encoding="utf-8")))
+            # A name of the package itself comes from timer, purgatory or idle.
+            found[name] |= {_room(target, names) for target in targets}
         found[name] -= {name, ""}
     return found
 
 
+def imported(name: str, tree: ast.AST) -> Iterator[str]:
+    """Yield what a module of the package imports from it, anywhere in its tree; names are those below `abeyant`."""
+    package = ["abeyant", *name.split(".")[:-1]]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            found = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (full.partition(".")[2] for full in found if full.partition(".")[0] == "abeyant")
+
+
 def _room(target: str, names: list[str]) -> str:
-    word = target.split(".")[1]
+    word = target.partition(".")[0]
     if word in names:
         return word
     return next((room for room, known in _SURFACE.items() if word in known), "")

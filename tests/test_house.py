@@ -6,12 +6,14 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from scripts.draw_house import imported
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -97,21 +99,6 @@ def sources() -> dict[str, str]:
         ".".join(path.relative_to(top).with_suffix("").parts): path.read_text(encoding="utf-8")
         for path in top.rglob("*.py")
     }
-
-
-def imported(name: str, tree: ast.AST) -> Iterator[str]:
-    """The modules of ours that a module imports, anywhere in it."""
-    package = ["abeyant", *name.split(".")[:-1]]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) + 1 - node.level] if node.level else []
-            base = ".".join([*above, *([node.module] if node.module else [])])
-            found = [f"{base}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        yield from (full.partition(".")[2] for full in found if full.partition(".")[0] == "abeyant")
 
 
 def floor(name: str) -> int:
