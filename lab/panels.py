@@ -16,7 +16,7 @@ TEN_DAYS: Final = 10 * 86_400_000.0
 _MARKS: Final = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, TEN_DAYS)
 RATE: Final = {"type": "log", "tickformat": "~s", "dtick": "D2"}
 NANOSECONDS: Final = {"type": "log", "tickformat": "~s", "range": [1.5, 3.5], "dtick": 1}
-"""What is O(n) leaves it upwards: else what costs tens of nanoseconds could not be told apart."""
+"""Costs of O(n) leave the plot at its top, or costs of tens of nanoseconds could not be distinguished."""
 
 
 _MOST_TICKS: Final = 6

@@ -55,7 +55,7 @@ def grid(quick: bool) -> list[tuple[str, Parameters]]:
 
 
 class Request(DelayedOperation):
-    """Completes when it is told that its key has fired."""
+    """Completes when its key has fired."""
 
     def __init__(self) -> None:
         super().__init__(_TIMEOUT)

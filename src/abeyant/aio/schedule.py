@@ -61,7 +61,7 @@ class Schedule:
     __slots__ = ("_ask", "_loop", "_near", "_order", "_origin", "_reached", "_version", "_wheel", "clock")
 
     def __init__(self, loop: object, ask: Callable[[], float] | None) -> None:
-        """`ask` returns the time of `loop`; None for the machine's clock, whoever patches Python's.
+        """`ask` returns the time of `loop`; None for the machine's clock, also while Python's is patched.
 
         It is not called yet: the loop may be half made.
         """
@@ -86,14 +86,14 @@ class Schedule:
     def own(self) -> float:
         """Return the time by the loop's own clock, which is `time.monotonic` as it is found at each call.
 
-        Whoever patches it (freezegun, mock) moves our loop as asyncio's. While nobody does, C reads the machine's.
+        A patch of it (freezegun, mock) moves our loop as it moves asyncio's. Without one, C reads the machine's.
         """
         if self._ask is None or (self.is_plain() and is_unpatched()):
             return monotonic_ns() / _NANOSECONDS
         return self._ask()
 
     def is_plain(self) -> bool:
-        """Return whether `trust` was told so and it still holds. Interpreted it never does."""
+        """Return whether `trust` was called with True and still holds. Never so in interpreted code."""
         return self._version != 0 and self._version == version_of(self._loop)
 
     def trust(self, plain: bool) -> None:

@@ -9,7 +9,7 @@ when everybody waits, nobody sees whether it passed slowly or at once. How the r
 * `clock` is what the user holds, and the block in which it holds; `timeline` beneath it, what time it is and where
   it may go next.
 * `selector` is the place where a loop sleeps. It decides what is done there instead.
-* `outside` tells what could still wake the loop from outside: `sockets`, `connects`, `threads`, `signals`,
+* `outside` finds what could still wake the loop from outside: `sockets`, `connects`, `threads`, `signals`,
   executor jobs, processes. `rest` asks the system how a thread sleeps.
 * `mount` puts a clock on a loop and takes it off.
 * `python_clocks` lets `time.time`, `time.monotonic` and their like go with a loop; `diverted` changes such a function;

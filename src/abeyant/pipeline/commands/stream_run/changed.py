@@ -42,7 +42,7 @@ class ChangedFiles:
                 if changed and path not in self.found:
                     self.found.add(path)
                     if not self._quiet:
-                        print(f"abeyant: {told(path)}", file=sys.stderr, flush=True)
+                        print(f"abeyant: {describe(path)}", file=sys.stderr, flush=True)
 
     def _taken(self) -> Iterator[tuple[str, int]]:
         """Yield each file of this machine, and the time of its last change as the stream took it."""
@@ -57,8 +57,8 @@ class ChangedFiles:
                             yield "/" + unquote(uri.removeprefix(_LOCAL)).lstrip("/"), int(entry["timestamp"])
 
 
-def told(path: str) -> str:
-    """Return what is said of such a file."""
+def describe(path: str) -> str:
+    """Return the message about a changed file: what is missing, and what to do."""
     return (
         f"{path} has changed since the stream took it: rows added since are in no table; "
         "put new rows into a new file, and move files into the directory whole"
