@@ -11,6 +11,7 @@ from abeyant.pages.style import EXPIRED, LONG_WAIT, SHORTEST_MS, Figure, faint, 
 from abeyant.pages.words import count, duration, label
 from abeyant.pipeline.report.analysis import Analysis
 from abeyant.pipeline.report.kinds import colours
+from abeyant.pipeline.report.pending_figure import pending_figure
 from abeyant.pipeline.report.small_plots import axis, layout_axis, milliseconds, small_plots, whole_ticks
 from abeyant.pipeline.report.steps import thinned, total
 
@@ -25,40 +26,8 @@ def pending(analysis: Analysis, scope: str) -> Figure | None:
     kinds = [kind for kind in analysis.drawn if (rows.loc[rows["kind"] == kind, "pending"] > 0).any()]
     if not kinds:
         return None
-    go, colour = plotly("graph_objects"), colours(analysis.drawn)
-    figure, titles = go.Figure(), list[str]()
-    for i, kind in enumerate(kinds, start=1):
-        steps = thinned(total(rows[rows["kind"] == kind]), analysis.points(PENDING_POINTS))
-        highest = int(steps["pending"].max())
-        figure.add_scatter(
-            x=milliseconds(steps["at"]),
-            y=steps["pending"].to_numpy("int32"),
-            yaxis=axis("y", i),
-            name=label(kind),
-            mode="lines",
-            line={"shape": "hv", "width": 1.25, "color": colour[kind]},
-            fill="tozeroy",
-            fillcolor=faint(colour[kind], 0.16),
-            hovertemplate="%{y:,d} pending",
-        )
-        figure.layout[layout_axis("y", i)] = {
-            "rangemode": "tozero",
-            "tickformat": ",d",
-            **whole_ticks(highest),
-            "range": [0, highest * 1.08],
-            "fixedrange": True,
-        }
-        titles.append(f"<b>{label(kind)}</b>  at most {count(highest)} at once")
-    figure.update_layout(
-        meta=small_plots(kinds, titles, colour),
-        shapes=_incidents(analysis, scope),
-        hovermode="x unified",
-        hoversubplots="axis",
-        showlegend=False,
-        uirevision="pending",
-        xaxis={"type": "date", "title": {"text": "time (UTC)"}},
-    )
-    return figure
+    lines = {kind: thinned(total(rows[rows["kind"] == kind]), analysis.points(PENDING_POINTS)) for kind in kinds}
+    return pending_figure(lines, colours(analysis.drawn), "at once", shapes=_incidents(analysis, scope))
 
 
 def _incidents(analysis: Analysis, scope: str) -> list[dict[str, Any]]:

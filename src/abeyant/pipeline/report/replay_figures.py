@@ -9,9 +9,10 @@ import pandas as pd
 
 from abeyant.pages.heat import heat_map
 from abeyant.pages.style import PALETTE, Figure, faint, plotly, wait_axis
-from abeyant.pages.words import count, label, percent
+from abeyant.pages.words import label, percent
 from abeyant.pipeline.report.kinds import colours
-from abeyant.pipeline.report.small_plots import axis, layout_axis, milliseconds, small_plots, whole_ticks
+from abeyant.pipeline.report.pending_figure import pending_figure
+from abeyant.pipeline.report.small_plots import axis, layout_axis, small_plots
 from abeyant.pipeline.report.steps import thinned
 
 __all__ = ["METRICS", "by_wheel", "pending", "what_if"]
@@ -41,39 +42,9 @@ def pending(lines: Sequence[tuple[str, pd.DataFrame]]) -> Figure | None:
     """Operations pending over time: a row for each named line, all on one axis of time."""
     if not lines:
         return None
-    figure, titles = plotly("graph_objects").Figure(), list[str]()
     colour = {name: PALETTE[number % len(PALETTE)] for number, (name, _) in enumerate(lines)}
-    for number, (name, rows) in enumerate(lines, start=1):
-        steps = thinned(rows.sort_values("at"), _POINTS // len(lines))
-        highest = int(steps["pending"].max())
-        figure.add_scatter(
-            x=milliseconds(steps["at"]),
-            y=steps["pending"].to_numpy("int32"),
-            yaxis=axis("y", number),
-            name=label(name),
-            mode="lines",
-            line={"shape": "hv", "width": 1.25, "color": colour[name]},
-            fill="tozeroy",
-            fillcolor=faint(colour[name], 0.16),
-            hovertemplate="%{y:,d} pending",
-        )
-        figure.layout[layout_axis("y", number)] = {
-            "rangemode": "tozero",
-            "tickformat": ",d",
-            **whole_ticks(highest),
-            "range": [0, highest * 1.08],
-            "fixedrange": True,
-        }
-        titles.append(f"<b>{label(name)}</b>  at most {count(highest)} pending at once")
-    figure.update_layout(
-        meta=small_plots(list(colour), titles, colour),
-        hovermode="x unified",
-        hoversubplots="axis",
-        showlegend=False,
-        uirevision="pending",
-        xaxis={"type": "date", "title": {"text": "time (UTC)"}},
-    )
-    return figure
+    steps = {name: thinned(rows.sort_values("at"), _POINTS // len(lines)) for name, rows in lines}
+    return pending_figure(steps, colour, "pending at once")
 
 
 def what_if(rows: pd.DataFrame, kinds: list[str]) -> Figure | None:

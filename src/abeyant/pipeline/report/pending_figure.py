@@ -1,0 +1,53 @@
+"""The figure of what was pending over time, of an analysis and of a replay: a row a line, on one axis of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from abeyant.pages.style import Figure, faint, plotly
+from abeyant.pages.words import count, label
+from abeyant.pipeline.report.small_plots import axis, layout_axis, milliseconds, small_plots, whole_ticks
+
+__all__ = ["pending_figure"]
+
+
+def pending_figure(lines: Mapping[str, pd.DataFrame], colour: Mapping[str, str], at_once: str, **layout: Any) -> Figure:
+    """Return the figure; each line has columns `at` and `pending`, thinned already, and a scale of its own.
+
+    `at_once` ends each title, after the most that was pending; `layout` is added to the figure's.
+    """
+    figure, titles = plotly("graph_objects").Figure(), list[str]()
+    for number, (name, steps) in enumerate(lines.items(), start=1):
+        highest = int(steps["pending"].max())
+        figure.add_scatter(
+            x=milliseconds(steps["at"]),
+            y=steps["pending"].to_numpy("int32"),
+            yaxis=axis("y", number),
+            name=label(name),
+            mode="lines",
+            line={"shape": "hv", "width": 1.25, "color": colour[name]},
+            fill="tozeroy",
+            fillcolor=faint(colour[name], 0.16),
+            hovertemplate="%{y:,d} pending",
+        )
+        figure.layout[layout_axis("y", number)] = {
+            "rangemode": "tozero",
+            "tickformat": ",d",
+            **whole_ticks(highest),
+            "range": [0, highest * 1.08],
+            "fixedrange": True,
+        }
+        titles.append(f"<b>{label(name)}</b>  at most {count(highest)} {at_once}")
+    figure.update_layout(
+        meta=small_plots(list(lines), titles, dict(colour)),
+        hovermode="x unified",
+        hoversubplots="axis",
+        showlegend=False,
+        uirevision="pending",
+        xaxis={"type": "date", "title": {"text": "time (UTC)"}},
+        **layout,
+    )
+    return figure
