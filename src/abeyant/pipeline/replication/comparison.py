@@ -22,7 +22,7 @@ def compare_with_kafka(replication: DataFrame, watermarks: DataFrame | None = No
     as the log can tell:
 
     * another outcome: one expired, the other did not
-    * expiry told early or late: both expired; the broker's timer was not on time
+    * expired early or late: both expired; the broker's timer was not on time
     * a change of the replicas in sync: the controller's log has when it answered, not when the leader acted on it
     * while the fetch was handled: the logged answer falls within the leader's handling of the fetch that decided, at
       the end of which it is predicted

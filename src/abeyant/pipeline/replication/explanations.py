@@ -7,7 +7,7 @@ from typing import Final
 __all__ = ["BIN_MS", "CLOCK", "CLOCK_MS", "EDGE_MS", "EXPIRY", "HANDLING", "IN_SYNC", "OUTCOME", "UNEXPLAINED"]
 
 CLOCK: Final = "within the log's clock"
-EXPIRY: Final = "expiry told early or late"
+EXPIRY: Final = "expired early or late"
 HANDLING: Final = "while the fetch was handled"
 IN_SYNC: Final = "a change of the replicas in sync"
 OUTCOME: Final = "another outcome"

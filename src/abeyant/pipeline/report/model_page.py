@@ -70,7 +70,7 @@ _READ: Final = {
     "apart: it has milliseconds, so two lines may be one from the truth.",
     "explanations": "<em>While the fetch was handled</em>: Kafka answered the produce within its handling of the "
     "follower's fetch, at whose end the model answers it. <em>A change of the replicas in sync</em>: the log has when "
-    "the controller answered, not when the leader acted on it. <em>Expiry told early or late</em>: the broker's own "
+    "the controller answered, not when the leader acted on it. <em>Expired early or late</em>: the broker's own "
     "timer was not on time. <em>Unexplained</em>: the log does not tell.",
     "outliers": "The predictions that are furthest from the log, beyond its clock.",
 }
