@@ -59,6 +59,44 @@ def test_some_hundred_waits_for_nothing_take_no_time(run_virtual: RunVirtual) ->
     run_virtual(main())
 
 
+@pytest.mark.parametrize("waits", [(5e-324,), (1e-20,), (1e-10,), (1e-20, 1.5e-20), (1e-20, 0)], ids=str)
+def test_waits_that_move_the_clock_by_less_than_a_nanosecond_end(
+    run_virtual: RunVirtual, waits: tuple[float, ...]
+) -> None:
+    """At 0 a float can tell apart far more moments than a program ever gets through."""
+
+    async def main() -> None:
+        loop, seen = asyncio.get_running_loop(), []
+        for deadline in (0.0005, 0.0007):
+            loop.call_at(deadline, lambda: seen.append(now()))
+
+        async def spin(wait: float) -> None:
+            end = loop.create_future()
+            rearm(wait, end)
+            await end
+
+        def rearm(wait: float, end: asyncio.Future[None]) -> None:
+            if now() < 1e-3:
+                loop.call_later(wait, rearm, wait, end)
+            else:
+                end.set_result(None)
+
+        await asyncio.gather(*map(spin, waits))
+        assert seen == [0.0005, 0.0007], "the deadlines of others are kept"
+
+    run_virtual(main())
+
+
+def test_some_thousand_waits_of_a_nanosecond_are_exact(run_virtual: RunVirtual) -> None:
+    async def main() -> None:
+        for number in range(5_000):
+            until = (number + 1) * 2.0**-29
+            await asyncio.sleep(until - now())
+            assert now() == until
+
+    run_virtual(main())
+
+
 def test_a_spinning_program_comes_to_the_limit(run_virtual: RunVirtual) -> None:
     async def spin() -> None:
         while True:

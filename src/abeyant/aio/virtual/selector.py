@@ -19,7 +19,8 @@ from abeyant.aio.virtual.real_clocks import RealClocks
 from abeyant.aio.virtual.timeline import Timeline
 
 _Events = list[tuple[selectors.SelectorKey, int]]
-_SPINNING = 2_000  # turns without I/O in which time stood still and only timers for that very time were due
+_SPINNING = 2_000  # turns without I/O, none of which moved the clock by a tick
+_TICK = 1e-9  # seconds: real clocks tell no shorter times apart
 _SHORTEST_STEP = 2.0**-60  # seconds: at 0 a float would have far shorter ones
 _LONGEST_STEP = 0.02  # seconds for so many turns: less than they take in real time
 _FIRST_SLICE = 0.001  # real seconds, doubled up to
@@ -41,9 +42,10 @@ class VirtualSelector(selectors.BaseSelector):
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Count from here the turns in which no time passes."""
+        """Restart the count of turns in which less than a tick passes."""
         self._turns = 0
         self._step = 0.0  # by which the clock last moved in the middle of such turns
+        self._cut_short = False  # whether a deadline kept it from moving so far
 
     def select(self, timeout: float | None = None) -> _Events:
         """What I/O is ready; when there is none, and nothing else can run, the clock moves and it is none.
@@ -57,11 +59,13 @@ class VirtualSelector(selectors.BaseSelector):
             elif not self._loop._ready and not self._loop._stopping:  # a timer is due that was set for no later
                 self._turns += 1
                 if self._turns >= _SPINNING:
-                    self._turns = 0
                     return self._creep()
             return events
         deadline = self._next_deadline(timeout)
         target = self.clock._step(deadline)
+        now = self.clock.time()
+        if self._turns >= _SPINNING and target is not None and target < now + _TICK:
+            return self._creep()
         waited = pause = 0.0  # counted, not measured: tests freeze the machine's clocks, too
         longest = _FIRST_SLICE
         while True:
@@ -80,7 +84,10 @@ class VirtualSelector(selectors.BaseSelector):
             self._report(self._reason(target, outlook, deadline))
         else:
             self.clock._move(target, deadline)
-            self._begin_anew()
+            if target < now + _TICK:
+                self._turns += 1
+            else:
+                self._begin_anew()
             reason = None if self.clock._clocks else self._real_clocks.moved()
             if reason is not None:
                 self._report(f"nothing else goes on at {self.clock.time():.9g} s: {reason}")
@@ -90,13 +97,16 @@ class VirtualSelector(selectors.BaseSelector):
     def _creep(self) -> _Events:
         """Let a little time pass for a program that spins: each of its waits is too short to move the clock.
 
-        The clock's smallest step first, and four times as much each time: in real time it would have passed, too. Never
-        past a deadline, and not while something outside goes on.
+        The clock's smallest step first, and four times as much each time: in real time it would have passed, too. Not
+        past a deadline, but for those within a tick once one of them has cut a step short: near 0 a float can tell
+        apart more of them than a program ever gets through. And not while something outside goes on.
         """
+        self._turns = 0
         now = self.clock.time()
         self._step = min(4 * self._step or max(math.ulp(now), _SHORTEST_STEP), _LONGEST_STEP)
         timers: list[asyncio.TimerHandle] = getattr(self._loop, "_scheduled", [])
-        later = [float(handle.when()) for handle in timers if not handle.cancelled() and handle.when() > now]
+        passed = now + _TICK if self._cut_short else now
+        later = [float(handle.when()) for handle in timers if not handle.cancelled() and handle.when() > passed]
         target = self.clock._creeps_to(min([now + self._step, *later]))
         outlook = self._outside.look(self._real.get_map(), target, 0.0)
         events = self._real.select(_SLICE if outlook.busy else outlook.grace)
@@ -106,6 +116,7 @@ class VirtualSelector(selectors.BaseSelector):
             self._report(self._reason(target, outlook, target))
         else:
             self.clock._creep(target)
+            self._cut_short = self._cut_short or target < now + self._step
             self._loop._clock_resolution = math.ulp(self.clock.time())
         return []
 
