@@ -343,6 +343,40 @@ def test_connections_above_a_lower_limit_end_the_most_silent_first() -> None:
         assert served(other)
 
 
+@pytest.mark.parametrize("broker", [None, 1])
+@pytest.mark.parametrize(
+    "name", ["max_connection_creation_rate", "listener.name.plaintext.max.connection.creation.rate"]
+)
+def test_connections_above_the_rate_are_delayed(name: str, broker: int | None) -> None:
+    """Over Kafka's 11 windows of a second: at 1 per second 10 come at once, and each later one a second apart."""
+    with Cluster(clock="held") as kafka, ExitStack() as stack:
+        for _ in range(5):
+            assert served(stack.enter_context(WireClient(kafka.bootstrap))), "as fast as they like before"
+        change(kafka, broker, **{name: 1})
+        for _ in range(5):
+            assert served(stack.enter_context(WireClient(kafka.bootstrap)))
+        first, second = (stack.enter_context(WireClient(kafka.bootstrap)) for _ in range(2))
+        assert silent(first)
+        kafka.clock.advance(1.0)
+        assert first.receive(*METADATA, 1).cluster_id
+        assert silent(second)
+        kafka.clock.advance(1.0)
+        assert second.receive(*METADATA, 1).cluster_id
+        change(kafka, broker, **{name: 1000})
+        assert served(stack.enter_context(WireClient(kafka.bootstrap)))
+
+
+def test_the_rate_of_connections_at_the_start_of_a_cluster() -> None:
+    limits = {"max.connection.creation.rate": 1, "quota.window.num": 2}
+    with Cluster(clock="held", settings=limits) as kafka, ExitStack() as stack:
+        first, second = (stack.enter_context(WireClient(kafka.bootstrap)) for _ in range(2))
+        assert served(first)
+        assert silent(second)
+        kafka.stop(1)
+        with pytest.raises(ConnectionError):
+            second.receive(*METADATA, 1)
+
+
 def test_a_handshake_that_fails_counts_no_more() -> None:
     with Cluster(settings={"max.connections": 1}, security="SSL") as kafka:
         with WireClient(kafka.bootstrap) as plain:

@@ -41,6 +41,7 @@ from abeyant.broker.security.login import AuthenticationError, Login
 from abeyant.broker.transactions.shard import TransactionShard
 from abeyant.broker.wire.apis import BY_KEY
 from abeyant.broker.wire.connection import Connection, Staging
+from abeyant.broker.wire.connection_rate import ConnectionRate
 from abeyant.broker.wire.listener import Listener
 from abeyant.broker.wire.quotas import ConnectionQuotas
 from abeyant.broker.wire.schema import ErrorCode
@@ -135,7 +136,8 @@ class Broker:
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._listener: Listener | None = None
         self._limits = ConnectionLimits(settings, cluster.security.protocol, broker_id)
-        self._quotas = ConnectionQuotas(self._limits)
+        rate = ConnectionRate(settings["quota.window.num"], settings["quota.window.size.seconds"])
+        self._quotas = ConnectionQuotas(self._limits, rate)
         self._max_request: int = settings["socket.request.max.bytes"]
         # While it is paused its connections stay.
         self._idle = IdleDetector(
@@ -179,7 +181,7 @@ class Broker:
             return Connection(loop, self, self.cluster.staging, self._max_request)
 
         tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
-        self._listener = Listener(self.host, port, connection, self._quotas, self.timer, tls)
+        self._listener = Listener(self.host, port, connection, self._quotas, self.timer, self.now, tls)
         self.port = self._listener.port
 
     def stop(self) -> None:

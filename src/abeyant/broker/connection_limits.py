@@ -1,4 +1,4 @@
-"""How many connections the settings allow a broker: all in all, and from one address."""
+"""How many connections the settings allow a broker: all in all, from one address, and per second."""
 
 from __future__ import annotations
 
@@ -28,6 +28,13 @@ class ConnectionLimits:
         """Return the limit of the listener's connections, which are all the broker's: none above it is accepted."""
         own: int = self._settings.of_listener("max.connections", self._listener, self._broker)
         return min(own, self.of_broker())
+
+    def connections_per_second(self) -> int:
+        """Return the limit of connections accepted per second: the listener's, but no more than the broker's."""
+        name = "max.connection.creation.rate"
+        own: int = self._settings.of_listener(name, self._listener, self._broker)
+        all_listeners: int = self._settings.value(name, self._broker)
+        return min(own, all_listeners)
 
     def connections_of(self, address: str) -> int:
         """Return the limit of connections from one address."""

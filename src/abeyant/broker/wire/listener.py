@@ -32,7 +32,19 @@ class _Timer(Protocol):
 class Listener:
     """One socket that listens. Use from the loop's thread only."""
 
-    __slots__ = ("_coming", "_connection", "_full", "_loop", "_quotas", "_socket", "_timer", "port", "tls")
+    __slots__ = (
+        "_coming",
+        "_connection",
+        "_delayed",
+        "_full",
+        "_loop",
+        "_now",
+        "_quotas",
+        "_socket",
+        "_timer",
+        "port",
+        "tls",
+    )
 
     def __init__(
         self,
@@ -41,15 +53,21 @@ class Listener:
         connection: Callable[[], Connection],
         quotas: ConnectionQuotas,
         timer: _Timer,
+        now: Callable[[], float],
         tls: ssl.SSLContext | None,
     ) -> None:
-        """Listen at `port`, 0 for a free one; `connection` makes a client's protocol. Raises OSError."""
+        """Listen at `port`, 0 for a free one; `connection` makes a client's protocol. `now` gives seconds.
+
+        Raises OSError.
+        """
         self.tls = tls
         self._quotas = quotas
         self._full = False  # whether it accepts nobody until a connection ends
         self._loop = asyncio.get_running_loop()
         self._connection = connection
         self._timer = timer
+        self._now = now
+        self._delayed: socket.socket | None = None  # accepted, and too soon after the others
         self._coming: dict[asyncio.Task[Any], socket.socket] = {}  # the loop itself holds tasks weakly
         self._socket = socket.create_server((host, port), backlog=_BACKLOG)
         self._socket.setblocking(False)
@@ -61,6 +79,8 @@ class Listener:
         if not self._closed:
             self._loop.remove_reader(self._socket)
             self._socket.close()
+            if self._delayed is not None:
+                self._delayed.close()
             for client in self._coming.values():  # else one that says nothing is waited for: a handshake has a minute
                 with suppress(OSError):
                     client.shutdown(socket.SHUT_RDWR)
@@ -90,16 +110,31 @@ class Listener:
                 self._loop.remove_reader(self._socket)
                 self._timer.call_later(_PAUSE, self._go_on)
                 return
-            if refusal := self._quotas.refusal(address):
-                logger("broker").warning("a client is not let in at port %d: %s", self.port, refusal)
-                client.close()
-                continue
-            client.setblocking(False)
-            connection = self._connection()
-            self._quotas.enter(connection, address)
-            task = self._loop.create_task(self._let_in(client, connection))
-            self._coming[task] = client
-            task.add_done_callback(self._coming.pop)
+            if delay := self._quotas.delay(self._now()):
+                self._delayed = client
+                self._loop.remove_reader(self._socket)
+                self._timer.call_later(delay, self._end_delay, client, address)
+                return
+            self._admit(client, address)
+
+    def _end_delay(self, client: socket.socket, address: str) -> None:
+        self._delayed = None
+        if not self._closed:
+            self._admit(client, address)
+            self._go_on()
+
+    def _admit(self, client: socket.socket, address: str) -> None:
+        """Serve a client from now on, or close it where its address has too many connections."""
+        if refusal := self._quotas.refusal(address):
+            logger("broker").warning("a client is not let in at port %d: %s", self.port, refusal)
+            client.close()
+            return
+        client.setblocking(False)
+        connection = self._connection()
+        self._quotas.enter(connection, address)
+        task = self._loop.create_task(self._let_in(client, connection))
+        self._coming[task] = client
+        task.add_done_callback(self._coming.pop)
 
     async def _let_in(self, client: socket.socket, connection: Connection) -> None:
         try:

@@ -1,6 +1,7 @@
-"""How many connections a broker has, against `max.connections` and `max.connections.per.ip`. Kafka: `ConnectionQuotas`.
+"""Limits of a broker's connections: in number, per address, per second. Kafka: `ConnectionQuotas`.
 
-A broker that has all it may have accepts none until one ends; a client whose address has all it may have is closed.
+At `max.connections` a broker accepts none until one ends; beyond `max.connections.per.ip` a client is closed; above
+`max.connection.creation.rate` a connection is delayed, and those behind it wait.
 Brokers of a cluster need no connections to one another here, so clients' alone count.
 """
 
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
+
+from abeyant.broker.wire.connection_rate import ConnectionRate
 
 if TYPE_CHECKING:
     from abeyant.broker.wire.connection import Connection
@@ -19,6 +22,9 @@ class Limits(Protocol):
     def connections(self) -> int:
         """Return the limit of all connections of the listener."""
 
+    def connections_per_second(self) -> int:
+        """Return the limit of connections that are accepted per second."""
+
     def connections_of(self, address: str) -> int:
         """Return the limit of connections from one address."""
 
@@ -26,11 +32,12 @@ class Limits(Protocol):
 class ConnectionQuotas:
     """One broker's connections, counted from when they are accepted. Use from the loop's thread only."""
 
-    __slots__ = ("_by_address", "_held", "_limits")
+    __slots__ = ("_by_address", "_held", "_limits", "_rate")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, rate: ConnectionRate) -> None:
         """Begin with none."""
         self._limits = limits
+        self._rate = rate
         self._held: dict[Connection, str] = {}
         self._by_address: Counter[str] = Counter()
 
@@ -48,6 +55,10 @@ class ConnectionQuotas:
         if self._by_address[address] < limit:
             return ""
         return f"{address} has {limit} connections already, its limit by max.connections.per.ip"
+
+    def delay(self, now: float) -> float:
+        """Count a connection that came at `now`; return by how many seconds to delay it, and all behind it."""
+        return self._rate.record(now, self._limits.connections_per_second())
 
     def enter(self, connection: Connection, address: str) -> None:
         """Count a connection, until `leave`."""
