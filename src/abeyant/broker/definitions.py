@@ -28,7 +28,7 @@ _OF_MECHANISMS = (
     "connections.max.reauth.ms", "sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.login.class",
     "sasl.server.callback.handler.class",
 )  # fmt: skip
-_OF_LISTENERS_OF_ALL = ("max.connection.creation.rate", "max.connections", "num.network.threads")
+OF_LISTENERS_OF_ALL = ("max.connection.creation.rate", "max.connections", "num.network.threads")
 _ONE_OF = re.compile(r"(\(case insensitive\) )?\[([\w, ]+)\]")
 _DURATION = re.compile(r"by_duration:P(?=\d|T\d)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
 _REPLICAS = re.compile(r"\*|\d+:\d+")  # one of a list of throttled replicas
@@ -68,7 +68,7 @@ class Definition:
     @property
     def of_one_broker(self) -> bool:
         """Whether it can only be changed for one broker. A listener's is, unless it counts connections or threads."""
-        return self.change in ("broker", "listener") and self.base not in _OF_LISTENERS_OF_ALL
+        return self.change in ("broker", "listener") and self.base not in OF_LISTENERS_OF_ALL
 
     @property
     def hidden(self) -> bool:

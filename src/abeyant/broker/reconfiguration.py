@@ -6,11 +6,11 @@ Kafka: `KafkaConfig.validateValues`, and what each of its `BrokerReconfigurable`
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from abeyant.broker.definitions import ConfigError, definition
+from abeyant.broker.definitions import OF_LISTENERS_OF_ALL, ConfigError, Definition, definition
 
 Values = Callable[[str], Any]
 """The typed value of a setting; of a time that has several units, in ms."""
@@ -116,6 +116,38 @@ def check_change(before: Values, after: Values) -> None:
             "Validation of dynamic config update of Set(metric.reporters) failed with class class "
             "kafka.server.DynamicMetricsReporters"
         )
+
+
+def check_listener(
+    listener: str, before: Mapping[str, str], after: Mapping[str, str], started: Mapping[str, str]
+) -> None:
+    """Raise ConfigError where a setting of all listeners changes while the listener has own ones since the start.
+
+    Kafka: `DynamicListenerConfig`, which takes own ones alone. Limits of connections may change at any time. All of
+    them are the texts of one broker, `started` those with which it started.
+    """
+    prefix = f"listener.name.{listener.lower()}."
+    of_all = {
+        name for name in before.keys() | after.keys()
+        if before.get(name) != after.get(name) and _is_of_listeners(definition("broker", name))
+    }  # fmt: skip
+    own = {
+        name for name in started.keys() | after.keys()
+        if started.get(name) != after.get(name, started.get(name)) and name.startswith(prefix)
+        and definition("broker", name).base not in OF_LISTENERS_OF_ALL
+    }  # fmt: skip
+    if of_all and own:
+        raise _refused(
+            f"Configs cannot be updated dynamically for existing listener ListenerName({listener}), restart broker or "
+            "create a new listener for update"
+        )
+
+
+def _is_of_listeners(found: Definition) -> bool:
+    """Return whether a setting of this name is every listener's."""
+    if found.base is not None or found.name == "cordoned.log.dirs":
+        return False
+    return found.change == "broker" or found.name in OF_LISTENERS_OF_ALL
 
 
 def _check_local(name: str, local: int, whole: str, limit: int) -> None:

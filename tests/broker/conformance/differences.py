@@ -20,10 +20,7 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("fetch", "isolation: unknown [Fetch v18]"): "Kafka fails inside and forgets the topics; ours names them",
     ("fetch", "as_a_follower_that_is_none"): "the error is the same; Kafka names the leader in some versions only",
     ("configs", "of_a_broker ["): _DELAY,
-    (
-        "configs",
-        "step_on_a_broker_that_cannot_be: unknown [",
-    ): "Kafka keeps one that nobody knows; ours refuses it",
+    ("configs", "setting_of_a_broker_that_nobody_knows"): "Kafka keeps one that nobody knows; ours refuses it",
     ("configs", "step_that_cannot_be: operation_that_does_not_exist"): "Kafka fails inside; ours says what is wrong",
     ("topics", "setting_that_cannot_be: broker_setting"): "ours also names the nearest setting that there is",
     ("frames", "frame: string_that_is_not_utf_8"): "Kafka replaces what it cannot read; for ours the frame is broken",

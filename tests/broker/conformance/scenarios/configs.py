@@ -266,13 +266,25 @@ def one_wrong_step_undoes_all(stage: Stage) -> None:
     "IncrementalAlterConfigs",
     at=(0, 1),
     read_only=("1", (SET, "num.partitions", "4")),
-    unknown=("1", (SET, "no.such.setting", "4")),
     not_a_number=("1", (SET, "message.max.bytes", "large")),
     unknown_broker=("9", (SET, "message.max.bytes", "2000000")),
     broker_that_is_no_number=("one", (SET, "message.max.bytes", "2000000")),
 )
 def step_on_a_broker_that_cannot_be(stage: Stage, broker: str, step: tuple[int, str, str | None]) -> None:
     stage.ask("IncrementalAlterConfigs", stepwise(BROKER, broker, step))
+
+
+@scenario("IncrementalAlterConfigs")
+def setting_of_a_broker_that_nobody_knows(stage: Stage) -> None:
+    """Genuine Kafka keeps and describes it until it is deleted: `every_setting_of_a_broker` is not to find it."""
+    stage.ask("IncrementalAlterConfigs", stepwise(BROKER, "1", (SET, "no.such.setting", "4")))
+    stage.ask("IncrementalAlterConfigs", stepwise(BROKER, "1", (DELETE, "no.such.setting", None)))
+
+    def gone() -> bool:
+        said = stage.do("DescribeConfigs", described(BROKER, "1", ["no.such.setting"]))
+        return not said["results"][0]["configs"]
+
+    stage.until(gone, "the end of the setting")
 
 
 @scenario("IncrementalAlterConfigs", at=(1,))

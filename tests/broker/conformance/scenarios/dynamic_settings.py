@@ -361,6 +361,41 @@ def changes_refused(stage: Stage, broker: str, steps: tuple[tuple[int, str, str 
     stage.ask(API, stepwise(BROKER, broker, *steps, validate_only=True))
 
 
+_BOTH = {
+    "ssl.keystore.type": "PKCS12", "ssl.client.auth": "none", "sasl.enabled.mechanisms": "PLAIN",
+    "ssl.truststore.location": "/a/file", "max.connections": "1000", "max.connection.creation.rate": "1000",
+    "num.network.threads": "3", "num.partitions": "1", "message.max.bytes": "1000000",
+    "ssl.keystore.password": "secret", "connections.max.reauth.ms": "5", "max.connections.per.ip": "1000",
+}  # fmt: skip
+
+
+@table(None, at=None, **{name: (name, text) for name, text in _BOTH.items()})
+def for_one_listener_and_for_all(stage: Stage, name: str, text: str) -> None:
+    """In one request, in either order, and each beside another setting, or one of another listener."""
+    own, plain, other = (SET, LISTENER + name, text), (SET, name, text), (SET, "message.max.bytes", "2000000")
+    second = (SET, "listener.name.other." + name, text)
+    quite_other = (SET, LISTENER + "num.partitions", "5")
+    for steps in (
+        (own, plain), (plain, own), (own, other), (plain, second), (own, second), (own, plain, other),
+        (plain, quite_other),
+    ):  # fmt: skip
+        if len({step[1] for step in steps}) == len(steps):
+            stage.ask(API, stepwise(BROKER, "1", *steps, validate_only=True))
+
+
+@scenario()
+def for_all_listeners_once_one_has_its_own(stage: Stage) -> None:
+    """None may change for all of them but those that count connections, until the listener's own is gone."""
+    own, plain = LISTENER + "ssl.client.auth", "ssl.client.auth"
+    with changed(stage, "1", {own: "none"}):
+        for steps in (
+            ((SET, plain, "none"),), ((SET, plain, "none"), (SET, own, "none")),
+            ((SET, plain, "none"), (SET, own, "required")),
+            ((SET, plain, "none"), (DELETE, own, None)), ((DELETE, plain, None), (DELETE, own, None)),
+        ):  # fmt: skip
+            stage.ask(API, stepwise(BROKER, "1", *steps, validate_only=True))
+
+
 @scenario()
 def list_of_brokers_appended_to_and_subtracted_from(stage: Stage) -> None:
     """From what was set, else from Kafka's default."""

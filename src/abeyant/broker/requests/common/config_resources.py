@@ -8,6 +8,7 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.placement import check_name
+from abeyant.broker.reconfiguration import check_listener
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.settings import MIN_ISR, ConfigError
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
@@ -68,6 +69,14 @@ def _check_names(resource: Any) -> None:
         raise ApiError(ErrorCode.invalid_request, f"Null value not supported for : {', '.join(missing)}")
 
 
+def _check_listener(call: Call, broker: int | None, given: Mapping[str, str]) -> None:
+    """Raise ConfigError where the broker that answers has a listener that refuses the change."""
+    settings, here = call.broker.cluster.settings, call.broker.id
+    of_all, own = settings.changed(None), settings.changed(here)
+    after = {**given, **own} if broker is None else {**of_all, **given}
+    check_listener(call.broker.cluster.security.protocol, {**of_all, **own}, after, settings.given)
+
+
 def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], dict[str, str]]) -> None:
     controller = call.broker.cluster.controller
     if resource.resource_type == TOPIC:
@@ -89,6 +98,7 @@ def _alter(call: Call, resource: Any, change: Callable[[dict[str, str], Any], di
         try:
             given = change(settings.changed(broker), resource)
             after = settings.check_change(broker, given)
+            _check_listener(call, broker, given)
             call.broker.cluster.security.tls_context(after, broker)
         except ConfigError as error:
             raise ApiError(ErrorCode.invalid_request, error.kafka_message) from None
