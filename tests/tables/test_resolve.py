@@ -87,7 +87,7 @@ def test_one_key_with_all_events_of_many_chunks(shape: str) -> None:
         for n in range(200)
     ]
     operations, events = arrow([Trace(ops, rows)])
-    many = pa.concat_tables([events] * 250)  # 150,000 rows: past what a pile gathers
+    many = pa.concat_tables([events] * 250)  # 150,000 rows: more than a shard gathers before it is reduced
     reader = pa.RecordBatchReader.from_batches(events.schema, iter(many.to_batches(max_chunksize=100)))
     assert by_instance(tables.resolve(operations, reader))["t0"] == by_brute_force(Trace(ops, rows), "inclusive")
 

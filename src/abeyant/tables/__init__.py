@@ -9,11 +9,11 @@ columns and laws are those of `abeyant.pipeline.resolve`, which does the same on
 
     operations ── valid ── watches by key ──────────────────────┐
                                                                 ├── reached ── combined ── outcomes
-    events ────── valid ── rows by key ── piles ── staircases ──┘
+    events ────── valid ── rows by key ── shards ─ staircases ──┘
 
-Keys are known by hashes, see `keys`. A *pile* holds the events of one key in 256, and reduces them to staircases (see
-`kernels.resolve`) as they come. So memory grows with the steps of the staircases, and not with the events. Chunks of
-rows, and then piles, are worked on by several threads; the engine and Arrow leave the interpreter's lock to the others.
+Keys are known by hashes, see `keys`. A *shard* holds the events of one key in 1,024, and reduces them to staircases
+(see `kernels.resolve`) as they come. So memory grows with the steps of the staircases, and not with the events. Several
+threads work on chunks of rows, and then on shards; the engine and Arrow release the interpreter's lock.
 
 Needs the extra `tables` (`pip install '.[tables]'`): pyarrow and NumPy.
 """

@@ -16,9 +16,9 @@ from abeyant.kernels.resolve import NEVER
 from abeyant.tables.columns import Watches, flags, integers, microseconds
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import Integers, PairHash
-from abeyant.tables.piles import Asked, Piles
 from abeyant.tables.reading import batches_of, chunks, open_both
 from abeyant.tables.schemas import EVENTS, OPERATIONS, OUTCOMES
+from abeyant.tables.shards import Shards, WatchRows
 from abeyant.tables.validity import Operations, read_operations, valid_events, valid_operations
 
 __all__ = ["resolve", "resolve_batches"]
@@ -113,7 +113,7 @@ class _Work:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, "abeyant-tables")
         self._hash = PairHash()
-        self._piles = Piles()
+        self._shards = Shards()
 
     def __enter__(self) -> _Work:
         return self
@@ -135,7 +135,7 @@ class _Work:
         """Read all events."""
         for _ in self.each(self._learn, chunks(events)):
             pass
-        self._piles.finish(lambda function, piles: deque(self.each(function, piles), 0))
+        self._shards.finish(lambda function, shards: deque(self.each(function, shards), 0))
 
     def read_with_ids(self, table: pa.Table) -> tuple[Operations, Integers]:
         """Return the operations, and hashes of the ids of those that are valid."""
@@ -145,23 +145,23 @@ class _Work:
     def outcomes(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Return those of the valid operations of tables that need not be there together."""
 
-        def found(table: pa.Table) -> pa.Table:
+        def resolve(table: pa.Table) -> pa.Table:
             operations = valid_operations(table)
-            asked = self._ask(operations)
-            self._piles.reach([asked], lambda function, piles: deque(map(function, piles), 0))
-            return self._outcomes_of(operations, asked)
+            watch_rows = self._shard_watches(operations)
+            self._shards.reach([watch_rows], lambda function, shards: deque(map(function, shards), 0))
+            return self._outcomes_of(operations, watch_rows)
 
-        return self.each(found, tables)
+        return self.each(resolve, tables)
 
     def outcomes_together(self, parts: list[Operations]) -> Iterator[pa.Table]:
         """Return the outcomes of operations that are valid and all there, part by part."""
-        asked = list(self.each(self._ask, parts))
-        self._piles.reach(asked, lambda function, piles: deque(self.each(function, piles), 0))
-        return self.each(lambda number: self._outcomes_of(parts[number], asked[number]), range(len(parts)))
+        watch_rows = list(self.each(self._shard_watches, parts))
+        self._shards.reach(watch_rows, lambda function, shards: deque(self.each(function, shards), 0))
+        return self.each(lambda number: self._outcomes_of(parts[number], watch_rows[number]), range(len(parts)))
 
-    def _outcomes_of(self, operations: Operations, asked: Asked) -> pa.Table:
+    def _outcomes_of(self, operations: Operations, watch_rows: WatchRows) -> pa.Table:
         start, end = operations.start, operations.deadline
-        reached = self._reached(operations, asked, start, end)
+        reached = self._reached(operations, watch_rows, start, end)
         expired = reached == NEVER
         at = np.where(expired, end, reached)
         columns = {
@@ -174,26 +174,28 @@ class _Work:
 
     def _learn(self, table: pa.Table) -> None:
         table = valid_events(table)
-        self._piles.add(
+        self._shards.add(
             *self._hash(table["instance"], table["key"]),
             integers(table["progress"], "events: progress"),
             microseconds(table["at"], "events: at"),
         )
 
-    def _ask(self, operations: Operations) -> Asked:
+    def _shard_watches(self, operations: Operations) -> WatchRows:
         watches = operations.watches
         instance = operations.table["instance"]
         if not watches.single:
             instance = instance.take(pa.array(watches.operation()))
-        return self._piles.asked(*self._hash(instance, watches.key), integers(watches.required, "operations: required"))
+        return self._shards.shard_watches(
+            *self._hash(instance, watches.key), integers(watches.required, "operations: required")
+        )
 
-    def _reached(self, operations: Operations, asked: Asked, start: Integers, end: Integers) -> Integers:
+    def _reached(self, operations: Operations, watch_rows: WatchRows, start: Integers, end: Integers) -> Integers:
         """Return when each operation's condition first held in its time, or NEVER."""
         watches = operations.watches
         if watches.single:
-            return asked.reached(start, end, self._deadline)
+            return watch_rows.first_reached(start, end, self._deadline)
         of = watches.operation()
-        reached = asked.reached(start[of], end[of], self._deadline)
+        reached = watch_rows.first_reached(start[of], end[of], self._deadline)
         first = np.cumsum(watches.counts) - watches.counts
         any_of = flags(pc.equal(operations.table["condition"].cast(pa.string()), "any"))
         # NEVER is the greatest number: all are reached with the last, any with the first.

@@ -1,0 +1,129 @@
+"""The events of all keys, sharded by place. A shard is reduced to staircases as it grows, and searched at the end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from abeyant.kernels.dealing import deal
+from abeyant.kernels.resolve import NEVER, Staircases
+from abeyant.tables.keys import Integers, Scratch
+
+__all__ = ["Shards", "WatchRows"]
+
+_SHARDS: Final = 1 << 10  # as many that the steps of one mostly fit the second-level cache
+_LEAST: Final = 1 << 15  # minimum rows of a shard before it is reduced: 1 MB
+
+
+class _Shard:
+    """Rows (place, identity, progress, at) of some keys: the steps of those reduced, and those added since."""
+
+    __slots__ = ("_lock", "_rows", "_scratch", "_since", "_steps", "staircases")
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._lock = threading.Lock()  # of the rows; reducing them is done under it, and waits for nothing
+        self._rows: list[Integers] = []
+        self._since = self._steps = 0
+        self.staircases: Staircases | None = None
+
+    def add(self, rows: Integers) -> None:
+        """Append rows. Reduce them once they are four times as many as the steps: O(log n) times each."""
+        with self._lock:
+            self._rows.append(rows)
+            self._since += len(rows)
+            if self._since >= max(4 * self._steps, _LEAST):
+                self._reduce()
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any rows were added."""
+        return bool(self._rows)
+
+    def finish(self) -> None:
+        """Reduce the rows added since the last reduction, if any."""
+        with self._lock:
+            if self._since:
+                self._reduce()
+
+    def _reduce(self) -> None:
+        rows = self._scratch("shard", 4 * sum(map(len, self._rows))).reshape(-1, 4)
+        np.concatenate(self._rows, out=rows)
+        self._rows = []
+        self.staircases = Staircases(rows.ravel().data)
+        self._steps, self._since = len(self.staircases), 0
+        self._rows = [np.frombuffer(self.staircases.steps, np.int64).reshape(-1, 4)]
+
+
+class WatchRows:
+    """Watches to look up, sharded as events are: rows of place, identity, required, number."""
+
+    __slots__ = ("_ends", "rows")
+
+    def __init__(self, rows: Integers, ends: list[int]) -> None:
+        self.rows = rows
+        self._ends = ends
+
+    def of_shard(self, shard: int) -> Integers:
+        """Return the rows of a shard."""
+        return self.rows[self._ends[shard - 1] if shard else 0 : self._ends[shard]]
+
+    def first_reached(
+        self, starts: Integers, deadlines: Integers, deadline: Literal["inclusive", "exclusive"]
+    ) -> Integers:
+        """Return when each condition first held in its time, or NEVER. Call after `Shards.reach`."""
+        first = np.empty(len(self.rows), np.int64)
+        first[self.rows[:, 3]] = self.rows[:, 2]
+        held = first <= starts
+        in_time = held | (first < deadlines if deadline == "exclusive" else first <= deadlines)
+        return np.where(in_time, np.where(held, starts, first), NEVER)
+
+
+class Shards:
+    """All shards. Any thread may `add`; call `finish` after all of them, and before `reach`."""
+
+    def __init__(self) -> None:
+        self._scratch = Scratch()
+        self._shards = [_Shard(self._scratch) for _ in range(_SHARDS)]
+
+    def add(self, places: Integers, identities: Integers, progress: Integers, at: Integers) -> None:
+        """Add events to their shards."""
+        rows, ends = self._rows_by_shard(places, identities, progress, at)
+        begin = 0
+        for shard, end in zip(self._shards, ends, strict=True):
+            if end > begin:
+                shard.add(rows[begin:end])
+            begin = end
+
+    def finish(self, each: Callable[[Callable[[_Shard], None], Iterable[_Shard]], Any]) -> None:
+        """Reduce what is left; `each` applies a function to all shards, in several threads or not."""
+        each(_Shard.finish, [shard for shard in self._shards if shard.has_rows])
+
+    def shard_watches(self, places: Integers, identities: Integers, required: Integers) -> WatchRows:
+        """Return watches in the order of their shards."""
+        return WatchRows(*self._rows_by_shard(places, identities, required, np.arange(len(places))))
+
+    def reach(self, watches: Sequence[WatchRows], each: Callable[[Callable[[int], None], Iterable[int]], Any]) -> None:
+        """Look all watches up, shard by shard, so that its steps stay in the cache; `each` as in `finish`."""
+
+        def reach(number: int) -> None:
+            staircases = self._shards[number].staircases
+            for some in watches:
+                rows = some.of_shard(number)
+                if staircases:
+                    staircases.reach(rows.ravel().data)
+                else:
+                    rows[:, 2] = NEVER
+
+        each(reach, range(len(self._shards)))
+
+    def _rows_by_shard(
+        self, places: Integers, identities: Integers, thirds: Integers, fourths: Integers
+    ) -> tuple[Integers, list[int]]:
+        """Return rows of these four, shard by shard, and where each shard ends."""
+        rows, ends = np.empty((len(places), 4), np.int64), np.empty(len(self._shards), np.int64)
+        deal(places.data, identities.data, thirds.data, fourths.data, ends.data, rows.ravel().data)
+        return rows, ends.tolist()
