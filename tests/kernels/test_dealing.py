@@ -1,4 +1,4 @@
-"""Dealing rows out to piles beside sorting them, and pairs of hashes."""
+"""Dealing rows out to shards beside sorting them, and pairs of hashes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import pytest
 from abeyant.kernels.dealing import deal, pair_hashes
 
 
-def dealt(columns: list[list[int]], piles: int) -> tuple[list[tuple[int, ...]], list[int]]:
-    rows, ends = array("q", [0] * 4 * len(columns[0])), array("q", [-1] * piles)
+def dealt(columns: list[list[int]], shards: int) -> tuple[list[tuple[int, ...]], list[int]]:
+    rows, ends = array("q", [0] * 4 * len(columns[0])), array("q", [-1] * shards)
     deal(*(array("q", column) for column in columns), ends, rows)  # type: ignore[call-arg]  # mypy counts no star
     return list(zip(*(rows[n::4] for n in range(4)), strict=True)), list(ends)
 
 
-@pytest.mark.parametrize("piles", [2, 8, 1024])
+@pytest.mark.parametrize("shards", [2, 8, 1024])
 @pytest.mark.parametrize("count", [0, 1, 3000])
-def test_rows_come_pile_after_pile_each_in_its_order(piles: int, count: int) -> None:
+def test_rows_come_shard_after_shard_each_in_its_order(shards: int, count: int) -> None:
     dice = random.Random(count)
     columns = [[dice.randrange(-(2**63), 2**63) for _ in range(count)] for _ in range(4)]
-    rows, ends = dealt(columns, piles)
-    pile_of = [(place % 2**64) * piles // 2**64 for place in columns[0]]
-    assert rows == [row for _, row in sorted(zip(pile_of, zip(*columns, strict=True), strict=True), key=lambda r: r[0])]
-    assert [end - begin for begin, end in pairwise((0, *ends))] == [pile_of.count(pile) for pile in range(piles)]
+    rows, ends = dealt(columns, shards)
+    of = [(place % 2**64) * shards // 2**64 for place in columns[0]]
+    assert rows == [row for _, row in sorted(zip(of, zip(*columns, strict=True), strict=True), key=lambda r: r[0])]
+    assert [end - begin for begin, end in pairwise((0, *ends))] == [of.count(shard) for shard in range(shards)]
 
 
 def test_columns_that_do_not_fit_are_refused() -> None:
@@ -35,9 +35,9 @@ def test_columns_that_do_not_fit_are_refused() -> None:
         deal(one, two, one, one, two, four)
     with pytest.raises(ValueError, match="rows has 1 elements and places, four times, has 4"):
         deal(one, one, one, one, two, one)
-    for piles in (1, 3):
-        with pytest.raises(ValueError, match=f"ends has {piles} elements, which is no power of two from 2 on"):
-            deal(one, one, one, one, array("q", [0] * piles), four)
+    for shards in (1, 3):
+        with pytest.raises(ValueError, match=f"ends has {shards} elements, which is no power of two from 2 on"):
+            deal(one, one, one, one, array("q", [0] * shards), four)
     with pytest.raises(ValueError, match="rows is read-only"):
         deal(one, one, one, one, two, bytes(32))
     with pytest.raises(TypeError, match="thirds must hold signed 64-bit integers"):

@@ -1,8 +1,8 @@
-"""Rows of four integers from columns, dealt out to piles by the uppermost bits of their first: a pass of radix sort.
+"""Rows of four integers from columns, dealt out to shards by the uppermost bits of their first: a pass of radix sort.
 
 The columns are joined as they are dealt out, so each value is read once and written once (Knuth, TAOCP 3, 5.2.5).
 
-O(rows + piles). Compiled, both functions leave the interpreter's lock to other threads.
+O(rows + shards). Compiled, both functions leave the interpreter's lock to other threads.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def deal(
     ends: WriteableBuffer,
     rows: WriteableBuffer,
 ) -> None:
-    """Write the columns into `rows`, four integers to a row, pile after pile, each in the order of its rows.
+    """Write the columns into `rows`, four integers to a row, shard after shard, each in the order of its rows.
 
-    `ends` becomes where each pile ends, in rows. There are as many piles as it has elements, a power of two that is at
-    least 2; a row's pile is the uppermost bits of its place, without a sign. Raises ValueError for columns of different
-    length or another number of piles, TypeError for other kinds of buffer.
+    `ends` becomes where each shard ends, in rows. There are as many shards as it has elements, a power of two that is
+    at least 2; a row's shard is the uppermost bits of its place, without a sign. Raises ValueError for columns of
+    different length or another number of shards, TypeError for other kinds of buffer.
     """
     place = integers(places, "places")
     columns = [place]
@@ -81,10 +81,10 @@ def deal(
         columns.append(column)
     out = writable_integers(rows, "rows")
     same_length("rows", out, "places, four times,", _WIDTH * len(place))
-    piles = writable_integers(ends, "ends")
-    if len(piles) < 2 or len(piles) & (len(piles) - 1):
-        raise ValueError(f"ends has {len(piles)} elements, which is no power of two from 2 on")
-    _deal(columns[0], columns[1], columns[2], columns[3], 65 - len(piles).bit_length(), piles, out)
+    shards = writable_integers(ends, "ends")
+    if len(shards) < 2 or len(shards) & (len(shards) - 1):
+        raise ValueError(f"ends has {len(shards)} elements, which is no power of two from 2 on")
+    _deal(columns[0], columns[1], columns[2], columns[3], 65 - len(shards).bit_length(), shards, out)
 
 
 def _unsigned(view: memoryview) -> memoryview:
@@ -135,24 +135,24 @@ def _deal(
     rows: Integers,
 ) -> None:
     with cython.nogil:
-        for pile in range(len(ends)):
-            ends[pile] = 0
+        for shard in range(len(ends)):
+            ends[shard] = 0
         for row in range(len(places)):
-            ends[_pile(places[row], shift)] += 1
+            ends[_shard(places[row], shift)] += 1
         to = 0
-        for pile in range(len(ends)):
-            count = ends[pile]
-            ends[pile] = to
+        for shard in range(len(ends)):
+            count = ends[shard]
+            ends[shard] = to
             to += count
         for row in range(len(places)):
-            pile = _pile(places[row], shift)
-            to = _WIDTH * ends[pile]
-            ends[pile] += 1
+            shard = _shard(places[row], shift)
+            to = _WIDTH * ends[shard]
+            ends[shard] += 1
             rows[to] = places[row]
             rows[to + 1] = identities[row]
             rows[to + 2] = thirds[row]
             rows[to + 3] = fourths[row]
 
 
-def _pile(place: int, shift: int) -> int:
+def _shard(place: int, shift: int) -> int:
     return (place & _ALL) >> shift
