@@ -436,7 +436,7 @@
       if (span) whole.textContent = `${clock(span[0])} to ${clock(span[1])}: show the whole log`;
       const note = document.getElementById("slices");
       note.hidden = !span || !counts;
-      if (!note.hidden) note.textContent = `counted in slices of ${duration(counts.kinds.width * 1000)}; waits are about right`;
+      if (!note.hidden) note.textContent = `counted in slices of ${duration(counts.kinds.width * 1000)}; waits are approximate`;
     }
   };
 

@@ -89,7 +89,7 @@ def findings(analysis: Analysis) -> list[str]:
         said.append(
             f"<b>{escaped(shortened(slow['kind']))}</b> waits longest: half of its "
             f"{counted(slow['operations'], 'operation')} waited at most {duration(slow['p50_ms'])}, "
-            f"19 in 20 at most {duration(slow['p95_ms'])}."
+            f"p95 {duration(slow['p95_ms'])}."
         )
         said.append(_longest(analysis, kinds))
         said.extend(_expired(kinds))
@@ -122,7 +122,7 @@ def _size(analysis: Analysis) -> str:
     said = f"{counted(asked, 'request')}, {count(waited)} of them waited"
     if bursts.empty:
         return f"{said}; no burst of expiries or of long waits."
-    return f'{said}; <a href="#incidents">{counted(len(bursts), "incident")}</a>, by the rule that stands there.'
+    return f'{said}; <a href="#incidents">{counted(len(bursts), "incident")}</a> (definition below).'
 
 
 def _longest(analysis: Analysis, kinds: pd.DataFrame) -> str:
@@ -148,7 +148,7 @@ def _expired(kinds: pd.DataFrame) -> list[str]:
     ]
     said = []
     if named:
-        said.append("At their deadline without what they waited for: " + ", ".join(named[:_MOST_NAMED]) + ".")
+        said.append("Timed out: " + ", ".join(named[:_MOST_NAMED]) + ".")
     if polls.any():
         number = counted(float(expired.loc[polls, "expired"].sum()), "long poll")
         said.append(f"{number} (FETCH) expired too: nothing new came, which is no harm.")

@@ -80,7 +80,7 @@ def _findings(found: Outcomes) -> list[str]:
     slow = rows.sort_values("p95_ms", ascending=False, kind="stable").iloc[0]
     of = "" if len(rows) == 1 else f" of <b>{escaped(shortened(slow['kind']))}</b>, which waits longest,"
     said = [
-        f"Half{of or ' of them'} waited at most {duration(slow['p50_ms'])}, 19 in 20 at most "
+        f"Half{of or ' of them'} waited at most {duration(slow['p50_ms'])}, p95 "
         f"{duration(slow['p95_ms'])}, the longest {duration(slow['max_ms'])}."
     ]
     if found.keys is not None and len(found.keys):

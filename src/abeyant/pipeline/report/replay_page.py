@@ -56,7 +56,7 @@ def write_replay_report(tables: Path, destination: Path) -> None:
                 section("Tick and wheel size", _READ["wheel"], tables=wheels),
                 section("Pending over time", _READ["pending"], plot="plot-pending", nothing=_NOTHING),
                 section("With another time-out", _READ["what_if"], plot="plot-what-if", nothing=_NOTHING, tables=whats),
-                section("What forgetting late costs", _READ["purge"], tables=purges),
+                section("Cost of delayed purging", _READ["purge"], tables=purges),
             ]
         ),
         made=made(tables),
