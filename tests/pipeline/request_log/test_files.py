@@ -139,16 +139,16 @@ def test_chunks_of_any_size_give_each_line_once_and_in_order(
     if text.endswith(b"\n") or not text:
         whole.pop()
     path = put(tmp_path_factory.mktemp("chunks") / "kafka-request.log", text.replace(b"\x1f\x8b", b"..") or b"")
-    if path.read_bytes() == text and not text.startswith(tuple(log_files._UNREAD)):
+    if path.read_bytes() == text and not text.startswith((*log_files._UNREAD, *log_files._COMPRESSIONS)):
         assert read(path, size) == (whole, "")
 
 
 def test_chunks_tile_the_file() -> None:
-    plain = LogFile("p", "i", "l", 100, compressed=False)
+    plain = LogFile("p", "i", "l", 100, compression="")
     assert [(c.start, c.end) for c in chunks([plain], 40)] == [(0, 40), (40, 80), (80, 100)]
-    packed = LogFile("p", "i", "l", 100, compressed=True)
+    packed = LogFile("p", "i", "l", 100, compression="gzip")
     assert chunks([packed], 40) == [Chunk(packed, 0, 100)]
-    assert chunks([LogFile("p", "i", "l", 0, compressed=False)]) == []
+    assert chunks([LogFile("p", "i", "l", 0, compression="")]) == []
 
 
 def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_gzip_file_that_was_damaged_gives_what_came_before(tmp_path: Path) -> 
     assert lines[:100] == LINES[: min(len(lines), 100)]
 
 
-@pytest.mark.parametrize("magic", [b"BZh9", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"])
+@pytest.mark.parametrize("magic", [b"\xfd7zXZ\x00", b"PK\x03\x04"])
 def test_other_compression_is_named(tmp_path: Path, magic: bytes) -> None:
     lines, damage = read(put(tmp_path / "kafka-request.log.1", magic + TEXT))
     assert lines == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -26,6 +28,13 @@ def put(path: Path, *lines: bytes, packed: bool = False) -> Path:
     text = b"".join(one + b"\n" for one in lines)
     path.write_bytes(gzip.compress(text) if packed else text)
     return path
+
+
+def zstd(text: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(text)
+    return bytes(sink.getvalue())
 
 
 def rows(table: DataFrame, *by: str) -> list[Row]:
@@ -105,6 +114,12 @@ def test_a_damaged_file_costs_only_what_cannot_be_read(spark: SparkSession, tmp_
         "cut/kafka-request.log.gz": (whole[:-9], "the gzip file is cut off"),
         "torn/kafka-request.log.gz": (whole[: len(whole) // 2], "the gzip file is cut off"),
         "sum/kafka-request.log.gz": (whole[:-6] + b"\0" + whole[-5:], "damaged gzip: CRC check failed"),
+        "bz/kafka-request.log.bz2": (
+            bz2.compress(b"".join(one + b"\n" for one in sound))[:-9],
+            "the bzip2 file is cut off",
+        ),
+        "zst/kafka-request.log.zst": (zstd(whole)[:-9], "cut off, or damaged zstd: "),
+        "no/kafka-request.log.zst": (zstd(whole)[:4] + b"x" * 99, "cut off, or damaged zstd: "),
         "zip/kafka-request.log.1": (b"PK\x03\x04" + whole, "compressed with zip"),
     }
     for name, (content, _) in files.items():

@@ -58,7 +58,7 @@ def node(**attributes: object) -> Iterator[str]:
 def test_an_answer_that_breaks_off_is_gone_on_with() -> None:
     with node(standby=True) as idle, node(at_most=1000) as active:
         reach = (("addresses", (idle, active)), ("user", "root"))
-        file = LogFile("hdfs://lake/logs/kafka-request.log", "logs", "kafka-request.log", len(TEXT), False, reach)
+        file = LogFile("hdfs://lake/logs/kafka-request.log", "logs", "kafka-request.log", len(TEXT), "", reach)
         assert [line for piece in chunks([file], 3000) for line in read_lines(piece)] == TEXT.splitlines()
 
 

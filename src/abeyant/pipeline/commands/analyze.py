@@ -25,8 +25,9 @@ Report what waited in Kafka brokers, for what, how long, and what expired. Reads
 the brokers' request logs; writes Parquet tables and an HTML page that opens
 offline.
 
-LOGS are files (plain or gzip), globs, or directories, which are searched for
-kafka-request.log*. The folder of a file names the broker that wrote it. Kafka
+LOGS are files (plain, gzip, bzip2 or zstd), globs, or directories, which are
+searched for kafka-request.log*. The folder of a file names the broker that
+wrote it. Lines may be wrapped, as Docker, journald and log shippers do. Kafka
 writes this log when its logger kafka.request.logger is at DEBUG.
 """
 

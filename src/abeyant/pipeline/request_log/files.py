@@ -7,6 +7,7 @@ silently drops the rest of the file) at a gzip file that was cut off.
 
 from __future__ import annotations
 
+import bz2
 import glob
 import gzip
 import io
@@ -47,13 +48,8 @@ _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _S3A: Final = "s3a://"
 _HDFS: Final = "hdfs://"
 _AZURE: Final = ("abfs://", "abfss://")
-_GZIP: Final = b"\x1f\x8b"
-_UNREAD: Final = {
-    b"BZh": "bzip2",
-    b"\xfd7zXZ": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
-}
+_COMPRESSIONS: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+_UNREAD: Final = {b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip"}
 
 
 class DamagedFileError(Exception):
@@ -75,9 +71,15 @@ class LogFile:
     """The least of its path that tells it from the instance's other files."""
     size: int
     """Bytes, as they were when the file was found: what a live broker appends later is left alone."""
-    compressed: bool
+    compression: str
+    """`gzip`, `bzip2` or `zstd`, "" for plain text."""
     reach: Reach = field(default=(), repr=False)
     """How to reach a URI, as arguments: of `hdfs://` of `WebHdfs`, else of Arrow's file system. Maybe keys."""
+
+    @property
+    def compressed(self) -> bool:
+        """Whether it has to be read from its beginning."""
+        return self.compression != ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class Chunk:
 
     @property
     def cost(self) -> int:
-        """How many bytes of text there are, about: request logs shrink twentyfold in gzip."""
+        """How many bytes of text there are, about: request logs shrink twentyfold."""
         return (self.end - self.start) * (20 if self.file.compressed else 1)
 
 
@@ -114,7 +116,7 @@ def find_logs(
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
         raise AbeyantError("no log was named")
-    found: dict[str, tuple[int, bool, Reach]] = {}
+    found: dict[str, tuple[int, str, Reach]] = {}
     for path in [os.fspath(path) for path in given]:
         reached = reach(path) if reach is not None and need_session(path) else ()
         for file in _expand(path, reached):
@@ -137,7 +139,7 @@ def find_logs(
 
 
 def chunks(files: Iterable[LogFile], size: int = CHUNK_BYTES) -> list[Chunk]:
-    """Cut files into pieces for tasks; gzip cannot be entered in the middle, so such a file is one piece."""
+    """Cut files into pieces for tasks; a compressed one cannot be entered in the middle, so it is one piece."""
     pieces: list[Chunk] = []
     for file in files:
         step = max(file.size, 1) if file.compressed else size
@@ -150,11 +152,12 @@ def read_lines(chunk: Chunk) -> Iterator[bytes | LongLineError]:
 
     Raises `DamagedFileError` where nothing more can be read.
     """
+    compression = chunk.file.compression
     try:
         with _open(chunk.file.path, chunk.file.reach) as raw:
             if chunk.file.compressed:
-                with gzip.GzipFile(fileobj=raw) as stream:
-                    yield from _lines(cast("IO[bytes]", stream), None)
+                with _decompressed(raw, compression) as stream:
+                    yield from _lines(stream, None)
                 return
             magic = raw.read(8)
             for prefix, name in _UNREAD.items():
@@ -168,9 +171,21 @@ def read_lines(chunk: Chunk) -> Iterator[bytes | LongLineError]:
             yield from _lines(raw, chunk.end)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         cut = isinstance(error, EOFError)
-        raise DamagedFileError("the gzip file is cut off" if cut else f"damaged gzip: {error}") from error
+        raise DamagedFileError(f"the {compression} file is cut off" if cut else f"damaged gzip: {error}") from error
     except OSError as error:
+        if compression in ("bzip2", "zstd") and error.errno is None:  # of bz2 and Arrow, about the data
+            raise DamagedFileError(f"cut off, or damaged {compression}: {error}") from error
         raise DamagedFileError(f"cannot be read: {error.strerror or error}") from error
+
+
+def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
+    if compression == "gzip":
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
+    if compression == "bzip2":
+        return cast("IO[bytes]", bz2.BZ2File(raw))
+    import pyarrow as pa
+
+    return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", pa.CompressedInputStream(raw, "zstd")), 1 << 20))
 
 
 def _lines(stream: IO[bytes], end: int | None) -> Iterator[bytes | LongLineError]:
@@ -211,12 +226,13 @@ def _open(path: str, reach: Reach) -> IO[bytes]:
     return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", system.open_input_file(name)), 1 << 20))
 
 
-def _look(path: str, reach: Reach) -> tuple[int, bool]:
-    """Return a file's size and whether it is gzip, by its first bytes: names lie."""
+def _look(path: str, reach: Reach) -> tuple[int, str]:
+    """Return a file's size and how it is compressed, by its first bytes: names lie."""
     try:
         with _open(path, reach) as stream:
-            compressed = stream.read(2) == _GZIP
-            return stream.seek(0, os.SEEK_END), compressed
+            magic = stream.read(4)
+            compression = next((name for first, name in _COMPRESSIONS.items() if magic.startswith(first)), "")
+            return stream.seek(0, os.SEEK_END), compression
     except OSError as error:
         raise AbeyantError(f"cannot read {path}: {error.strerror or error}") from error
 

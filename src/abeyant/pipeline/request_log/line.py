@@ -7,7 +7,8 @@ when its response has been sent:
     "connection":"...","totalTimeMs":2001.7,"requestQueueTimeMs":0.1,"localTimeMs":0.6,"remoteTimeMs":2000.8,
     "throttleTimeMs":0,"responseQueueTimeMs":0.1,"sendTimeMs":0.1,...} (kafka.request.logger)
 
-Older ones write text (`kafka_text`). Nothing here knows Spark or files.
+Older ones write text (`text`). What others put around a line is taken off before (`wrapping`). Nothing here knows Spark
+or files.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from typing import Any, Final
 
 from abeyant.pipeline.request_log.line_time import LineClock
 from abeyant.pipeline.request_log.text import is_text, text_request
+from abeyant.pipeline.request_log.wrapping import MARKER, may_be_request, unwrap
 
-__all__ = ["NOT_A_REQUEST", "ApiRequest", "BadLineError", "LineParser", "excerpt", "topic_names"]
-
-MARKER: Final = b"Completed request:"
-"""What every line of a request has, whatever the log's layout puts before it."""
+__all__ = ["MARKER", "NOT_A_REQUEST", "ApiRequest", "BadLineError", "LineParser", "excerpt", "topic_names"]
 
 NOT_A_REQUEST: Final = "not a completed request"
 """Why a line of another logger is rejected, as a container's log has many."""
 
 _API: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_TEXT_MARKER: Final = MARKER.decode()
 _EXCERPT_CHARS: Final = 200
 # A thousand years: all sums of microseconds stay far inside 64 bits.
 _LONGEST_MS: Final = 1000 * 365 * 86_400_000
 
-_TRAILER: Final = re.compile(r"\s*(?:\(\S+\)|- \S+)?\s*$")
+# What layouts put behind the message: the logger, the thread (Strimzi has both), the end of a quoted field.
+_TRAILER: Final = re.compile(r"\"?\s*(?:(?:\(\S+\)|\[[^\[\]]*\]|- \S+)\s*){0,3}$")
 
 # Kafka prints a topic id as 22 characters of URL-safe base 64; the metadata log's is the same everywhere.
 _METADATA_TOPIC: Final = ("AAAAAAAAAAAAAAAAAAAAAQ", "__cluster_metadata")
@@ -43,7 +44,7 @@ _NO_TOPIC: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 # Responses that tell both the name and the id of a topic. Looked for as bytes, so that a survey of a log need
 # not parse every line.
-_NAMING_APIS: Final = (b'"METADATA"', b'"CREATE_TOPICS"', b'"DESCRIBE_TOPIC_PARTITIONS"')
+_NAMING_APIS: Final = (b"METADATA", b"CREATE_TOPICS", b"DESCRIBE_TOPIC_PARTITIONS")
 
 
 class BadLineError(ValueError):
@@ -89,20 +90,23 @@ class LineParser:
 
     def parse(self, line: bytes) -> ApiRequest:
         """Return what the line says; raise `BadLineError` with the reason when it is not a readable request."""
-        at = line.find(MARKER)
-        if at < 0:
+        if not may_be_request(line):
             raise BadLineError(NOT_A_REQUEST)
         try:
-            text = line.decode("utf-8")
+            whole = line.decode("utf-8")
         except UnicodeDecodeError as error:
             raise BadLineError(f"not valid UTF-8: byte {error.start}") from error
-        marker = MARKER.decode()
-        begin = text.index(marker)
+        text, around, flattened = unwrap(whole)
+        begin = text.find(_TEXT_MARKER)
+        if begin < 0 and flattened is None:
+            raise BadLineError(NOT_A_REQUEST)
         try:
-            sent_us = self._clock.read(text[:begin])
+            sent_us = self._clock.read(f"{around} {text[:begin]}" if around else text[:begin])
         except ValueError as error:
             raise BadLineError(str(error)) from error
-        begin += len(marker)
+        if flattened is not None:
+            return _request(flattened, sent_us)
+        begin += len(_TEXT_MARKER)
         if is_text(text, begin):
             try:
                 return _request(text_request(text, begin), sent_us)
@@ -175,11 +179,10 @@ def topic_names(line: bytes) -> Iterator[tuple[str, str]]:
     """Yield (topic id, name) for each topic of which a line's response tells both; nothing from a bad line."""
     if not any(api in line for api in _NAMING_APIS):
         return
-    begin = line.find(MARKER)
-    if begin < 0:
-        return
     try:
-        body, _ = json.JSONDecoder().raw_decode(line[begin + len(MARKER) :].decode("utf-8"))
+        text, _, body = unwrap(line.decode("utf-8"))
+        if body is None:
+            body, _ = json.JSONDecoder().raw_decode(text, text.index(_TEXT_MARKER) + len(_TEXT_MARKER))
         topics = body["response"]["topics"]
         pairs = [(topic.get("topicId"), topic.get("name")) for topic in topics]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, LongLineError, read_lines
 from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser
+from abeyant.pipeline.request_log.wrapping import whole_lines
 
 __all__ = ["requests"]
 
@@ -15,7 +16,7 @@ def requests(chunk: Chunk, zone: ZoneInfo) -> Iterator[tuple[int, bytes, ApiRequ
     """Yield each line's number, itself, and the request that it is, or why it cannot be read."""
     parser = LineParser(zone)
     number = chunk.lines_before
-    lines = read_lines(chunk)
+    lines = whole_lines(read_lines(chunk))
     while True:
         number += 1
         try:
@@ -25,6 +26,8 @@ def requests(chunk: Chunk, zone: ZoneInfo) -> Iterator[tuple[int, bytes, ApiRequ
         except DamagedFileError as error:
             yield number, b"", error
             return
+        if line is None:
+            continue
         if isinstance(line, LongLineError):
             yield number, b"", line
         elif line.strip():

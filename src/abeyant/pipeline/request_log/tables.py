@@ -32,7 +32,6 @@ from abeyant.pipeline.request_log.files import (
 )
 from abeyant.pipeline.request_log.line import (
     KNOWN_TOPICS,
-    MARKER,
     ApiRequest,
     BadLineError,
     excerpt,
@@ -41,6 +40,7 @@ from abeyant.pipeline.request_log.line import (
 from abeyant.pipeline.request_log.operation import DELAYABLE, operation
 from abeyant.pipeline.request_log.requests import requests
 from abeyant.pipeline.request_log.time_zone import time_zone
+from abeyant.pipeline.request_log.wrapping import may_be_request, whole_lines
 from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
 from abeyant.pipeline.spark.azure import azure_settings
 from abeyant.pipeline.spark.hdfs import hdfs_settings
@@ -114,7 +114,7 @@ def read_kafka_request_log(
 ) -> DataFrame:
     """Return the operations of a Kafka request log, with their observed outcome and wait (`schemas.OBSERVED`).
 
-    `paths` are files (plain or gzip), globs, or directories, which are searched for `kafka-request.log*`.
+    `paths` are files (plain, gzip, bzip2 or zstd), globs, or directories, which are searched for `kafka-request.log*`.
     `timezone` is what the log's times mean where they name no zone. `instance` names the broker: by default the
     folder that holds the file; else one name, or a function of the path. Lines that do not parse are left out:
     `KafkaRequestLog` has them, and the counts. Raises `AbeyantError` for paths that are missing or unreadable.
@@ -260,9 +260,9 @@ def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, int 
     topics: dict[str, str] = {}
     lines = requests = 0
     try:
-        for line in read_lines(chunk):
+        for line in whole_lines(read_lines(chunk)):
             lines += 1
-            if isinstance(line, bytes) and MARKER in line:
+            if isinstance(line, bytes) and may_be_request(line):
                 requests += 1
                 topics.update(topic_names(line))
     except DamagedFileError:

@@ -1,12 +1,18 @@
 """The lines of Kafka 2.7 and older: the same facts as the later JSON, printed by Java's `toString`.
 
-    Completed request:RequestHeader(apiKey=FETCH, apiVersion=11, clientId=c, correlationId=0) -- {replica_id=-1,
-    max_wait_time=500,...},response:{...} from connection ...;totalTime:545.2,requestQueueTime:1.5,localTime:26.9,
-    remoteTime:513.6,throttleTime:0,responseQueueTime:0.8,sendTime:2.1,securityProtocol:...
+    1.0 to 2.7    Completed request:RequestHeader(apiKey=FETCH, apiVersion=11, clientId=c, correlationId=0) --
+                  {replica_id=-1,max_wait_time=500,...},response:{...} from connection ...;totalTime:545.2,
+                  requestQueueTime:1.5,localTime:26.9,remoteTime:513.6,throttleTime:0,responseQueueTime:0.8,
+                  sendTime:2.1,securityProtocol:PLAINTEXT,principal:User:ANONYMOUS,listener:PLAINTEXT
+    0.9 to 0.11   Completed request:{api_key=11,api_version=0,correlation_id=2,client_id=c} -- {...} from connection
+                  ...; whole milliseconds until 0.10; no response, no throttleTime until 0.10, no listener until 0.10.1
+    0.8 to 0.10   Completed request:Name: FetchRequest; Version: 0; CorrelationId: 0; ClientId: c; ReplicaId: -1;
+                  MaxWait: 100 ms; MinBytes: 1 bytes from client /127.0.0.1:56898;totalTime:12,...
 
 Bodies are turned into the shape that the JSON has. Nothing is quoted in them, so a value that holds a comma or a
 bracket may not be readable: then the body is left out and what the rest of the line tells is kept. At DEBUG a
-PRODUCE has no partitions; otherwise the levels do not differ.
+PRODUCE has no partitions, and before 0.11 neither has a FETCH; otherwise the levels do not differ.
+Source: `RequestChannel.updateRequestMetrics` of each version, `describe` of its Scala requests, `Struct.toString`.
 """
 
 from __future__ import annotations
@@ -20,11 +26,49 @@ __all__ = ["is_text", "text_request"]
 _HEADER: Final = re.compile(
     r"RequestHeader\(apiKey=(?P<api>\w+), apiVersion=\d+, clientId=(?P<client>.*?), correlationId=-?\d+\) -- "
 )
-_TAIL: Final = re.compile(
-    r" from connection \S*;totalTime:[\d.E-]+,requestQueueTime:[\d.E-]+,localTime:(?P<local>[\d.E-]+)"
-    r",remoteTime:(?P<remote>[\d.E-]+),throttleTime:[\d.E-]+,responseQueueTime:(?P<queue>[\d.E-]+)"
-    r",sendTime:(?P<send>[\d.E-]+),(?:.*,)?listener:(?P<listener>[^,\s]*)"
+_STRUCT_HEADER: Final = re.compile(
+    r"\{api_key=(?P<api>\d+),api_version=\d+,correlation_id=-?\d+,client_id=(?P<client>.*?)\} -- "
 )
+_SCALA_HEADER: Final = re.compile(
+    r"Name: ?(?P<api>\w+); Version: ?\d+; CorrelationId: ?-?\d+; ClientId: ?(?P<client>.*?)(?=; [A-Z]\w+: ?| from c)"
+)
+_HEADERS: Final = {"RequestHeader(": _HEADER, "{api_key=": _STRUCT_HEADER, "Name:": _SCALA_HEADER}
+# Java's and, with %f in some countries, a comma
+_MS: Final = r"(-?\d+(?:[.,]\d+)?(?:E-?\d+)?)"
+_TAIL: Final = re.compile(
+    r" from (?:connection|client) \S*;totalTime:" + _MS + ",requestQueueTime:" + _MS + ",localTime:" + _MS
+    + ",remoteTime:" + _MS + "(?:,throttleTime:" + _MS + ")?,responseQueueTime:" + _MS + ",sendTime:" + _MS
+    + r"(?:,(?:.*,)?listener:(?P<listener>[^,\s]*)|[,\s]|$)"
+)  # fmt: skip
+_TIMES: Final = {"localTimeMs": 3, "remoteTimeMs": 4, "responseQueueTimeMs": 6, "sendTimeMs": 7}
+# Kafka's names of the requests that 0.8 to 0.11 have, by number and by Scala class
+_BY_NUMBER: Final = (
+    *("PRODUCE", "FETCH", "LIST_OFFSETS", "METADATA", "LEADER_AND_ISR", "STOP_REPLICA", "UPDATE_METADATA"),
+    *("CONTROLLED_SHUTDOWN", "OFFSET_COMMIT", "OFFSET_FETCH", "FIND_COORDINATOR", "JOIN_GROUP", "HEARTBEAT"),
+    *("LEAVE_GROUP", "SYNC_GROUP", "DESCRIBE_GROUPS", "LIST_GROUPS", "SASL_HANDSHAKE", "API_VERSIONS"),
+    *("CREATE_TOPICS", "DELETE_TOPICS", "DELETE_RECORDS", "INIT_PRODUCER_ID", "OFFSET_FOR_LEADER_EPOCH"),
+    *("ADD_PARTITIONS_TO_TXN", "ADD_OFFSETS_TO_TXN", "END_TXN", "WRITE_TXN_MARKERS", "TXN_OFFSET_COMMIT"),
+    *("DESCRIBE_ACLS", "CREATE_ACLS", "DELETE_ACLS", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"),
+)
+_BY_CLASS: Final = {
+    "ProducerRequest": "PRODUCE", "OffsetRequest": "LIST_OFFSETS", "TopicMetadataRequest": "METADATA",
+    "ConsumerMetadataRequest": "FIND_COORDINATOR", "GroupCoordinatorRequest": "FIND_COORDINATOR",
+}  # fmt: skip
+_WORD: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_SCALA_FIELD: Final = re.compile(r"; (\w+): ?(-?\d+)(?= (?:ms|bytes)|;|$)")
+_SCALA_FIELDS: Final = {
+    "AckTimeoutMs": "timeoutMs",
+    "MaxWait": "maxWaitMs",
+    "ReplicaId": "replicaId",
+    "RequiredAcks": "acks",
+}
+_SCALA_SIZE: Final = re.compile(r"\[([\w.-]+),(\d+)\] -> \d")
+_SCALA_OFFSET: Final = re.compile(r"\[([\w.-]+),(\d+)\](?: -> |,)PartitionFetchInfo\((-?\d+),-?\d+\)")
+# Fields that the JSON has under another name
+_RENAMED: Final = {
+    "timeout": "timeoutMs", "maxWaitTime": "maxWaitMs", "sessionTimeout": "sessionTimeoutMs",
+    "rebalanceTimeout": "rebalanceTimeoutMs",
+}  # fmt: skip
 _NAME: Final = re.compile(r"([A-Za-z_]\w*)=")
 _SIMPLE: Final = re.compile(r"[^,{}()\[\]]+")
 _INTEGER: Final = re.compile(r"-?\d+")
@@ -33,21 +77,38 @@ _DEEPEST: Final = 64
 
 
 def is_text(text: str, at: int) -> bool:
-    """Return whether the request at this place is in the old form."""
-    return text.startswith("RequestHeader(", at)
+    """Return whether the request at this place is in an old form."""
+    return _form(text, at) is not None
+
+
+def _form(text: str, at: int) -> re.Pattern[str] | None:
+    return next((form for start, form in _HEADERS.items() if text.startswith(start, at)), None)
 
 
 def text_request(text: str, at: int) -> dict[str, Any]:
     """Return an old line's request in the shape of the JSON; raise `ValueError` with what is missing."""
-    header = _HEADER.match(text, at)
+    form = _form(text, at)
+    header = form.match(text, at) if form is not None else None
     if header is None:
         raise ValueError("no request header")
     # The last one, for a body may hold anything.
-    tail = _TAIL.match(text, max(text.rfind(" from connection "), 0))
+    tail = _TAIL.match(text, max(text.rfind(" from connection "), text.rfind(" from client "), 0))
     if tail is None:
         raise ValueError("the line ends before its times")
     api = header["api"]
-    request, response = _bodies(text[header.end() : tail.start()])
+    body = text[header.end() : tail.start()]
+    request: dict[str, Any] | None
+    response: dict[str, Any] | None
+    if form is _SCALA_HEADER:
+        api = _BY_CLASS.get(api) or "_".join(_WORD.split(api.removesuffix("Request"))).upper()
+        request, response = _scala_body(api, body), None
+    else:
+        if form is _STRUCT_HEADER:
+            api = _BY_NUMBER[int(api)] if int(api) < len(_BY_NUMBER) else f"API_{api}"
+        request, response = _bodies(body)
+    if request is not None:
+        for old in _RENAMED.keys() & request.keys():
+            request[_RENAMED[old]] = request.pop(old)
     adapt = _ADAPTED.get(api, _as_it_is)
     try:
         adapt(request or {}, response or {})
@@ -58,21 +119,32 @@ def text_request(text: str, at: int) -> dict[str, Any]:
         "request": request,
         "response": response,
         "listener": tail["listener"],
-        **{
-            name: float(tail[group])
-            for name, group in (
-                ("localTimeMs", "local"),
-                ("remoteTimeMs", "remote"),
-                ("responseQueueTimeMs", "queue"),
-                ("sendTimeMs", "send"),
-            )
-        },
+        # Until 0.10 they are differences of two readings of the wall clock, which may go back.
+        **{name: max(float(tail[group].replace(",", ".")), 0.0) for name, group in _TIMES.items()},
     }
+
+
+def _scala_body(api: str, text: str) -> dict[str, Any]:
+    """Return the fields that a Scala request describes, and at TRACE its partitions."""
+    fields = {name: int(value) for name, value in _SCALA_FIELD.findall(text)}
+    body: dict[str, Any] = {new: fields[old] for old, new in _SCALA_FIELDS.items() if old in fields}
+    if api == "PRODUCE":
+        body["partitionSizes"] = [f"{topic}-{partition}=0" for topic, partition in _SCALA_SIZE.findall(text)]
+    elif api == "FETCH":
+        body["topics"] = [
+            {"topic": topic, "partitions": [{"partition": int(partition), "fetchOffset": int(offset)}]}
+            for topic, partition, offset in _SCALA_OFFSET.findall(text)
+        ]
+    elif (group := re.search(r"; GroupId: ?(.*?)(?=; [A-Z]\w+: ?|$)", text)) is not None:
+        body["groupId"] = group[1]
+    return body
 
 
 def _bodies(text: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     try:
         request, end = _value(text, 0, 0)
+        if end == len(text) and isinstance(request, dict):  # until 0.11 there is no response
+            return request, None
         if not text.startswith(",response:", end) or not isinstance(request, dict):
             return None, None
         at = end + len(",response:")
@@ -148,8 +220,6 @@ def _as_it_is(request: dict[str, Any], response: dict[str, Any]) -> None:
 
 
 def _adapt_produce(request: dict[str, Any], response: dict[str, Any]) -> None:
-    if "timeout" in request:
-        request["timeoutMs"] = request.pop("timeout")
     topics: dict[str, list[Mapping[str, Any]]] = {}
     for size in request.get("partitionSizes", []):
         named = _PARTITION_SIZE.fullmatch(size)
@@ -158,7 +228,8 @@ def _adapt_produce(request: dict[str, Any], response: dict[str, Any]) -> None:
     request["topicData"] = [{"name": name, "partitionData": found} for name, found in topics.items()]
     for topic in response.get("responses", []):
         for partition in topic["partitionResponses"]:
-            partition["index"] = partition.pop("partition")
+            if "partition" in partition:
+                partition["index"] = partition.pop("partition")
     if not topics and response:
         # At DEBUG only the response names the partitions.
         request["topicData"] = [
@@ -168,12 +239,19 @@ def _adapt_produce(request: dict[str, Any], response: dict[str, Any]) -> None:
 
 
 def _adapt_fetch(request: dict[str, Any], response: dict[str, Any]) -> None:
-    if "maxWaitTime" in request:
-        request["maxWaitMs"] = request.pop("maxWaitTime")
     for topic in response.get("responses", []):
-        topic["partitions"] = [partition["partitionHeader"] for partition in topic.pop("partitionResponses")]
-        for partition in topic["partitions"]:
+        # Since 2.7 without the header between.
+        found = [partition.get("partitionHeader", partition) for partition in topic.pop("partitionResponses")]
+        topic["partitions"] = found
+        for partition in found:
             partition["partitionIndex"] = partition.pop("partition")
 
 
-_ADAPTED: Final = {"PRODUCE": _adapt_produce, "FETCH": _adapt_fetch}
+def _adapt_delete_records(request: dict[str, Any], response: dict[str, Any]) -> None:
+    for topic in request.get("topics", []):
+        for partition in topic["partitions"]:
+            if "partition" in partition:
+                partition["partitionIndex"] = partition.pop("partition")
+
+
+_ADAPTED: Final = {"PRODUCE": _adapt_produce, "FETCH": _adapt_fetch, "DELETE_RECORDS": _adapt_delete_records}

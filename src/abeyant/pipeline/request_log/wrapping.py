@@ -1,0 +1,184 @@
+r"""Lines inside lines: what container runtimes, journald and log shippers put around a line of the request log.
+
+    {"log":"[2024-05-01 12:00:00,123] DEBUG Completed request:{...}\n","stream":"stdout","time":"2024-05-01T12:00:00Z"}
+    {"@timestamp":"2024-05-01T12:00:00.123Z","message":"Completed request:{...}", ...}
+    {"@timestamp":"2024-05-01T12:00:00.123Z","requestHeader":{...},"totalTimeMs":4.67, ...}   (flattened)
+
+A JSON object is recognised by what it holds, not by the product that wrote it: a member that is a request's line, or
+the members of a request. Its own time counts where the line inside has none. Prefixes (CRI, syslog, kubectl) need no
+unwrapping: the time next to the request counts (`line_time`). Nothing here knows Spark or files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from json.decoder import scanstring  # type: ignore[attr-defined]  # of the standard library, without a stub
+from typing import Any, Final, NamedTuple
+
+__all__ = ["MARKER", "Unwrapped", "may_be_request", "unwrap", "whole_lines"]
+
+MARKER: Final = b"Completed request:"
+"""What every line of a request has, whatever the log's layout puts before it; but for flattened documents."""
+
+_HEADER: Final = "requestHeader"
+_TEXT_MARKER: Final = MARKER.decode()
+_TIMES: Final = (
+    *("@timestamp", "timestamp", "time", "ts", "timeMillis", "instant", "eventTime", "ingestionTime"),
+    *("_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP"),
+)
+_MARKER_IN_NUMBERS: Final = re.compile(rb",\s*".join(str(code).encode() for code in MARKER))
+_DEEPEST: Final = 4
+_DECODER: Final = json.JSONDecoder()
+_CRI: Final = re.compile(rb"\S+ (stdout|stderr) ([PF]) ")
+_DOCKER: Final = b'{"log":"'
+_DOCKER_END: Final = re.compile(rb'","stream":"(\w+)"[^\n]*\}\s*$')
+
+
+class Unwrapped(NamedTuple):
+    """A line of the request log without what was around it."""
+
+    text: str
+    """The line, "" where the document is the request itself."""
+    around: str
+    """The times that stood around it, the outermost first, as text that `LineClock` reads."""
+    body: Mapping[str, Any] | None
+    """The request, where the document is the request itself."""
+
+
+def may_be_request(line: bytes) -> bool:
+    """Return whether a line may hold a request. O(len(line)), by a search for bytes."""
+    return MARKER in line or b"requestHeader" in line or _MARKER_IN_NUMBERS.search(line) is not None
+
+
+def unwrap(text: str) -> Unwrapped:
+    """Return the line of the request log that a line holds: itself where nothing is around it. O(len(text))."""
+    return _unwrap(text, "", 0)
+
+
+def _unwrap(text: str, around: str, depth: int) -> Unwrapped:
+    marked = text.find(_TEXT_MARKER)
+    begin = text.find("{")
+    if depth < _DEEPEST and begin >= 0 and (marked < 0 or begin < marked):
+        try:
+            found = _DECODER.raw_decode(text, begin)[0]
+        except (ValueError, RecursionError):
+            found = None
+        if isinstance(found, dict):
+            if f"{_HEADER}." in text:
+                found = _nested(found)
+            outer = f"{around} {text[:begin]} {_time(found)}"
+            if (held := _holding(found, "", 0)) is not None:
+                return Unwrapped("", f"{around} {text[:begin]} {held[1]}", held[0])
+            if (inside := next(_marked(found, 0), None)) is not None:
+                return _unwrap(inside, outer, depth + 1)
+    if marked >= 0:
+        after = marked + len(_TEXT_MARKER)
+        if text.startswith('{\\"', after):  # a string of a JSON document that is spread over several lines
+            try:
+                inside, _ = scanstring(text, text.rfind('"', 0, marked) + 1)
+            except ValueError:
+                inside = text.replace('\\"', '"')
+            return Unwrapped(inside, f"{around} {text[:marked]}", None)
+        if text.startswith('{""', after):  # a field of a CSV file
+            return Unwrapped(text[: text.rfind("}") + 1].replace('""', '"'), around, None)
+    return Unwrapped(text, around, None)
+
+
+def _marked(found: Mapping[str, Any], depth: int) -> Iterator[str]:
+    for value in found.values():
+        if isinstance(value, str) and _TEXT_MARKER in value:
+            yield value
+        elif isinstance(value, dict) and depth < _DEEPEST:
+            yield from _marked(value, depth + 1)
+        elif isinstance(value, list) and len(value) > len(MARKER) and all(isinstance(one, int) for one in value):
+            try:  # journald's form of what is no text, and of colored text
+                inside = bytes(value).decode("utf-8")
+            except ValueError:
+                continue
+            if _TEXT_MARKER in inside:
+                yield inside
+
+
+def _holding(found: Mapping[str, Any], around: str, depth: int) -> tuple[Mapping[str, Any], str] | None:
+    """Return the document that has a request's members, this one or one inside it, and the times on the way to it."""
+    times = f"{around} {_time(found)}"
+    if isinstance(found.get(_HEADER), dict):
+        return found, times
+    inside = (value for value in found.values() if isinstance(value, dict)) if depth < _DEEPEST else ()
+    return next((held for value in inside if (held := _holding(value, times, depth + 1)) is not None), None)
+
+
+def _nested(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document whose names have dots ("requestHeader.clientId") as documents in documents."""
+    nested: dict[str, Any] = {}
+    for name, value in found.items():
+        *folders, last = name.split(".")
+        place = nested
+        for folder in folders:
+            inner = place.setdefault(folder, {})
+            if not isinstance(inner, dict):
+                break
+            place = inner
+        else:
+            place[last] = _nested(value) if isinstance(value, dict) else value
+    return nested
+
+
+def _time(found: Mapping[str, Any]) -> str:
+    """Return a document's own time as text in ISO 8601, "" where it has none that is known."""
+    for name in _TIMES:
+        value = found.get(name)
+        if isinstance(value, str) and not value.isdecimal():
+            return value
+        if isinstance(value, dict) and isinstance(value.get("epochSecond"), int):
+            value = value["epochSecond"] * 1_000_000 + int(value.get("nanoOfSecond", 0)) // 1000
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            value = _microseconds(float(value), int(value) if not isinstance(value, float) else None)
+        else:
+            continue
+        try:
+            return (
+                datetime.fromtimestamp(value // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+                + f".{value % 1_000_000:06}Z"
+            )
+        except (ValueError, OverflowError, OSError):
+            return ""
+    return ""
+
+
+def _microseconds(value: float, whole: int | None) -> int:
+    """Return a time since 1970, in seconds, milliseconds, microseconds or nanoseconds by its size."""
+    for limit, per_second in ((1e11, 1), (1e14, 1000), (1e17, 1_000_000)):
+        if abs(value) < limit:
+            return whole * (1_000_000 // per_second) if whole is not None else round(value * (1_000_000 // per_second))
+    return (whole if whole is not None else round(value)) // 1000
+
+
+def whole_lines(lines: Iterator[Any]) -> Iterator[Any]:
+    """Join lines that a container runtime cut at 16 KiB; None stands for each part that is joined to a later line.
+
+    CRI marks a part with P and the last with F; Docker's json-file ends all but the last without a line break. What is
+    not bytes is passed on. The parts of stdout and stderr are kept apart.
+    """
+    parts: dict[bytes, list[bytes]] = {}
+    for line in lines:
+        if isinstance(line, bytes) and line.startswith(_DOCKER) and (end := _DOCKER_END.search(line)) is not None:
+            stream, content = end[1], line[len(_DOCKER) : end.start()]
+            if not content.endswith(b"\\n"):
+                parts.setdefault(stream, []).append(content)
+                yield None
+                continue
+            if stream in parts:
+                line = _DOCKER + b"".join(parts.pop(stream)) + line[len(_DOCKER) :]
+        elif isinstance(line, bytes) and (cri := _CRI.match(line)) is not None:
+            stream = cri[1]
+            if cri[2] == b"P":
+                parts.setdefault(stream, []).append(line[cri.end() :] if stream in parts else line)
+                yield None
+                continue
+            if stream in parts:
+                line = b"".join(parts.pop(stream)) + line[cri.end() :]
+        yield line

@@ -1,0 +1,199 @@
+"""Lines as container runtimes, journald and log shippers hand them on: each is the request that Kafka wrote."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abeyant.pipeline.request_log.line import BadLineError, LineParser, topic_names
+from abeyant.pipeline.request_log.operation import operation
+from abeyant.pipeline.request_log.wrapping import whole_lines
+from pipeline.request_log.kafka_lines import line, produce
+
+SENT = datetime(2026, 11, 21, 10, 0, 1, 234_000, UTC)
+WRITTEN = "2026-11-21 10:00:01,234"
+LATER = "2026-11-21T10:00:02.000000001Z"
+OLD = (
+    'Completed request:RequestHeader(apiKey=HEARTBEAT, apiVersion=3, clientId=a "b", correlationId=2) -- {group_id=g},'
+    "response:{error_code=0} from connection c;totalTime:1.0,requestQueueTime:0.1,localTime:0.2,remoteTime:0.3,"
+    "throttleTime:0,responseQueueTime:0.1,sendTime:0.1,securityProtocol:PLAINTEXT,principal:User:x,listener:PLAINTEXT"
+)
+
+
+def text() -> str:
+    return produce(sent=WRITTEN).decode()
+
+
+def message() -> str:
+    return text().partition("DEBUG ")[2].removesuffix(" (kafka.request.logger)")
+
+
+def body() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(message().partition(":")[2])
+    return found
+
+
+def in_json(**members: object) -> bytes:
+    return json.dumps(members).encode()
+
+
+def in_csv(*fields: str) -> bytes:
+    file = io.StringIO()
+    csv.writer(file, quoting=csv.QUOTE_ALL).writerow(fields)
+    return file.getvalue().strip().encode()
+
+
+EPOCH = int(SENT.timestamp())
+WRAPPED: dict[str, Callable[[], bytes]] = {
+    "plain": lambda: text().encode(),
+    "Strimzi": lambda: (
+        text().replace("[", "", 1).replace("]", "", 1).encode()
+        + b" [data-plane-kafka-network-thread-0-ListenerName(PLAIN-9092)-PLAINTEXT-0]"
+    ),
+    "a context before it": lambda: text().replace("DEBUG", "DEBUG {} [thread]").encode(),
+    "docker": lambda: in_json(log=text() + "\n", stream="stdout", time=LATER),
+    "docker, all on one line": lambda: in_json(log=text() + "\n", stream="stdout", time=LATER).replace(b": ", b":"),
+    "CRI": lambda: f"{LATER} stdout F {text()}".encode(),
+    "a JSON layout in CRI": lambda: (
+        f"{LATER} stdout F ".encode()
+        + in_json(**{"@timestamp": SENT.isoformat(), "level": "DEBUG", "message": message()})
+    ),
+    "a JSON layout in docker": lambda: in_json(
+        log=json.dumps({"timeMillis": EPOCH * 1000 + 234, "message": message()}) + "\n", stream="stdout", time=LATER
+    ),
+    "fluentd": lambda: in_json(log=text(), stream="stdout", kubernetes={"pod_name": "kafka-0"}, time=LATER),
+    "ECS": lambda: in_json(
+        **{"@timestamp": SENT.isoformat(), "log.level": "DEBUG", "message": message(), "ecs.version": "1"}
+    ),
+    "log4j2's JSON": lambda: in_json(instant={"epochSecond": EPOCH, "nanoOfSecond": 234_000_000}, message=message()),
+    "CloudWatch": lambda: in_json(timestamp=EPOCH * 1000 + 900, ingestionTime=EPOCH * 1000 + 999, message=text()),
+    "CloudWatch, indented": lambda: b'            "message": ' + json.dumps(text()).encode() + b",",
+    "a CSV file": lambda: in_csv("2026-11-21 10:00:09.000", text()),
+    "journald": lambda: in_json(
+        __REALTIME_TIMESTAMP=str(EPOCH * 1_000_000 + 999_999), _PID="7", SYSLOG_IDENTIFIER="kafka", MESSAGE=text()
+    ),
+    "journald, as bytes": lambda: in_json(__REALTIME_TIMESTAMP=f"{EPOCH}234000", MESSAGE=list(message().encode())),
+    "syslog": lambda: f"Nov 21 10:00:09 kafka-0 kafka[7]: {text()}".encode(),
+    "syslog, RFC 5424": lambda: f"<15>1 {LATER} kafka-0 kafka 7 - - {text()}".encode(),
+    "flattened": lambda: in_json(**{"@timestamp": SENT.isoformat(), "level": "DEBUG"} | body()),
+    "flattened, in a document": lambda: in_json(
+        _index="logs", _source={"@timestamp": SENT.isoformat(), "kafka": body()}
+    ),
+    "flattened, names with dots": lambda: in_json(
+        **{"@timestamp": SENT.isoformat()}
+        | {
+            f"{name}.{inner}" if isinstance(value, dict) else name: deep
+            for name, value in body().items()
+            for inner, deep in (value.items() if isinstance(value, dict) else [("", value)])
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("wrapped", WRAPPED.values(), ids=WRAPPED)
+def test_each_wrapper_gives_the_request_inside(wrapped: Callable[[], bytes]) -> None:
+    request, plain = LineParser().parse(wrapped()), LineParser().parse(text().encode())
+    assert request == plain
+    assert request.sent_us == round(SENT.timestamp() * 1e6)
+    assert operation(request, {}).watches == (("orders-0", 42),)
+
+
+def test_one_parser_reads_a_file_that_mixes_them() -> None:
+    parser = LineParser()
+    assert len({str(parser.parse(wrapped())) for wrapped in WRAPPED.values()}) == 1
+
+
+def test_the_time_inside_counts_before_the_one_around() -> None:
+    inside = LineParser().parse(in_json(log=text(), time=LATER))
+    around = LineParser().parse(in_json(log=message(), time=LATER))
+    assert around.sent_us - inside.sent_us == 766_000
+
+
+def test_an_old_line_in_json() -> None:
+    request = LineParser().parse(
+        in_json(log=f"[{WRITTEN}] DEBUG {OLD} (kafka.request.logger)\n", stream="x", time=LATER)
+    )
+    assert (request.api, request.client_id, request.remote_ms) == ("HEARTBEAT", 'a "b"', 0.3)
+
+
+@pytest.mark.parametrize("seconds", [EPOCH, EPOCH * 10**3, EPOCH * 10**6, EPOCH * 10**9, float(EPOCH), str(EPOCH)])
+def test_times_since_1970_of_any_unit(seconds: object) -> None:
+    assert LineParser().parse(in_json(time=seconds, message=message())).sent_us == EPOCH * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (in_json(message="started", requestHeader="x"), "not a completed request"),
+        (in_json(message=message()), "no time before the request"),
+        (in_json(time="noon", message=message()), "no time before the request"),
+        (in_json(time=10**40, message=message()), "no time before the request"),
+        (in_json(time=True, message=message()), "no time before the request"),
+        (in_json(time=LATER, requestHeader={}), "no field requestApiKeyName"),
+        (in_json(log=text(), time=LATER)[:-300], "the line ends inside its JSON"),
+        (b'{"a":' * 100_000 + b"Completed request:", "no time before the request"),
+    ],
+)
+def test_a_bad_line_says_why(bad: bytes, reason: str) -> None:
+    with pytest.raises(BadLineError, match=reason):
+        LineParser().parse(bad)
+
+
+def test_names_of_topics_in_json() -> None:
+    response = {"topics": [{"topicId": "r3IRhpJiTnOM9i0B4tRT5g", "name": "orders"}]}
+    told = line("METADATA", {}, response).decode()
+    for one in (
+        told.encode(),
+        in_json(log=told, time=LATER),
+        in_json(requestHeader={}, response=response, a="METADATA"),
+    ):
+        assert list(topic_names(one)) == [("r3IRhpJiTnOM9i0B4tRT5g", "orders")]
+
+
+def docker(part: str, stream: str = "stdout") -> bytes:
+    return json.dumps({"log": part, "stream": stream, "time": LATER}, separators=(",", ":")).encode()
+
+
+@given(st.lists(st.integers(1, 600), max_size=4), st.booleans())
+def test_parts_that_a_runtime_cut_are_joined(cuts: list[int], cri: bool) -> None:
+    whole = text().replace('"client"', r'"cl\"i\\ent"')
+    places = [0, *sorted({cut for cut in cuts if cut < len(whole)}), len(whole)]
+    parts = [whole[a:b] for a, b in pairwise(places)]
+    if cri:
+        lines = [
+            f"{LATER} stdout {'F' if at == len(parts) - 1 else 'P'} {part}".encode() for at, part in enumerate(parts)
+        ]
+        other = f"{LATER} stderr F a line of another stream".encode()
+    else:
+        lines = [docker(part + "\n" * (at == len(parts) - 1)) for at, part in enumerate(parts)]
+        other = docker("a line of another stream\n", "stderr")
+    lines.insert(len(lines) // 2, other)
+    joined = list(whole_lines(iter(lines)))
+    assert len(joined) == len(lines)
+    requests = [one for one in joined if one not in (None, other)]
+    assert [LineParser().parse(one).sent_us for one in requests] == [round(SENT.timestamp() * 1e6)]
+    assert LineParser().parse(requests[0]).listener == "PLAINTEXT"
+
+
+@given(
+    st.recursive(
+        st.none() | st.text() | st.integers() | st.floats(), lambda of: st.lists(of) | st.dictionaries(st.text(), of)
+    )
+)
+def test_any_document_gives_a_reason_or_a_request(document: object) -> None:
+    for one in (
+        json.dumps(document),
+        json.dumps({"requestHeader": document, "m": f"Completed request:{json.dumps(document)}"}),
+    ):
+        with suppress(BadLineError):
+            assert LineParser().parse(one.encode()).api
