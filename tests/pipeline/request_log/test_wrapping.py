@@ -178,11 +178,22 @@ def test_parts_that_a_runtime_cut_are_joined(cuts: list[int], cri: bool) -> None
         lines = [docker(part + "\n" * (at == len(parts) - 1)) for at, part in enumerate(parts)]
         other = docker("a line of another stream\n", "stderr")
     lines.insert(len(lines) // 2, other)
-    joined = list(whole_lines(iter(lines)))
-    assert len(joined) == len(lines)
-    requests = [one for one in joined if one not in (None, other)]
-    assert [LineParser().parse(one).sent_us for one in requests] == [round(SENT.timestamp() * 1e6)]
-    assert LineParser().parse(requests[0]).listener == "PLAINTEXT"
+    joined = list(whole_lines(enumerate(lines, 1)))
+    assert max(number for number, _ in joined) == len(lines)
+    [request] = [one for _, one in joined if one != other]
+    assert LineParser().parse(request).sent_us == round(SENT.timestamp() * 1e6)
+    assert LineParser().parse(request).listener == "PLAINTEXT"
+    assert request.startswith(f"{LATER} stdout ".encode() if cri else b'{"log":'), "the runtime's time is still there"
+
+
+@pytest.mark.parametrize("cri", [True, False])
+def test_parts_whose_last_is_missing_are_one_bad_line(cri: bool) -> None:
+    parts = [text()[:300], text()[300:500]]
+    lines = [f"{LATER} stdout P {part}".encode() if cri else docker(part) for part in parts]
+    [(number, joined)] = whole_lines(enumerate(lines, 7))
+    assert number == 8
+    with pytest.raises(BadLineError, match="the line ends inside its JSON"):
+        LineParser().parse(joined)
 
 
 @given(

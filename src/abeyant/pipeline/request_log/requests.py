@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from zoneinfo import ZoneInfo
 
-from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, LongLineError, read_lines
+from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
 from abeyant.pipeline.request_log.line import ApiRequest, BadLineError, LineParser
 from abeyant.pipeline.request_log.wrapping import whole_lines
 
@@ -16,19 +16,16 @@ def requests(chunk: Chunk, zone: ZoneInfo) -> Iterator[tuple[int, bytes, ApiRequ
     """Yield each line's number, itself, and the request that it is, or why it cannot be read."""
     parser = LineParser(zone)
     number = chunk.lines_before
-    lines = whole_lines(read_lines(chunk))
+    lines = whole_lines(enumerate(read_lines(chunk), number + 1))
     while True:
-        number += 1
         try:
-            line = next(lines)
+            number, line = next(lines)
         except StopIteration:
             return
         except DamagedFileError as error:
-            yield number, b"", error
+            yield number + 1, b"", error
             return
-        if line is None:
-            continue
-        if isinstance(line, LongLineError):
+        if isinstance(line, Exception):
             yield number, b"", line
         elif line.strip():
             try:

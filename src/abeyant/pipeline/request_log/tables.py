@@ -260,8 +260,8 @@ def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, int 
     topics: dict[str, str] = {}
     lines = requests = 0
     try:
-        for line in whole_lines(read_lines(chunk)):
-            lines += 1
+        for number_of_line, line in whole_lines(enumerate(read_lines(chunk), 1)):
+            lines = max(lines, number_of_line)
             if isinstance(line, bytes) and may_be_request(line):
                 requests += 1
                 topics.update(topic_names(line))

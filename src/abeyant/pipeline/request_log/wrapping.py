@@ -33,8 +33,8 @@ _MARKER_IN_NUMBERS: Final = re.compile(rb",\s*".join(str(code).encode() for code
 _DEEPEST: Final = 4
 _DECODER: Final = json.JSONDecoder()
 _CRI: Final = re.compile(rb"\S+ (stdout|stderr) ([PF]) ")
-_DOCKER: Final = b'{"log":"'
-_DOCKER_END: Final = re.compile(rb'","stream":"(\w+)"[^\n]*\}\s*$')
+_DOCKER: Final = re.compile(rb'\{"log":\s*"')
+_DOCKER_END: Final = re.compile(rb'",\s*"stream":\s*"(\w+)"[^\n]*\}\s*$')
 
 
 class Unwrapped(NamedTuple):
@@ -157,28 +157,35 @@ def _microseconds(value: float, whole: int | None) -> int:
     return (whole if whole is not None else round(value)) // 1000
 
 
-def whole_lines(lines: Iterator[Any]) -> Iterator[Any]:
-    """Join lines that a container runtime cut at 16 KiB; None stands for each part that is joined to a later line.
+def whole_lines(lines: Iterator[tuple[int, bytes | Exception]]) -> Iterator[tuple[int, bytes | Exception]]:
+    """Join numbered lines that a container runtime cut at 16 KiB; the number is that of the last part.
 
-    CRI marks a part with P and the last with F; Docker's json-file ends all but the last without a line break. What is
-    not bytes is passed on. The parts of stdout and stderr are kept apart.
+    CRI marks a part with P and the last with F; Docker's json-file ends all but the last without a line break. An error in
+    place of a line is passed on. The parts of stdout and stderr are kept apart. Parts whose last is missing come at the end.
     """
-    parts: dict[bytes, list[bytes]] = {}
-    for line in lines:
-        if isinstance(line, bytes) and line.startswith(_DOCKER) and (end := _DOCKER_END.search(line)) is not None:
-            stream, content = end[1], line[len(_DOCKER) : end.start()]
-            if not content.endswith(b"\\n"):
-                parts.setdefault(stream, []).append(content)
-                yield None
-                continue
-            if stream in parts:
-                line = _DOCKER + b"".join(parts.pop(stream)) + line[len(_DOCKER) :]
-        elif isinstance(line, bytes) and (cri := _CRI.match(line)) is not None:
-            stream = cri[1]
-            if cri[2] == b"P":
-                parts.setdefault(stream, []).append(line[cri.end() :] if stream in parts else line)
-                yield None
-                continue
-            if stream in parts:
-                line = b"".join(parts.pop(stream)) + line[cri.end() :]
-        yield line
+    parts: dict[bytes, bytes] = {}  # by stream, with what is before the first of them
+    numbers: dict[bytes, int] = {}
+    for number, line in lines:
+        if isinstance(line, Exception):
+            yield number, line
+            continue
+        stream, content, whole = _part(line)
+        if stream in parts:
+            line = parts.pop(stream) + line[content:]
+        if whole:
+            yield number, line
+        else:
+            end = _DOCKER_END.search(line)
+            parts[stream] = line[: end.start()] if end is not None else line
+            numbers[stream] = number
+    for stream, joined in parts.items():
+        yield numbers[stream], joined
+
+
+def _part(line: bytes) -> tuple[bytes, int, bool]:
+    """Return the stream of a container's line, where its content begins, and whether it ends with it."""
+    if (docker := _DOCKER.match(line)) is not None and (end := _DOCKER_END.search(line)) is not None:
+        return end[1], docker.end(), line.endswith(b"\\n", 0, end.start())
+    if (cri := _CRI.match(line)) is not None:
+        return cri[1], cri.end(), cri[2] == b"F"
+    return b"", 0, True
