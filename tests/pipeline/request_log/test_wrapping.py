@@ -181,6 +181,7 @@ def test_parts_that_a_runtime_cut_are_joined(cuts: list[int], cri: bool) -> None
     joined = list(whole_lines(enumerate(lines, 1)))
     assert max(number for number, _ in joined) == len(lines)
     [request] = [one for _, one in joined if one != other]
+    assert isinstance(request, bytes)
     assert LineParser().parse(request).sent_us == round(SENT.timestamp() * 1e6)
     assert LineParser().parse(request).listener == "PLAINTEXT"
     assert request.startswith(f"{LATER} stdout ".encode() if cri else b'{"log":'), "the runtime's time is still there"
@@ -192,6 +193,7 @@ def test_parts_whose_last_is_missing_are_one_bad_line(cri: bool) -> None:
     lines = [f"{LATER} stdout P {part}".encode() if cri else docker(part) for part in parts]
     [(number, joined)] = whole_lines(enumerate(lines, 7))
     assert number == 8
+    assert isinstance(joined, bytes)
     with pytest.raises(BadLineError, match="the line ends inside its JSON"):
         LineParser().parse(joined)
 
