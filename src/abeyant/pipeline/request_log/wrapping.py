@@ -160,8 +160,8 @@ def _microseconds(value: float, whole: int | None) -> int:
 def whole_lines(lines: Iterator[tuple[int, bytes | Exception]]) -> Iterator[tuple[int, bytes | Exception]]:
     """Join numbered lines that a container runtime cut at 16 KiB; the number is that of the last part.
 
-    CRI marks a part with P and the last with F; Docker's json-file ends all but the last without a line break. Errors in
-    place of a line are passed on. The parts of stdout and stderr are kept apart. Parts whose last is missing come at
+    CRI marks a part with P and the last with F; Docker's json-file ends all but the last without a line break. Errors
+    in place of a line are passed on. The parts of stdout and stderr are kept apart. Parts whose last is missing come at
     the end.
     """
     parts: dict[bytes, bytes] = {}  # by stream, with what is before the first of them
