@@ -46,7 +46,8 @@ def coordinated(stage: Stage) -> None:
         partitions = [{"topic": STATE_TOPIC, "partitions": [0]}]
         stage.do("ElectLeaders", {"election_type": 0, "topic_partitions": partitions, "timeout": 10_000})
         stage.until(lambda: _coordinator(stage) == 1, "broker 1 as coordinator")
-        begin(stage, init(stage.name("probe")))
+    # Brokers name a coordinator before it has read its state: begin again until it answers.
+    begin(stage, init(stage.name("probe")))
 
 
 def _coordinator(stage: Stage) -> int:
