@@ -174,6 +174,17 @@ INCIDENTS: Final = _table(
 )
 """Bursts of expiries and of long waits: see `analysis.incidents`."""
 
+SUSPECTS: Final = _table(
+    incident=_LONG,  # its number, from 1, in the order of INCIDENTS: by first start, then kind
+    suspect=_STRING,  # `broker 2`, `group payments`, `client app-b`
+    kind=_STRING,  # the rule that named it
+    evidence=_STRING,  # one sentence
+    confidence=_DOUBLE,  # from 0 to 1; the likeliest suspect of an incident comes first
+    first=_TIME,
+    last=_TIME,
+)
+"""Who or what incidents are put down to: see `analysis.suspects`. An incident without a row has no suspect."""
+
 REPLAYED: Final = _table(
     instance=_STRING,
     tick_ms=_DOUBLE,
