@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -42,3 +43,10 @@ def run(loop_name: str) -> RunReal:
             return runner.run(main)
 
     return run
+
+
+# freezegun reads every attribute of every module, and those of a lazy package import all that it has, over and over.
+with suppress(ImportError):
+    import freezegun
+
+    freezegun.configure(extend_ignore_list=["abeyant.pipeline", "aiohttp"])
