@@ -168,9 +168,9 @@ INCIDENTS: Final = _table(
     operations=_LONG,  # that expired or waited far longer than their kind does
     expired=_LONG,  # of these; long polls are not counted here
     longest_ms=_DOUBLE,
-    instances=ArrayType(_STRING),  # on which they waited
+    instances=ArrayType(_STRING, False),  # on which they waited
     keys_struck=_LONG,  # on how many keys; null where none is named
-    keys=ArrayType(_STRING),  # those that most of them waited on
+    keys=ArrayType(_STRING, False),  # those that most of them waited on
 )
 """Bursts of expiries and of long waits: see `analysis.incidents`."""
 

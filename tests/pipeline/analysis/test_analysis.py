@@ -15,7 +15,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.pipeline import by_key, incidents, pending_over_time, pending_plot, summary, timeout_curve, waits
-from abeyant.pipeline.analysis import ranked_waits
 from abeyant.pipeline.schemas import (
     BY_KEY,
     INCIDENTS,
@@ -279,9 +278,11 @@ def test_a_thinned_curve_keeps_true_points(spark: SparkSession) -> None:
     dice = random.Random(3)
     operations = [Op("b", "K", 0, round(dice.lognormvariate(12, 2)), "completed", ()) for _ in range(800)]
     operations += [Op("b", "few", 0, wait, "completed", ()) for wait in range(50)]
-    ranked = ranked_waits(table(spark, operations), all_instances=False)
-    exact = {tuple(row) for row in timeout_curve(ranked).collect()}
-    thin = {tuple(row) for row in timeout_curve(ranked, most_points=100).collect()}
+    frame = table(spark, operations)
+    exact, thin = (
+        {tuple(row) for row in timeout_curve(frame, most_points=most).collect() if row["instance"] == "b"}
+        for most in (None, 100)
+    )
     assert thin < exact
     kinds = {kind: [row for row in thin if row[1] == kind] for kind in ("K", "few")}
     assert len(kinds["few"]) == 50

@@ -1,76 +1,107 @@
 """Counts by slices of time, from which the report makes its tables and figures anew for a part of the log.
 
 A slice is one of `SLICES` equal parts of the time from the first start to the last. So these tables are small however
-long the log is, and a part of it is told apart to that precision.
+long the log is, and a part of it is known to that precision.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from abeyant.pipeline.analysis.ranked import checked
+from abeyant.pipeline.analysis.columns import Integers, codes, run_starts
+from abeyant.pipeline.analysis.keys import KEY, with_keys
+from abeyant.pipeline.analysis.summary import STEPS_PER_DECADE, steps
 from abeyant.pipeline.schemas import KEYS_BY_TIME, REQUESTS_BY_TIME, WAITS_BY_TIME
 
-__all__ = ["KEYS_A_KIND", "SLICES", "keys_by_time", "requests_by_time", "waits_by_time"]
+__all__ = [
+    "KEYS_A_KIND",
+    "SLICES",
+    "Slices",
+    "added_up",
+    "first_keys",
+    "keys_by_time",
+    "requests_by_time",
+    "waits_by_time",
+]
 
 SLICES: Final = 48
 KEYS_A_KIND: Final = 8
 """How many keys of each instance and kind are counted over time, by each of three measures."""
 
-_STEPS_PER_DECADE: Final = 10
+_SERIES: Final = ("instance", "kind")
 _MEASURES: Final = ("p95_ms", "total_waited_ms", "expired")
-_KEY: Final = ("instance", "kind", "key")
+_STEPS_BELOW_MS: Final = 3 * STEPS_PER_DECADE
 
 
-def waits_by_time(operations: DataFrame) -> DataFrame:
+@dataclass(frozen=True)
+class Slices:
+    """The slices of a log; all operations start from `first_us` to `last_us`. None where none has a start."""
+
+    first_us: int | None
+    last_us: int | None
+
+    def begin(self, at_us: Integers) -> pa.Array:
+        """Return when the slice begins in which each time lies; what lies outside is of the first, or the last."""
+        if self.first_us is None or self.last_us is None:
+            return pa.nulls(len(at_us), pa.timestamp("us", "UTC"))
+        width = -(-(self.last_us - self.first_us + 1) // SLICES)
+        number = np.clip((at_us - self.first_us) // width, 0, SLICES - 1)
+        return pa.array(self.first_us + number * width).cast(pa.timestamp("us", "UTC"))
+
+
+def waits_by_time(operations: pa.Table, slices: Slices) -> pa.Table:
     """Count operations by kind, outcome, length of wait, and the slice of time they started in (`WAITS_BY_TIME`)."""
-    rows = _in_slices(_known(operations), "start", operations)
-    return _counted(rows, "instance", "kind").select(*WAITS_BY_TIME.fieldNames())
+    return _counted(operations, slices, ("instance", "kind"), WAITS_BY_TIME.fieldNames())
 
 
-def keys_by_time(operations: DataFrame, by_key: DataFrame) -> DataFrame:
-    """Count the same by key, of the keys that are first in `by_key` by one measure or other (`KEYS_BY_TIME`)."""
-    first = by_key.select(*_KEY, F.least(*map(_rank, _MEASURES)).alias("rank")).where(F.col("rank") <= KEYS_A_KIND)
-    keys = F.explode(F.array_distinct(F.transform("watches", lambda watch: watch["key"])))
-    watched = _in_slices(_known(operations), "start", operations).withColumn("key", keys)
-    rows = watched.join(F.broadcast(first.drop("rank")), [*_KEY])
-    return _counted(rows, *_KEY).select(*KEYS_BY_TIME.fieldNames())
+def keys_by_time(operations: pa.Table, slices: Slices, first: pa.Table) -> pa.Table:
+    """Count the same by key (`KEYS_BY_TIME`), of those of the `first` keys."""
+    watched = with_keys(operations).join(first, list(KEY), join_type="inner", use_threads=False)
+    return _counted(watched, slices, KEY, KEYS_BY_TIME.fieldNames())
 
 
-def requests_by_time(requests: DataFrame, operations: DataFrame) -> DataFrame:
-    """Count requests (instance, api, at, requests, waited) by the operations' slices (`REQUESTS_BY_TIME`)."""
-    rows = _in_slices(requests, "at", operations).drop("at").withColumnRenamed("slice", "at")
-    sums = [F.sum(name).alias(name) for name in ("requests", "waited")]
-    return rows.groupBy("instance", "api", "at").agg(*sums).select(*REQUESTS_BY_TIME.fieldNames())
+def first_keys(by_key: pa.Table) -> pa.Table:
+    """Return the keys that are first in `by_key` by one measure or other: (instance, kind, key)."""
+    found = []
+    for measure in _MEASURES:
+        ranked = by_key.sort_by(
+            [(name, "ascending") for name in _SERIES] + [(measure, "descending"), ("key", "ascending")]
+        )
+        starts = run_starts([codes(ranked[name])[0] for name in _SERIES]) if ranked.num_rows else np.empty(0, np.int64)
+        place = np.arange(ranked.num_rows) - np.repeat(starts, np.diff(np.append(starts, ranked.num_rows)))
+        found.append(ranked.filter(pa.array(place < KEYS_A_KIND)).select(list(KEY)))
+    return pa.concat_tables(found).group_by(list(KEY), use_threads=False).aggregate([])
 
 
-def _known(operations: DataFrame) -> DataFrame:
-    return checked(operations).where(F.col("start").isNotNull())
+def requests_by_time(requests: pa.Table, slices: Slices) -> pa.Table:
+    """Add up requests (instance, api, at_us, requests, waited) by the operations' slices (`REQUESTS_BY_TIME`)."""
+    table = requests.drop_columns(["at_us"]).append_column("at", slices.begin(requests["at_us"].to_numpy()))
+    return added_up(table, REQUESTS_BY_TIME.fieldNames(), ("requests", "waited"))
 
 
-def _in_slices(rows: DataFrame, time: str, operations: DataFrame) -> DataFrame:
-    """Add when the slice begins in which `time` lies; what lies outside is of the first, or the last."""
-    started = F.unix_micros("start")
-    span = operations.agg(F.min(started).alias("_first"), F.max(started).alias("_last"))
-    width = F.ceil((F.col("_last") - F.col("_first") + 1) / SLICES)
-    number = F.floor((F.unix_micros(time) - F.col("_first")) / width)
-    begin = F.col("_first") + F.greatest(F.lit(0), F.least(F.lit(SLICES - 1), number)) * width
-    sliced = rows.crossJoin(F.broadcast(span)).withColumn("slice", F.timestamp_micros(begin.cast("long")))
-    return sliced.drop("_first", "_last")
+def added_up(rows: pa.Table, columns: Sequence[str], counts: Sequence[str]) -> pa.Table:
+    """Add up the `counts` of rows that are otherwise alike; columns in this order."""
+    group = [name for name in columns if name not in counts]
+    sums = rows.group_by(group, use_threads=False).aggregate([(name, "sum") for name in counts])
+    return sums.rename_columns([*group, *counts]).select(list(columns))
 
 
-def _counted(rows: DataFrame, *group: str) -> DataFrame:
-    step = F.floor(F.log10(F.col("wait_us").cast("double")) * _STEPS_PER_DECADE) - 3 * _STEPS_PER_DECADE
-    return rows.groupBy(
-        *group,
-        F.col("slice").alias("at"),
-        F.coalesce("outcome", F.lit("unknown")).alias("outcome"),
-        F.when(F.col("wait_us") > 0, step).cast("long").alias("step"),
-    ).agg(F.count(F.lit(1)).alias("operations"))
-
-
-def _rank(measure: str) -> Column:
-    return F.row_number().over(Window.partitionBy("instance", "kind").orderBy(F.col(measure).desc(), "key"))
+def _counted(operations: pa.Table, slices: Slices, group: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    started = operations.filter(operations["start_us"].is_valid())
+    step = steps(started["wait_us"].to_numpy())
+    rows = pa.table(
+        {
+            **{name: started[name] for name in group},
+            "at": slices.begin(started["start_us"].to_numpy()),
+            "outcome": pc.fill_null(started["outcome"], "unknown"),
+            "step": pa.array(step - _STEPS_BELOW_MS, mask=step < 0),
+            "operations": np.ones(started.num_rows, np.int64),
+        }
+    )
+    return added_up(rows, columns, ("operations",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,28 +15,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
 from abeyant.lazy import needs
-from abeyant.pipeline.analysis import (
-    by_key,
-    incidents,
-    pending_over_time,
-    pending_plot,
-    ranked_waits,
-    summary,
-    timeout_curve,
-    waits,
-)
-from abeyant.pipeline.analysis.by_time import keys_by_time, requests_by_time, waits_by_time
-from abeyant.pipeline.analysis.timeout_curve import CURVE_POINTS
+from abeyant.pipeline.analysis.by_time import Slices
+from abeyant.pipeline.analysis.columns import observed
+from abeyant.pipeline.analysis.pending import Span, pending_rows, plot_rows
+from abeyant.pipeline.analysis.small_tables import time_tables, waits_tables
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.request_log.tables import KafkaRequestLog
 from abeyant.pipeline.results.directory import Out, below, check_out, write_marker
 from abeyant.pipeline.results.result_writer import ResultWriter, open_result
-from abeyant.pipeline.schemas import TABLES
+from abeyant.pipeline.schemas import PENDING, TABLES
+from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.errors import explained
 from abeyant.pipeline.spark.jobs import cancel_jobs, name_jobs
 from abeyant.pipeline.spark.progress import Steps
@@ -51,14 +48,23 @@ __all__ = ["AnalysisResult", "analyze"]
 
 REPORT: Final = "report.html"
 
-_DRAWN: Final = (
-    *("requests_by_kind", "summary", "by_key", "pending_plot", "timeout_curve", "waits", "incidents"),
-    *("waits_by_time", "keys_by_time", "requests_by_time", "rejected"),
-)
-"""The tables that the report reads."""
+_SORTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "requests_by_kind": ("instance", "api"),
+    "summary": ("instance", "kind"),
+    "by_key": ("instance", "kind", "key"),
+    "timeout_curve": ("instance", "kind", "timeout_ms"),
+    "pending_plot": ("instance", "kind", "at"),
+    "waits": ("instance", "kind", "outcome", "low_ms"),
+    "incidents": ("first", "kind"),
+    "waits_by_time": ("instance", "kind", "at", "outcome", "step"),
+    "keys_by_time": ("instance", "kind", "key", "at", "outcome", "step"),
+    "requests_by_time": ("instance", "api", "at"),
+}
+"""The small tables, which this process writes, and their order."""
 
 # Small jobs are mostly waiting for the driver: a few at a time keep the cores busy.
 _JOBS_AT_ONCE: Final = 4
+_BATCH_ROWS: Final = 1 << 20
 _CANCEL_SECONDS: Final = 0.1
 _FULL: Final = ("No space left on device", "Disk quota exceeded")
 
@@ -109,7 +115,7 @@ def analyze(
             found = run.counts()
             write_marker(result.folder, _marker(spark, log, found, timezone, command))
             with steps.step("writing the report"):
-                result.fetch(*_DRAWN)
+                result.fetch("rejected")  # the others that it draws are there
                 write_report(result.folder, result.folder / REPORT)
     return AnalysisResult(out=target, report=below(result.page, REPORT), folder=result.folder, **found)
 
@@ -123,6 +129,7 @@ class _Run:
         self._steps = steps
         self._group = f"abeyant-{uuid4()}"
         self._stopping = False
+        self.small: Final[dict[str, pa.Table]] = {}
 
     def apart(self, work: Callable[[], None]) -> None:
         """Do work that talks to Spark in a thread of its own.
@@ -139,48 +146,56 @@ class _Run:
         parsed = log.parsed.persist()
         try:
             cut = log.of(parsed)
-            with self._step("parsing"):
-                self._write("requests_by_kind", cut["requests_by_kind"], "instance", "api")
-            if not self._result.rows("requests_by_kind"):
-                self._write("rejected", cut["rejected"])
-                raise AbeyantError(f"no request in {_named(log)} can be read: {self._first_reason()}")
             operations = cut["operations"]
-            ranked = ranked_waits(operations)
-            ranked.rows.persist()
-            pending = pending_over_time(operations).persist()
-            curve = timeout_curve(ranked, most_points=CURVE_POINTS)
+            with self._step("parsing"):
+                times = self._write_operations(operations)
+                if not times["operations"] and cut["requests"].isEmpty():
+                    self._write("rejected", cut["rejected"])
+                    raise AbeyantError(f"no request in {_named(log)} can be read: {self._first_reason()}")
             with self._step("analyzing"):
                 self._together(
-                    lambda: self._write("summary", summary(ranked), "instance", "kind"),
-                    lambda: self._write("pending", pending),
-                    lambda: self._write("by_key", by_key(operations), "instance", "kind", "key"),
-                    lambda: self._write("timeout_curve", curve, "instance", "kind", "timeout_ms"),
-                    lambda: self._write("pending_plot", pending_plot(pending), "instance", "kind", "at"),
-                    lambda: self._write("waits", waits(ranked), "instance", "kind", "outcome", "low_ms"),
-                    lambda: self._write("incidents", incidents(operations, ranked), "first", "kind"),
-                    lambda: self._write(
-                        "waits_by_time", waits_by_time(operations), "instance", "kind", "at", "outcome", "step"
-                    ),
-                    lambda: self._write(
-                        "requests_by_time", requests_by_time(cut["requests"], operations), "instance", "api", "at"
-                    ),
-                    lambda: self._write("operations", operations),
+                    lambda: self._small_tables(operations, cut["requests"], times),
+                    lambda: self._pending(operations, Span.of(times)),
                     lambda: self._write("rejected", cut["rejected"]),
                 )
-                ranks = self._spark.read.parquet(self._result.uri("by_key"))
-                self._write(
-                    "keys_by_time", keys_by_time(operations, ranks), "instance", "kind", "key", "at", "outcome", "step"
-                )
-            pending.unpersist()
-            ranked.rows.unpersist()
         finally:
             parsed.unpersist()
 
+    def _write_operations(self, operations: DataFrame) -> dict[str, Any]:
+        """Write the operations; return how many there are, and from when to when."""
+        seen, start = Observation(), F.unix_micros("start")
+        times = F.min(start).alias("first"), F.max(start).alias("last"), F.count(F.lit(1)).alias("operations")
+        self._write("operations", operations.observe(seen, *times, *Span.columns()))
+        return dict(seen.get)
+
+    def _small_tables(self, operations: DataFrame, requests: DataFrame, times: Mapping[str, Any]) -> None:
+        waits = waits_tables(operations, times["operations"])
+        self._put(waits)
+        self._put(time_tables(operations, requests, Slices(times["first"], times["last"]), waits))
+
+    def _pending(self, operations: DataFrame, span: Span) -> None:
+        """Write what was pending, and what of it is drawn.
+
+        The latter not by Spark: a look at a few columns takes less time than the smallest of its jobs.
+        """
+        self._write("pending", pending_rows(observed(operations), span))
+        kept = arrow_schema(PENDING).empty_table()
+        for file in self._result.files("pending"):
+            for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
+                rows = pa.Table.from_batches([batch]).cast(kept.schema)
+                kept = plot_rows(pa.concat_tables([kept, rows]), span.first_us, span.last_us)
+        self._put({"pending_plot": kept})
+
+    def _put(self, tables: Mapping[str, pa.Table]) -> None:
+        """Write those of the tables that belong to the result, sorted."""
+        for name in _SORTED_BY.keys() & tables.keys():
+            self.small[name] = _sorted(tables[name], _SORTED_BY[name])
+            self._result.put(name, self.small[name])
+
     def counts(self) -> dict[str, int]:
         """Count what was written."""
-        parts = self._result.files("requests_by_kind")
         return {
-            "requests": sum(sum(pq.read_table(part, columns=["requests"])["requests"].to_pylist()) for part in parts),
+            "requests": pc.sum(self.small["requests_by_kind"]["requests"]).as_py() or 0,
             "operations": self._result.rows("operations"),
             "rejected": self._result.rows("rejected"),
         }
@@ -205,12 +220,10 @@ class _Run:
         with self._steps.step(what, self._spark, self._group):
             yield
 
-    def _write(self, name: str, table: DataFrame, *sorted_by: str) -> None:
-        """Write one table; what is named to sort by is small, and goes into one sorted file."""
+    def _write(self, name: str, table: DataFrame) -> None:
+        """Let Spark write a table."""
         if self._stopping:
             return
-        if sorted_by:
-            table = table.repartition(1).sortWithinPartitions(*sorted_by)
         self._result.write(name, table)
         # Hadoop's own marks: that the tables are whole is what the result's marker says, for all of them at once.
         directory = self._result.folder / name
@@ -260,6 +273,16 @@ class _Run:
             rejected, key=lambda row: (row["reason"] == NOT_A_REQUEST, row["file"], row["line_number"]), default=None
         )
         return f"{first['file']} line {first['line_number']}: {first['reason']}" if first else "it is empty"
+
+
+def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return a table sorted by columns, nulls first."""
+    keys = {}
+    for name in names:
+        if table[name].null_count:
+            keys[f"{name} is known"] = table[name].is_valid()
+        keys[name] = table[name]
+    return table.take(pc.sort_indices(pa.table(keys), [(key, "ascending") for key in keys]))
 
 
 def _damage(log: KafkaRequestLog) -> str:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from abeyant.pipeline.analysis.ranked import checked, percentiles, rank
+from abeyant.pipeline.analysis.columns import keys_of, observed, tables
+from abeyant.pipeline.analysis.ranked import Ranked, by_ranks, percentile_columns
 from abeyant.pipeline.analysis.summary import expired_share
-from abeyant.pipeline.schemas import BY_KEY, OPERATIONS, check_table
+from abeyant.pipeline.schemas import BY_KEY
 
-__all__ = ["by_key"]
+__all__ = ["KEY", "by_key", "by_key_rows", "with_keys"]
+
+KEY: Final = ("instance", "kind", "key")
+
+_WATCHED: Final = StructType(
+    [StructField(name, LongType() if name == "wait_us" else StringType()) for name in (*KEY, "wait_us", "outcome")]
+)
 
 
 def by_key(operations: DataFrame) -> DataFrame:
@@ -17,22 +28,30 @@ def by_key(operations: DataFrame) -> DataFrame:
 
     An operation that watches several keys counts under each; one that names none counts under none.
     """
-    check_table(operations, OPERATIONS.__class__([OPERATIONS["watches"]]), "operations")
-    watched = checked(operations).select(
-        "instance",
-        "kind",
-        F.explode(F.array_distinct(F.transform("watches", lambda watch: watch["key"]))).alias("key"),
-        "wait_us",
-        "outcome",
-    )
-    ranked = rank(watched, ("instance", "kind", "key"))
-    return (
-        ranked.rows.groupBy(*ranked.group)
-        .agg(
-            *(F.sum(name).alias(name) for name in ("operations", "completed", "expired")),
-            *percentiles(),
-            (F.sum(F.col("wait_us") * F.col("operations")) / 1000).alias("total_waited_ms"),
-        )
-        .withColumn("expired_share", expired_share())
-        .select(*BY_KEY.fieldNames())
-    )
+    watched = observed(operations, keys=True).mapInArrow(_watched, _WATCHED)
+    return by_ranks(watched, KEY, by_key_rows, BY_KEY)
+
+
+def by_key_rows(ranked: Ranked) -> pa.Table:
+    """Return a row of `BY_KEY` for each group."""
+    counts = {name: ranked.sums(getattr(ranked, name)) for name in ("completed", "expired")}
+    columns = {
+        **{name: ranked.groups[name] for name in KEY},
+        "operations": ranked.total,
+        **counts,
+        "expired_share": expired_share(counts["completed"], counts["expired"]),
+        **percentile_columns(ranked),
+        "total_waited_ms": ranked.sums(ranked.wait_us * ranked.operations) / 1000,
+    }
+    return pa.table(columns).select(BY_KEY.fieldNames())
+
+
+def with_keys(table: pa.Table) -> pa.Table:
+    """Return the operations once for each key that they watch, with a column `key` in place of `keys`."""
+    rows, keys = keys_of(table)
+    return table.drop_columns(["keys"]).take(pa.array(rows)).append_column("key", keys)
+
+
+def _watched(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for table in tables(batches):
+        yield from with_keys(table).select(_WATCHED.fieldNames()).combine_chunks().to_batches()

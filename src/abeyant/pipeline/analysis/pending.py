@@ -1,72 +1,176 @@
-"""How many operations were pending at any time: an exact sweep, not samples."""
+"""How many operations were pending at any time: an exact sweep, not samples.
+
+Time is cut into slices, each a shard: all of its instances are swept, and their sum. What was pending when a slice
+begins is counted before, where operations are read.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from abeyant.pipeline.analysis.ranked import checked, with_all_instances
-from abeyant.pipeline.analysis.running import with_running_totals
-from abeyant.pipeline.schemas import PENDING, check_table
+from abeyant.pipeline.analysis.columns import Integers, codes, observed, run_starts, sum_rows, tables
+from abeyant.pipeline.analysis.ranked import known_groups
+from abeyant.pipeline.analysis.shards import Dealt, by_shard
+from abeyant.pipeline.schemas import ALL_INSTANCES, PENDING, check_table
+from abeyant.pipeline.spark.arrow import arrow_schema
 
-__all__ = ["PLOT_POINTS", "pending_over_time", "pending_plot"]
+__all__ = ["PLOT_POINTS", "Span", "pending_over_time", "pending_plot", "pending_rows", "plot_rows"]
 
 PLOT_POINTS: Final = 2000
 
-_BUCKET_US: Final = 10_000_000
-_GROUP: Final = ("instance", "kind")
+_BEFORE: Final = -(1 << 63)
+"""The time of what was pending when the slice begins."""
+_SLICE_ROWS: Final = 25_000
+_MOST_SLICES: Final = 512
+
+
+class Span(NamedTuple):
+    """The first and the last instant at which something is pending, in microseconds; and how many operations wait."""
+
+    first_us: int = 0
+    last_us: int = 0
+    waited: int = 0
+
+    @staticmethod
+    def columns() -> list[Column]:
+        """Return the aggregates over operations with `start` and `waited_ms` that `of` reads."""
+        wait, start = F.round(F.col("waited_ms") * 1000).cast("long"), F.unix_micros("start")
+        known = (wait > 0) & start.isNotNull()
+        ends = {"first_us": F.min(F.when(known, start)), "last_us": F.max(F.when(known, start + wait))}
+        return [*(column.alias(name) for name, column in ends.items()), F.count_if(known).alias("waited")]
+
+    @staticmethod
+    def of(row: Row | dict[str, int]) -> Span:
+        """Return the span that a row of `columns` tells."""
+        return Span(*(row[name] or 0 for name in Span._fields))
 
 
 def pending_over_time(operations: DataFrame) -> DataFrame:
     """Return the number of pending operations at every instant at which it changes (`schemas.PENDING`).
 
     An operation is pending from its start, included, to its end, not included; so one that did not wait is
-    never pending. Each instance and kind is a series, and `*` sums over the instances.
+    never pending. Each instance and kind is a series, and `*` sums over the instances. A job finds the first and last
+    instant at once; the sweep is lazy.
     """
-    start = F.unix_micros("start")
-    edges = F.array(
-        F.struct(start.alias("at_us"), F.lit(1).alias("change")),
-        F.struct((start + F.col("wait_us")).alias("at_us"), F.lit(-1).alias("change")),
-    )
-    waited = checked(operations).where((F.col("wait_us") > 0) & F.col("start").isNotNull())
-    changes = (
-        with_all_instances(waited.select(*_GROUP, F.inline(edges)))
-        .groupBy(*_GROUP, F.floor(F.col("at_us") / _BUCKET_US).alias("bucket"), "at_us")
-        .agg(F.sum("change").alias("change"))
-        .where(F.col("change") != 0)
-    )
-    swept = with_running_totals(changes, _GROUP, "bucket", "at_us", sums={"before": F.col("change")})
-    return swept.select(
-        *_GROUP,
-        F.timestamp_micros("at_us").alias("at"),
-        (F.col("before") + F.col("change")).alias("pending"),
-    )
+    waited = observed(operations)
+    (span,) = operations.agg(*Span.columns()).collect()
+    return pending_rows(waited, Span.of(span))
+
+
+def pending_rows(waited: DataFrame, span: Span) -> DataFrame:
+    """Return `PENDING` of `observed` operations; the span is theirs."""
+    slices = min(span.waited // _SLICE_ROWS + 1, _MOST_SLICES)
+    width = (span.last_us - span.first_us) // slices + 1
+    deal = partial(_changes, first_us=span.first_us, width_us=width, slices=slices)
+    return by_shard(waited, deal, slices, _sweeps, PENDING)
 
 
 def pending_plot(pending: DataFrame, points: int = PLOT_POINTS) -> DataFrame:
     """Reduce each series to at most `points` rows for drawing, all of them rows of `pending`.
 
     Time is cut into equal bins; of each bin the least, the greatest and the last value are kept, so that no peak
-    is lost and the steps between bins are true.
+    is lost and the steps between bins are true. A job finds the first and last instant at once; the rest is lazy.
     """
     if points < 3:
         raise ValueError(f"points must be at least 3, not {points}")
     check_table(pending, PENDING, "pending")
-    bins = points // 3
     at_us = F.unix_micros("at")
-    span = pending.agg(F.min(at_us).alias("first_us"), F.max(at_us).alias("last_us"))
-    binned = pending.crossJoin(F.broadcast(span)).withColumn(
-        "bin", F.floor((at_us - F.col("first_us")) * bins / (F.col("last_us") - F.col("first_us") + 1))
-    )
-    # Of equal values the earliest, by the structs' order.
-    kept = binned.groupBy(*_GROUP, "bin").agg(
-        F.min(F.struct("pending", "at")).alias("least"),
-        F.max(F.struct("pending", (-at_us).alias("earlier"), "at")).alias("greatest"),
-        F.max(F.struct("at", "pending")).alias("last"),
-    )
-    each = F.array_distinct(
-        F.array(*(F.struct(f"{name}.at", f"{name}.pending") for name in ("least", "greatest", "last")))
-    )
-    return kept.select(*_GROUP, F.inline(each)).select(*PENDING.fieldNames())
+    (span,) = pending.agg(F.min(at_us).alias("first_us"), F.max(at_us).alias("last_us")).collect()
+    keep = partial(_plot_batches, first_us=span.first_us or 0, last_us=span.last_us or 0, points=points)
+    rows = pending.select(*PENDING.fieldNames()).mapInArrow(keep, PENDING)
+    by_series = rows.repartition("instance", "kind").sortWithinPartitions("instance", "kind")
+    return by_series.mapInArrow(keep, PENDING)
+
+
+def plot_rows(pending: pa.Table, first_us: int, last_us: int, points: int = PLOT_POINTS) -> pa.Table:
+    """Return of each series, and of each of `points` / 3 bins of time, the least, the greatest and the last row.
+
+    Of equal values the earliest. Of rows that were reduced before it keeps what it keeps of all of them.
+    """
+    bins = points // 3
+    (instance, _), (kind, _) = codes(pending["instance"]), codes(pending["kind"])
+    at, number = pending["at"].cast(pa.int64()).to_numpy(), pending["pending"].to_numpy()
+    place = np.floor((at - first_us) * bins / (last_us - first_us + 1)).astype(np.int64)
+    order = np.lexsort((at, place, kind, instance))
+    starts = run_starts([column[order] for column in (instance, kind, place)])
+    if not len(starts):
+        return pending
+    sizes = np.diff(np.append(starts, len(order)))
+    ordered = number[order]
+
+    def first_where(value: Integers) -> Integers:
+        mine = ordered == np.repeat(value, sizes)
+        return np.minimum.reduceat(np.where(mine, np.arange(len(order)), len(order)), starts)
+
+    least, most = (first_where(of.reduceat(ordered, starts)) for of in (np.minimum, np.maximum))
+    kept = np.unique(np.concatenate([least, most, starts + sizes - 1]))
+    return pending.take(pa.array(order[kept]))
+
+
+def _changes(table: pa.Table, *, first_us: int, width_us: int, slices: int) -> Iterator[Dealt]:
+    waited = known_groups(table, ("instance", "kind", "start_us"))
+    waited = waited.filter(pc.greater(waited["wait_us"], 0))
+    if not waited.num_rows:
+        return
+    (instance, instances), (kind, kinds) = codes(waited["instance"]), codes(waited["kind"])
+    series = kind * len(instances) + instance
+    start, wait = waited["start_us"].to_numpy(), waited["wait_us"].to_numpy()
+    at = np.concatenate([start, start + wait])
+    place = (at - first_us) // width_us
+    edges = np.tile(series, 2), place, at
+    change = np.repeat(np.array([1, -1]), len(start))
+    (series_of, slice_of, when), (sums,) = sum_rows(edges, [change])
+    # What was pending when a slice begins: all that started before and had not ended.
+    pending = np.zeros((len(kinds) * len(instances), slices + 1), np.int64)
+    np.add.at(pending, (series, place[: len(start)] + 1), 1)
+    np.add.at(pending, (series, place[len(start) :] + 1), -1)
+    pending = np.cumsum(pending, axis=1)[:, :slices]
+    before = np.nonzero(pending)
+    some = sums != 0
+    series_of = np.concatenate([series_of[some], before[0]])
+    columns = {
+        "kind": kinds.take(pa.array(series_of // len(instances))),
+        "instance": instances.take(pa.array(series_of % len(instances))),
+        "at": np.concatenate([when[some], np.full(len(before[0]), _BEFORE)]),
+        "change": np.concatenate([sums[some], pending[before]]),
+    }
+    yield "changes", pa.table(columns), np.concatenate([slice_of[some], before[1]])
+
+
+def _sweeps(shard: dict[str, pa.Table]) -> Iterator[pa.Table]:
+    schema, table = arrow_schema(PENDING), shard["changes"]
+    (kind, kinds), (instance, instances) = codes(table["kind"]), codes(table["instance"])
+    at, change = table["at"].to_numpy(), table["change"].to_numpy()
+    everywhere = pa.concat_arrays([instances, pa.array([ALL_INSTANCES], instances.type)])
+    for who in (instance, np.full(len(instance), len(instances))):
+        (kind_of, who_of, when), (sums,) = sum_rows((kind, who, at), [change])
+        starts = run_starts([kind_of, who_of])
+        total = np.cumsum(sums)
+        before = (total - sums)[starts]
+        total -= np.repeat(before, np.diff(np.append(starts, len(total))))
+        kept = (when != _BEFORE) & (sums != 0)
+        columns = {
+            "instance": everywhere.take(pa.array(who_of[kept])),
+            "kind": kinds.take(pa.array(kind_of[kept])),
+            "at": pa.array(when[kept]).cast(schema.field("at").type),
+            "pending": total[kept],
+        }
+        yield pa.table(columns).cast(schema)
+
+
+def _plot_batches(
+    batches: Iterable[pa.RecordBatch], *, first_us: int, last_us: int, points: int
+) -> Iterator[pa.RecordBatch]:
+    schema = arrow_schema(PENDING)
+    kept = schema.empty_table()
+    for table in tables(batches):
+        kept = plot_rows(pa.concat_tables([kept, table.cast(schema)]), first_us, last_us, points)
+    yield from kept.combine_chunks().to_batches()

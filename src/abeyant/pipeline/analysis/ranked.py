@@ -1,99 +1,179 @@
-"""Waits counted by length and ranked: what percentiles, the histogram and the time-out curve are made from."""
+"""Waits counted by length and ranked: what percentiles, the histogram and the time-out curve are made from.
+
+Every task counts its own waits; equal ones become one row. These are dealt to shards by group (`shards`). A shard is
+sorted once, and ranks are running totals over its columns. A group has at most as many rows as distinct waits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
-from abeyant.pipeline.analysis.running import with_running_totals
-from abeyant.pipeline.schemas import ALL_INSTANCES, OBSERVED, check_table
+from abeyant.pipeline.analysis.columns import Integers, codes, run_starts, sum_rows
+from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
+from abeyant.pipeline.schemas import ALL_INSTANCES
+from abeyant.pipeline.spark.arrow import arrow_schema
 
-__all__ = ["PERCENTILES", "Ranked", "bucket_of", "percentiles", "ranked_waits", "with_all_instances"]
+__all__ = [
+    "PERCENTILES",
+    "Ranked",
+    "by_ranks",
+    "count_waits",
+    "known_groups",
+    "percentile_columns",
+    "rank",
+    "with_all_instances",
+]
 
 PERCENTILES: Final = {"p50_ms": 50, "p95_ms": 95, "p99_ms": 99}
 
-# Buckets of about 2 %: however many operations there are, one holds at most as many distinct waits as it spans
-# microseconds.
-_BUCKETS_PER_E: Final = 46
-
-_NEEDED: Final = ("instance", "kind", "start", "outcome", "waited_ms")
+_OUTCOMES: Final = ("completed", "expired")
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """One row for each distinct wait of a group.
+    """Whole groups: a row for each distinct wait of each, the shortest first."""
 
-    Columns: the group's, `bucket`, `wait_us`, `operations` that waited exactly so long, of them `completed`,
-    `expired` and `unknown`, how many waited less (`before`), the group's `total` operations and distinct waits
-    (`points`).
+    groups: pa.Table
+    """The columns of the group: a row for each."""
+    starts: Integers
+    """Where each group's rows begin."""
+    group: Integers
+    """The number of each row's group."""
+    wait_us: Integers
+    operations: Integers
+    completed: Integers
+    expired: Integers
+    unknown: Integers
+    before: Integers
+    """How many of its group waited less."""
+    total: Integers
+    """How many operations each group has."""
+
+    @property
+    def ends(self) -> Integers:
+        """Where each group's rows end."""
+        return np.append(self.starts[1:], len(self.wait_us))
+
+    def sums(self, values: Integers) -> Integers:
+        """Return the sum of each group."""
+        return np.add.reduceat(values, self.starts)
+
+    def percentile(self, percent: int) -> Integers:
+        """Return each group's nearest-rank percentile in microseconds.
+
+        It is the least wait that at least `percent` % of the operations do not exceed.
+        """
+        upto = np.cumsum(self.operations)
+        wanted = upto[self.starts] - self.operations[self.starts] - -self.total * percent // 100
+        return self.wait_us[np.searchsorted(upto, wanted)]
+
+
+def known_groups(table: pa.Table, group: Sequence[str]) -> pa.Table:
+    """Return the rows that have a wait, and no null in the columns of the group."""
+    known = pc.greater_equal(table["wait_us"], 0)
+    for name in group:
+        known = pc.and_(known, table[name].is_valid())
+    return table.filter(known)
+
+
+def count_waits(table: pa.Table, group: Sequence[str]) -> pa.Table:
+    """Count rows of (group, wait_us, outcome): one for each that differs, and how many `operations` they were."""
+    counts = table.group_by([*group, "wait_us", "outcome"], use_threads=False).aggregate([([], "count_all")])
+    return counts.rename_columns([*group, "wait_us", "outcome", "operations"])
+
+
+def by_ranks(
+    waits: DataFrame,
+    group: Sequence[str],
+    make: Callable[[Ranked], pa.Table],
+    schema: StructType,
+    *,
+    all_instances: bool = False,
+) -> DataFrame:
+    """Return what `make` makes of the ranked waits of whole groups, given rows of (group, wait_us, outcome).
+
+    With `all_instances` each counts a second time, for the instance `*`.
     """
+    shards = shard_count(waits.sparkSession)
+    # All instances of a kind are in one shard, which adds them up.
+    dealt_by = [name for name in group if name != "instance"] if all_instances else list(group)
+    deal = partial(_deal, group=tuple(group), dealt_by=tuple(dealt_by), shards=shards)
+    of_shard = partial(
+        _of_shard, group=tuple(group), all_instances=all_instances, make=make, schema=arrow_schema(schema)
+    )
+    return by_shard(waits, deal, shards, of_shard, schema)
 
-    rows: DataFrame
-    group: tuple[str, ...]
 
-
-def checked(operations: DataFrame) -> DataFrame:
-    """Return the operations whose wait is known; `SchemaError` when a needed column is missing or mistyped."""
-    needed = OBSERVED.__class__([field for field in OBSERVED.fields if field.name in _NEEDED])
-    check_table(operations, needed, "operations")
-    return operations.where(F.col("waited_ms").isNotNull()).withColumn(
-        "wait_us", F.round(F.col("waited_ms") * 1000).cast("long")
+def rank(counts: pa.Table, group: Sequence[str]) -> Ranked:
+    """Rank rows of (group, wait_us, outcome, operations), which hold whole groups, in any order. O(n log n)."""
+    columns = [codes(counts[name]) for name in group]
+    operations, outcome = counts["operations"].to_numpy(), counts["outcome"].combine_chunks()
+    of = [pc.equal(outcome, name).fill_null(False) for name in _OUTCOMES]
+    parts = [operations * mine.to_numpy(zero_copy_only=False) for mine in (*of, outcome.is_null())]
+    numbers = [number for number, _ in columns]
+    (*rows, wait), (number, completed, expired, unknown) = sum_rows(
+        [*numbers, counts["wait_us"].to_numpy()], [operations, *parts]
+    )
+    starts = run_starts(rows)
+    sizes = np.diff(np.append(starts, len(wait)))
+    before = np.cumsum(number) - number
+    return Ranked(
+        groups=pa.table(
+            {
+                name: values.take(pa.array(row[starts]))
+                for name, (_, values), row in zip(group, columns, rows, strict=True)
+            }
+        ),
+        starts=starts,
+        group=np.repeat(np.arange(len(starts)), sizes),
+        wait_us=wait,
+        operations=number,
+        completed=completed,
+        expired=expired,
+        unknown=unknown,
+        before=before - np.repeat(before[starts], sizes),
+        total=np.add.reduceat(number, starts),
     )
 
 
-def with_all_instances(rows: DataFrame) -> DataFrame:
-    """Give every row a second time, for all instances together."""
-    return rows.withColumn("instance", F.explode(F.array("instance", F.lit(ALL_INSTANCES))))
+def percentile_columns(ranked: Ranked) -> dict[str, npt.NDArray[np.float64]]:
+    """Return each group's percentiles and longest wait, in ms."""
+    found = {name: ranked.percentile(percent) / 1000 for name, percent in PERCENTILES.items()}
+    return found | {"max_ms": ranked.wait_us[ranked.ends - 1] / 1000}
 
 
-def bucket_of(wait_us: str) -> Column:
-    """Return the bucket of a wait: never less for a longer one, since Java's logarithm never is."""
-    return F.floor(F.log1p(F.col(wait_us).cast("double")) * _BUCKETS_PER_E)
+def with_all_instances(counts: pa.Table) -> pa.Table:
+    """Add the same counts for the instance `*`, instances added up."""
+    others = [name for name in counts.column_names if name not in ("instance", "operations")]
+    sums = counts.group_by(others, use_threads=False).aggregate([("operations", "sum")])
+    names = pa.array([ALL_INSTANCES] * sums.num_rows, pa.string())
+    everywhere = sums.rename_columns([*others, "operations"]).append_column("instance", names)
+    return pa.concat_tables([counts, everywhere.select(counts.column_names).cast(counts.schema)])
 
 
-def ranked_waits(operations: DataFrame, *, all_instances: bool = True) -> Ranked:
-    """Count and rank the waits of each (instance, kind), and of all instances together."""
-    waits = checked(operations).select("instance", "kind", "wait_us", "outcome")
-    return rank(with_all_instances(waits) if all_instances else waits, ("instance", "kind"))
+def _deal(table: pa.Table, group: tuple[str, ...], dealt_by: tuple[str, ...], shards: int) -> Iterator[Dealt]:
+    counts = count_waits(known_groups(table, group), group)
+    if counts.num_rows:
+        yield "waits", counts, by_group(counts, dealt_by, shards)
 
 
-def rank(waits: DataFrame, group: Sequence[str]) -> Ranked:
-    """Count and rank rows of (group, wait_us, outcome)."""
-
-    def how_many(outcome: Column) -> Column:
-        return F.count(F.when(outcome, F.lit(1)))
-
-    counted = waits.groupBy(*group, bucket_of("wait_us").alias("bucket"), "wait_us").agg(
-        F.count(F.lit(1)).alias("operations"),
-        how_many(F.col("outcome") == "completed").alias("completed"),
-        how_many(F.col("outcome") == "expired").alias("expired"),
-        how_many(F.col("outcome").isNull()).alias("unknown"),
-    )
-    operations = F.col("operations")
-    rows = with_running_totals(
-        counted,
-        group,
-        "bucket",
-        "wait_us",
-        sums={"before": operations},
-        totals={"total": operations, "points": F.lit(1)},
-    )
-    return Ranked(rows, tuple(group))
-
-
-def percentiles() -> list[Column]:
-    """Return aggregates over a group's ranked rows: nearest-rank percentiles and the longest wait, in ms.
-
-    The p-th percentile is the least observed wait that at least p % of the operations do not exceed.
-    """
-    upto = F.col("before") + F.col("operations")
-    found = {
-        name: F.min(F.when(upto * 100 >= F.col("total") * percent, F.col("wait_us")))
-        for name, percent in PERCENTILES.items()
-    }
-    found["max_ms"] = F.max("wait_us")
-    return [(value / 1000).alias(name) for name, value in found.items()]
+def _of_shard(
+    shard: dict[str, pa.Table],
+    group: tuple[str, ...],
+    make: Callable[[Ranked], pa.Table],
+    schema: pa.Schema,
+    *,
+    all_instances: bool,
+) -> Iterator[pa.Table]:
+    counts = with_all_instances(shard["waits"]) if all_instances else shard["waits"]
+    yield make(rank(counts, group)).cast(schema)

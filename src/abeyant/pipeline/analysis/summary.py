@@ -4,56 +4,84 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from abeyant.pipeline.analysis.ranked import Ranked, percentiles, ranked_waits
+from abeyant.pipeline.analysis.columns import Integers, observed, run_starts
+from abeyant.pipeline.analysis.ranked import Ranked, by_ranks, percentile_columns
 from abeyant.pipeline.schemas import SUMMARY, WAITS
 
-__all__ = ["expired_share", "summary", "waits"]
+__all__ = ["expired_share", "steps", "summary", "summary_rows", "waits", "waits_rows"]
 
-_BINS_PER_DECADE: Final = 10
+STEPS_PER_DECADE: Final = 10
+
+_GROUP: Final = ("instance", "kind")
+# A power of ten is exact in its own edge, and no other edge is a whole number of microseconds.
+_EDGES_US: Final = 10.0 ** (np.arange(19 * STEPS_PER_DECADE) / STEPS_PER_DECADE)
 
 
-def summary(operations: DataFrame | Ranked) -> DataFrame:
+def summary(operations: DataFrame) -> DataFrame:
     """Count the operations of each instance (`*` for all together) and kind (`schemas.SUMMARY`)."""
-    ranked = operations if isinstance(operations, Ranked) else ranked_waits(operations)
-    return (
-        ranked.rows.groupBy(*ranked.group)
-        .agg(
-            F.sum("operations").alias("operations"),
-            F.coalesce(F.sum(F.when(F.col("wait_us") > 0, F.col("operations"))), F.lit(0)).alias("waited"),
-            *(F.sum(name).alias(name) for name in ("completed", "expired", "unknown")),
-            *percentiles(),
-        )
-        .withColumn("expired_share", expired_share())
-        .select(*SUMMARY.fieldNames())
-    )
+    return by_ranks(observed(operations), _GROUP, summary_rows, SUMMARY, all_instances=True)
 
 
-def expired_share() -> Column:
+def summary_rows(ranked: Ranked) -> pa.Table:
+    """Return a row of `SUMMARY` for each group."""
+    counts = {name: ranked.sums(getattr(ranked, name)) for name in ("completed", "expired", "unknown")}
+    columns = {
+        **{name: ranked.groups[name] for name in _GROUP},
+        "operations": ranked.total,
+        "waited": ranked.sums(ranked.operations * (ranked.wait_us > 0)),
+        **counts,
+        "expired_share": expired_share(counts["completed"], counts["expired"]),
+        **percentile_columns(ranked),
+    }
+    return pa.table(columns).select(SUMMARY.fieldNames())
+
+
+def expired_share(completed: Integers, expired: Integers) -> pa.Array:
     """Return the share that expired of the operations whose outcome is known, null when there is none."""
-    known = F.col("completed") + F.col("expired")
-    return F.when(known > 0, F.col("expired") / known)
+    known = completed + expired
+    return pa.array(expired / np.maximum(known, 1), mask=known == 0)
 
 
-def waits(operations: DataFrame | Ranked) -> DataFrame:
+def waits(operations: DataFrame) -> DataFrame:
     """Count the operations by length of wait, ten bins a decade, for each kind and outcome (`schemas.WAITS`)."""
-    ranked = operations if isinstance(operations, Ranked) else ranked_waits(operations)
-    # The base-10 logarithm of a power of ten is exact, and no other edge is a whole number of microseconds.
-    step = F.floor(F.log10(F.col("wait_us").cast("double")) * _BINS_PER_DECADE)
-    spread = (
-        ranked.rows.groupBy(*ranked.group, F.when(F.col("wait_us") > 0, step).alias("step"))
-        .agg(*(F.sum(name).alias(name) for name in ("completed", "expired", "unknown")))
-        .unpivot([*ranked.group, "step"], ["completed", "expired", "unknown"], "outcome", "operations")
-    )
+    return by_ranks(observed(operations), _GROUP, waits_rows, WAITS, all_instances=True)
 
-    def edge(step: Column) -> Column:
-        # Microseconds to milliseconds inside the exponent: 1 ms is then exactly 1.
-        return F.coalesce(F.pow(F.lit(10.0), (step - 3 * _BINS_PER_DECADE) / _BINS_PER_DECADE), F.lit(0.0))
 
-    return (
-        spread.where(F.col("operations") > 0)
-        .withColumns({"low_ms": edge(F.col("step")), "high_ms": edge(F.col("step") + 1)})
-        .select(*WAITS.fieldNames())
-    )
+def waits_rows(ranked: Ranked) -> pa.Table:
+    """Return the rows of `WAITS` of whole groups."""
+    step = steps(ranked.wait_us)
+    starts = run_starts([ranked.group, step])
+    group, step = ranked.group[starts], step[starts]
+    has_waited = step > _NO_STEP
+    parts = []
+    for outcome in ("completed", "expired", "unknown"):
+        number = np.add.reduceat(getattr(ranked, outcome), starts)
+        some = number > 0
+        columns = {
+            **{name: ranked.groups[name].take(pa.array(group[some])) for name in _GROUP},
+            "outcome": pa.array([outcome] * int(some.sum()), pa.string()),
+            "low_ms": np.where(has_waited, _edge_ms(step), 0.0)[some],
+            "high_ms": np.where(has_waited, _edge_ms(step + 1), 0.0)[some],
+            "operations": number[some],
+        }
+        parts.append(pa.table(columns))
+    return pa.concat_tables(parts).select(WAITS.fieldNames())
+
+
+_NO_STEP: Final = -1
+
+
+def steps(wait_us: Integers) -> Integers:
+    """Return the bin of each wait: those of 10 ** (step / 10) us and more; -1 for no wait."""
+    return np.searchsorted(_EDGES_US, wait_us, side="right") - 1
+
+
+def _edge_ms(step: Integers) -> npt.NDArray[np.float64]:
+    # Microseconds to milliseconds inside the exponent: 1 ms is then exactly 1.
+    edges: npt.NDArray[np.float64] = 10.0 ** ((step - 3 * STEPS_PER_DECADE) / STEPS_PER_DECADE)
+    return edges

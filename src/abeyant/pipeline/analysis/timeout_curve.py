@@ -6,65 +6,85 @@ not a known time to completion. So is the wait of an operation whose outcome is 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from abeyant.pipeline.analysis.ranked import Ranked, ranked_waits
-from abeyant.pipeline.analysis.running import with_running_totals
+from abeyant.pipeline.analysis.columns import observed, run_starts
+from abeyant.pipeline.analysis.ranked import Ranked, by_ranks
 from abeyant.pipeline.schemas import TIMEOUT_CURVE
 
-__all__ = ["CURVE_POINTS", "thinned", "timeout_curve"]
+__all__ = ["CURVE_POINTS", "timeout_curve", "timeout_curve_rows"]
 
 CURVE_POINTS: Final = 2000
 
+_GROUP: Final = ("instance", "kind")
 _Z: Final = 1.959963984540054  # 97.5 % of the normal distribution lie below
+# Buckets of about 2 % of length, of which a thinned series keeps the last row.
+_BUCKETS_PER_E: Final = 46
+
+Floats = npt.NDArray[np.float64]
 
 
-def timeout_curve(operations: DataFrame | Ranked, *, most_points: int | None = None) -> DataFrame:
+def timeout_curve(operations: DataFrame, *, most_points: int | None = None) -> DataFrame:
     """Return the time-out curve of each instance (`*` for all) and kind (`schemas.TIMEOUT_CURVE`).
 
     One row for each wait at which an operation completed, and one for the longest wait, where knowledge ends:
     nothing is said of longer time-outs. `share_expiring` holds from its row to the next. At the same wait,
     completions come before expiries (a deadline is inclusive). `low` and `high` are Greenwood's 95 % band on the
-    log-log scale, which stays within 0 and 1. With `most_points`, series with more rows are thinned.
+    log-log scale, which stays within 0 and 1. With `most_points`, series of more distinct waits are thinned.
     """
-    ranked = operations if isinstance(operations, Ranked) else ranked_waits(operations)
-    at_risk = (F.col("total") - F.col("before")).alias("at_risk")
-    steps = ranked.rows.select(*ranked.group, "bucket", "wait_us", at_risk, "completed", "total", "points")
-    completed, left = F.col("completed"), F.col("at_risk") - F.col("completed")
+    rows = partial(timeout_curve_rows, most_points=most_points)
+    return by_ranks(observed(operations), _GROUP, rows, TIMEOUT_CURVE, all_instances=True)
+
+
+def timeout_curve_rows(ranked: Ranked, most_points: int | None = None) -> pa.Table:
+    """Return the rows of `TIMEOUT_CURVE` of whole groups."""
+    at_risk = ranked.total[ranked.group] - ranked.before
+    left = at_risk - ranked.completed
     # A product of (1 - completed/at_risk) as a sum of logarithms. The last factor may be 0, and nothing comes
     # after it: it is left out of the sums and put in at its row.
-    factor = F.when(left > 0, F.log1p(-completed / F.col("at_risk"))).otherwise(0.0)
-    variance = F.when(left > 0, completed / (F.col("at_risk") * left)).otherwise(0.0)
-    summed = with_running_totals(
-        steps, ranked.group, "bucket", "wait_us", sums={"log_share": factor, "spread": variance}
-    )
-    share = F.when(left > 0, F.exp(F.col("log_share") + factor)).otherwise(0.0)
-    curve = summed.withColumns({"share_expiring": share, "greenwood": F.col("spread") + variance})
-    inside = (F.col("share_expiring") > 0) & (F.col("share_expiring") < 1)
-    width = F.exp(_Z * F.sqrt("greenwood") / F.abs(F.log("share_expiring")))
-    ends = {"low": width, "high": 1 / width}
-    curve = (
-        curve.withColumns(
-            {
-                name: F.when(inside, F.pow("share_expiring", power)).otherwise(F.col("share_expiring"))
-                for name, power in ends.items()
-            }
-        )
-        .withColumn("timeout_ms", F.col("wait_us") / 1000)
-        .withColumn("longest", F.max("wait_us").over(Window.partitionBy(*ranked.group)))
-        .where((F.col("completed") > 0) | (F.col("wait_us") == F.col("longest")))
-    )
+    some = left > 0
+    factor = np.log1p(np.where(some, -ranked.completed / at_risk, 0.0))
+    variance = np.where(some, ranked.completed / np.where(some, at_risk * left, 1), 0.0)
+    share = np.where(some, np.exp(_running(factor, ranked)), 0.0)
+    greenwood = _running(variance, ranked)
+    inside = (share > 0) & (share < 1)
+    safe = np.where(inside, share, 0.5)
+    with np.errstate(over="ignore"):  # an infinite width is a band from 0 to 1
+        width = np.exp(_Z * np.sqrt(greenwood) / np.abs(np.log(safe)))
+        low, high = (np.where(inside, safe**power, share) for power in (width, 1 / width))
+    last = np.zeros(len(share), bool)
+    last[ranked.ends - 1] = True
+    kept = np.flatnonzero((ranked.completed > 0) | last)
     if most_points is not None:
-        curve = thinned(curve, most_points)
-    return curve.select(*TIMEOUT_CURVE.fieldNames())
+        kept = kept[_thinned(ranked, kept, most_points)]
+    columns = {
+        **{name: ranked.groups[name].take(pa.array(ranked.group[kept])) for name in _GROUP},
+        "timeout_ms": ranked.wait_us[kept] / 1000,
+        "at_risk": at_risk[kept],
+        "completed": ranked.completed[kept],
+        "share_expiring": share[kept],
+        "low": low[kept],
+        "high": high[kept],
+    }
+    return pa.table(columns).select(TIMEOUT_CURVE.fieldNames())
 
 
-def thinned(curve: DataFrame, most_points: int) -> DataFrame:
-    """Keep, of series with more than `most_points` waits, the last row of each bucket of about 2 % of length."""
-    last = Window.partitionBy("instance", "kind", "bucket").orderBy(F.col("wait_us").desc())
-    return curve.withColumn("from_last", F.row_number().over(last)).where(
-        (F.col("points") <= most_points) | (F.col("from_last") == 1)
-    )
+def _running(values: Floats, ranked: Ranked) -> Floats:
+    """Return the running sum within each group: of its own values alone, so that none loses digits to another's."""
+    return np.concatenate([np.cumsum(part) for part in np.split(values, ranked.starts[1:])])
+
+
+def _thinned(ranked: Ranked, kept: npt.NDArray[np.int64], most_points: int) -> npt.NDArray[np.bool_]:
+    """Say of each row kept whether it stays: of a series with more than `most_points` waits, the last of its bucket."""
+    points = (ranked.ends - ranked.starts)[ranked.group[kept]]
+    bucket = np.floor(np.log1p(ranked.wait_us[kept].astype(np.float64)) * _BUCKETS_PER_E)
+    last = np.zeros(len(kept), bool)
+    last[np.append(run_starts([ranked.group[kept], bucket])[1:], len(kept)) - 1] = True
+    stays: npt.NDArray[np.bool_] = (points <= most_points) | last
+    return stays

@@ -10,14 +10,18 @@ A log knows of an operation that expired only that its condition took longer tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final, Literal
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from abeyant.pipeline.analysis.ranked import PERCENTILES, rank, with_all_instances
+from abeyant.pipeline.analysis.columns import Integers
+from abeyant.pipeline.analysis.ranked import PERCENTILES, Ranked, by_ranks
 from abeyant.pipeline.resolver.tables import resolve
 from abeyant.pipeline.schemas import OBSERVED, WHAT_IF, check_table
 
@@ -59,21 +63,8 @@ def what_if(
     if deadline not in ("inclusive", "exclusive"):
         raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
     watched = _observed(operations) if events is None else _resolved(operations, events, asked[-1])
-    ranked = rank(with_all_instances(watched), _GROUP)
-    others, exclusive = F.col("operations") - F.col("completed"), deadline == "exclusive"
-    by_group = ranked.rows.groupBy(*_GROUP).agg(
-        F.sum("operations").alias("operations"),
-        F.min(F.when(others > 0, F.col("wait_us"))).alias("_unwatched"),
-        *(_percentile(percent).alias(f"_{name}") for name, percent in _RANKS.items()),
-        F.array(*(_ended(timeout, exclusive) for timeout in asked)).alias("_ended"),
-    )
-    expired = F.col("operations") - F.col("completed") - F.col("unknown")
-    each = by_group.select("*", F.inline("_ended")).withColumn("expired", expired)
-    shares = {"expired_share": F.col("expired"), "expired_share_most": others}
-    waits_ms = {name: _cut_off(name, percent) for name, percent in _RANKS.items()}
-    return each.withColumns({name: count / F.col("operations") for name, count in shares.items()} | waits_ms).select(
-        *WHAT_IF.fieldNames()
-    )
+    rows = partial(_rows, timeouts_ms=asked, exclusive=deadline == "exclusive")
+    return by_ranks(watched, _GROUP, rows, WHAT_IF, all_instances=True)
 
 
 def _resolved(operations: DataFrame, events: DataFrame, longest_ms: int) -> DataFrame:
@@ -92,32 +83,48 @@ def _waits(outcomes: DataFrame, timeout_us: Column) -> DataFrame:
     wait_us = F.round(F.col("waited_ms") * 1000).cast("long")
     # A log that saw it expire by its own time-out saw it wait for all of that: Kafka fires up to 1 ms early.
     watched = F.when(F.col("outcome") == "expired", F.greatest(wait_us, timeout_us)).otherwise(wait_us)
-    # A group's columns are not null: the ranks are found by joining on them.
     return outcomes.select(
         *(F.coalesce(name, F.lit("")).alias(name) for name in _GROUP), watched.alias("wait_us"), "outcome"
     )
 
 
-def _ended(timeout_ms: int, exclusive: bool) -> Column:
-    """Count what completes under a time-out, and what nobody watched for so long."""
-    wait, limit = F.col("wait_us"), F.lit(timeout_ms * 1000)
-    in_time = (wait < limit) | (wait == 0) if exclusive else wait <= limit
-    return F.struct(
-        F.lit(timeout_ms).cast("long").alias("timeout_ms"),
-        F.sum(F.when(in_time, F.col("completed")).otherwise(0)).alias("completed"),
-        F.sum(F.when(wait < limit, F.col("operations") - F.col("completed")).otherwise(0)).alias("unknown"),
-    )
+def _rows(ranked: Ranked, *, timeouts_ms: Sequence[int], exclusive: bool) -> pa.Table:
+    """Return the rows of `WHAT_IF` of whole groups."""
+    unwatched = ranked.operations - ranked.completed
+    known_us = np.minimum.reduceat(np.where(unwatched > 0, ranked.wait_us, _MOST_MS * 1000), ranked.starts)
+    waits = {name: (percent, _percentile(ranked, percent)) for name, percent in _RANKS.items()}
+    parts = []
+    for timeout_ms in timeouts_ms:
+        limit = timeout_ms * 1000
+        below = ranked.wait_us < limit
+        in_time = below | (ranked.wait_us == (0 if exclusive else limit))
+        completed = ranked.sums(ranked.completed * in_time)
+        unknown = ranked.sums(unwatched * below)
+        expired = ranked.total - completed - unknown
+        columns = {
+            **{name: ranked.groups[name] for name in _GROUP},
+            "timeout_ms": np.full(len(ranked.total), timeout_ms, np.int64),
+            "operations": ranked.total,
+            "completed": completed,
+            "expired": expired,
+            "unknown": unknown,
+            "expired_share": expired / ranked.total,
+            "expired_share_most": (ranked.total - completed) / ranked.total,
+        }
+        for name, (percent, wait) in waits.items():
+            # As the time-out cuts it off; null where it depends on operations that nobody watched for so long.
+            at_limit = (ranked.total - expired) * 100 < ranked.total * percent
+            cut = np.minimum(wait, limit)
+            tells = at_limit | (cut <= known_us)
+            columns[name] = pa.array(np.where(at_limit, limit, cut) / 1000, mask=~tells)
+        parts.append(pa.table(columns).select(WHAT_IF.fieldNames()))
+    return pa.concat_tables(parts)
 
 
-def _percentile(percent: int) -> Column:
-    # Of those who waited just so long, the completed come first: the others waited longer.
-    upto = F.col("before") + F.col("completed")
-    return F.min(F.when(upto * 100 >= F.col("total") * percent, F.col("wait_us")))
-
-
-def _cut_off(name: str, percent: int) -> Column:
-    """Return a percentile of the waits as a time-out cuts them off, in ms; null where it depends on unknown ones."""
-    wait, limit = F.col(f"_{name}"), F.col("timeout_ms") * 1000
-    at_limit = (F.col("operations") - F.col("expired")) * 100 < F.col("operations") * percent
-    tells = F.least(wait, limit) <= F.coalesce("_unwatched", F.lit(_MOST_MS * 1000))
-    return F.when(at_limit, limit).when(tells, F.least(wait, limit)) / 1000
+def _percentile(ranked: Ranked, percent: int) -> Integers:
+    """Return each group's percentile by those who completed: the others waited longer, nobody knows how long."""
+    before = np.cumsum(ranked.operations) - ranked.operations
+    # Of those who waited just so long, the completed come first.
+    found = np.searchsorted(before + ranked.completed, before[ranked.starts] - -ranked.total * percent // 100)
+    wait = ranked.wait_us[np.minimum(found, len(before) - 1)]
+    return np.where(found < ranked.ends, wait, _MOST_MS * 1000)

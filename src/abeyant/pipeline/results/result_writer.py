@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
@@ -48,6 +49,9 @@ class ResultWriter(Protocol):
 
     def write(self, name: str, table: DataFrame) -> None:
         """Let Spark write a table."""
+
+    def put(self, name: str, table: pa.Table) -> None:
+        """Write a small table from this process: it is in the folder, and goes wherever the result goes."""
 
     def uri(self, name: str) -> str:
         """Return where Spark finds a table that it wrote."""
@@ -108,6 +112,9 @@ class _Local:
         table.write.parquet(f"file://{self.folder / name}")
         check_written(self.folder / name)
 
+    def put(self, name: str, table: pa.Table) -> None:
+        _put(self.folder / name, table)
+
     def uri(self, name: str) -> str:
         return location(str(self.folder / name))
 
@@ -141,6 +148,9 @@ class _Store:
     def write(self, name: str, table: DataFrame) -> None:
         table.write.parquet(self._store.uri(f"{self._run}/{name}"))
         self._tables[name] = self._store.written(f"{self._run}/{name}")
+
+    def put(self, name: str, table: pa.Table) -> None:
+        _put(self.folder / name, table)
 
     def uri(self, name: str) -> str:
         return literal(self._store.uri(f"{self._run}/{name}"))
@@ -181,6 +191,11 @@ class _Store:
         self._store.fetch(file, copied)
         copied.with_name(f".{copied.name}.crc").unlink(missing_ok=True)
         return copied
+
+
+def _put(directory: Path, table: pa.Table) -> None:
+    directory.mkdir()
+    pq.write_table(table, directory / "part-0.zstd.parquet", compression="zstd")
 
 
 def _check_stored(store: Store, *, overwrite: bool) -> None:

@@ -1,0 +1,85 @@
+"""Operations as columns, and rows summed by group: what every analysis in Spark's Python workers begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.pipeline.schemas import OBSERVED, check_table
+from abeyant.pipeline.spark.chunks import chunks
+
+__all__ = ["Integers", "codes", "keys_of", "observed", "run_starts", "sum_rows", "tables"]
+
+Integers = npt.NDArray[np.int64]
+
+_NEEDED: Final = ("instance", "kind", "start", "outcome", "waited_ms")
+
+
+def observed(operations: DataFrame, *, keys: bool = False) -> DataFrame:
+    """Return the operations whose wait is known: instance, kind, start_us, wait_us, outcome, and `keys` if wanted.
+
+    Raises `SchemaError` when a needed column is missing or mistyped.
+    """
+    needed = (*_NEEDED, "watches") if keys else _NEEDED
+    check_table(operations, OBSERVED.__class__([OBSERVED[name] for name in needed]), "operations")
+    return operations.where(F.col("waited_ms").isNotNull()).select(
+        "instance",
+        "kind",
+        F.unix_micros("start").alias("start_us"),
+        F.round(F.col("waited_ms") * 1000).cast("long").alias("wait_us"),
+        "outcome",
+        *([F.col("watches.key").alias("keys")] if keys else ()),
+    )
+
+
+def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join batches to tables that are worth the calls, none of them empty."""
+    return (pa.Table.from_batches([chunk]) for chunk in chunks(batches))
+
+
+def codes(column: pa.Array | pa.ChunkedArray) -> tuple[Integers, pa.Array]:
+    """Return a number for each row, and the values of the numbers. Null has one too."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = pc.dictionary_encode(whole, null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
+
+
+def run_starts(columns: Sequence[npt.NDArray[Any]]) -> Integers:
+    """Return where a row differs from the row before it in some column: the first row always does."""
+    rows = len(columns[0])
+    differs = np.zeros(rows, bool)
+    differs[:1] = True
+    for column in columns:
+        differs[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(differs)
+
+
+def sum_rows(columns: Sequence[Integers], values: Sequence[Integers]) -> tuple[list[Integers], list[Integers]]:
+    """Return the distinct rows of `columns`, sorted, and the sums of `values` over each. O(n log n)."""
+    order = np.lexsort(columns[::-1])
+    ordered = [column[order] for column in columns]
+    starts = run_starts(ordered)
+    if not len(starts):
+        return ordered, list(values)
+    return [column[starts] for column in ordered], [np.add.reduceat(value[order], starts) for value in values]
+
+
+def keys_of(table: pa.Table) -> tuple[Integers, pa.Array]:
+    """Return each operation's distinct keys: the row of the operation, and the key. Null is none."""
+    lists = table["keys"].combine_chunks()
+    rows, keys = pc.list_parent_indices(lists), pc.list_flatten(lists)
+    numbers, _ = codes(keys)
+    is_key = keys.is_valid().to_numpy(zero_copy_only=False)
+    at = rows.to_numpy(zero_copy_only=False).astype(np.int64)
+    order = np.lexsort((numbers, at))
+    starts = run_starts([at[order], numbers[order]])
+    kept = np.sort(order[starts])
+    kept = kept[is_key[kept]]
+    return at[kept], keys.take(pa.array(kept))

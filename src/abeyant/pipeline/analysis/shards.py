@@ -1,0 +1,108 @@
+"""Rows dealt to shards as packed columns: Spark moves them without looking inside, and a task takes whole shards.
+
+Spark would make a row of its own of each, hash it and sort it, which takes longer than all that is counted. A shard is
+held in memory, so there are more of them where there are more operations.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from abeyant.pipeline.analysis.columns import Integers, codes, run_starts, tables
+from abeyant.pipeline.spark.session import shuffle_partitions
+
+__all__ = ["Dealt", "by_group", "by_shard", "pack", "shard_count", "unpack"]
+
+Dealt = tuple[str, pa.Table, Integers]
+"""A name for rows of one schema, the rows, and the shard of each."""
+
+_DEALT: Final = "shard int, name string, rows binary"
+_SHARD_ROWS: Final = 200_000
+_TASK_ROWS: Final = 20_000
+
+
+def by_shard(
+    rows: DataFrame,
+    deal: Callable[[pa.Table], Iterable[Dealt]],
+    shards: int,
+    make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]],
+    schema: StructType | str,
+) -> DataFrame:
+    """Deal rows to shards, and return what is made of each, given all its rows by name. Memory: a shard, twice."""
+    dealt = rows.mapInArrow(partial(_deal, deal=deal), _DEALT).repartition(shards, "shard")
+    return dealt.sortWithinPartitions("shard").mapInArrow(partial(_make, make=make), schema)
+
+
+def shard_count(spark: SparkSession, operations: int | None = None) -> int:
+    """Return how many shards so many operations need; not knowing how many, as many as a shuffle has partitions."""
+    partitions = shuffle_partitions(spark)
+    if operations is None:
+        return partitions
+    return max(operations // _SHARD_ROWS, min(partitions, operations // _TASK_ROWS + 1))
+
+
+def by_group(table: pa.Table, group: Sequence[str], shards: int) -> Integers:
+    """Return the shard of each row: rows of one group have one, whoever deals them."""
+    columns = [codes(table[name]) for name in group]
+    order = np.lexsort([numbers for numbers, _ in columns])
+    starts = run_starts([numbers[order] for numbers, _ in columns])
+    texts = [values.to_pylist() for _, values in columns]
+    firsts = zip(*(numbers[order[starts]].tolist() for numbers, _ in columns), strict=True)
+    of_group = [
+        zlib.crc32("\0".join(str(text[number]) for text, number in zip(texts, row, strict=True)).encode()) % shards
+        for row in firsts
+    ]
+    found = np.empty(len(order), np.int64)
+    found[order] = np.repeat(np.array(of_group, np.int64), np.diff(np.append(starts, len(order))))
+    return found
+
+
+def pack(table: pa.Table) -> bytes:
+    """Return a table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table.combine_chunks())
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def unpack(packed: bytes) -> pa.Table:
+    """Return the table that was packed."""
+    return pa.ipc.open_stream(packed).read_all()
+
+
+def _deal(batches: Iterable[pa.RecordBatch], deal: Callable[[pa.Table], Iterable[Dealt]]) -> Iterator[pa.RecordBatch]:
+    for table in tables(batches):
+        for name, rows, shard in deal(table):
+            order = np.argsort(shard, kind="stable")
+            ordered = rows.take(pa.array(order))
+            starts = run_starts([shard[order]])
+            for start, end in zip(starts, np.append(starts[1:], len(order)), strict=True):
+                part = [shard[order[start]]], [name], [pack(ordered.slice(start, end - start))]
+                types = pa.int32(), pa.string(), pa.binary()
+                yield pa.record_batch([pa.array(*one) for one in zip(part, types, strict=True)], _NAMES)
+
+
+_NAMES: Final = ["shard", "name", "rows"]
+
+
+def _make(
+    batches: Iterable[pa.RecordBatch], make: Callable[[dict[str, pa.Table]], Iterable[pa.Table]]
+) -> Iterator[pa.RecordBatch]:
+    rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    for _, mine in groupby(rows, key=lambda row: row[0]):
+        parts: dict[str, list[pa.Table]] = defaultdict(list)
+        for _, name, packed in mine:
+            parts[name].append(unpack(packed))
+        for made in make({name: pa.concat_tables(some) for name, some in parts.items()}):
+            yield from made.combine_chunks().to_batches()
