@@ -20,12 +20,7 @@ from abeyant import IdleDetector, Purgatory
 from abeyant.broker.connection_limits import ConnectionLimits
 from abeyant.broker.coordinator.coordinator import Coordinator
 from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
-from abeyant.broker.delayed.delete_records import DelayedDeleteRecords
-from abeyant.broker.delayed.elect_leader import DelayedElectLeader
-from abeyant.broker.delayed.held import HeldRequest
 from abeyant.broker.delayed.operation import Waiting
-from abeyant.broker.delayed.peer import DelayedPeerAnswer
-from abeyant.broker.delayed.produce import DelayedProduce
 from abeyant.broker.housekeeping import Housekeeping
 from abeyant.broker.log import Log, LogError
 from abeyant.broker.replica.fetch_call import ReplicaFetchCall
@@ -49,11 +44,15 @@ from abeyant.reporting import logger
 
 if TYPE_CHECKING:
     from abeyant.broker.coordinator.ports import Broker as CoordinatorBroker
+    from abeyant.broker.delayed.produce import DelayedProduce
     from abeyant.broker.groups.session import DelayedHeartbeat
     from abeyant.broker.groups.shard import GroupShard
     from abeyant.broker.groups.waits import DelayedDeadline, DelayedJoin, DelayedSync
     from abeyant.broker.partition_state import PartitionState, Topic
     from abeyant.broker.replica.ports import Timer
+    from abeyant.broker.requests.common.peer_call import DelayedPeerAnswer
+    from abeyant.broker.requests.delete_records import DelayedDeleteRecords
+    from abeyant.broker.requests.elect_leaders import DelayedElectLeader
     from abeyant.broker.settings import Settings
     from abeyant.purgatory.ports import Stoppable
 
@@ -116,6 +115,7 @@ class Broker:
         self.replica_fetch_backoff: float = settings["replica.fetch.backoff.ms"] / 1000
         self.replica_fetch_bytes: int = settings["replica.fetch.response.max.bytes"]
         self.replica_partition_bytes: int = settings["replica.fetch.max.bytes"]
+        self.purgatories: list[Purgatory[Any]] = []
         self.produce_purgatory: Purgatory[DelayedProduce] = self._purgatory("Produce")
         self.fetch_purgatory: Purgatory[Any] = self._purgatory("Fetch")  # consumers' and followers'
         self.delete_records_purgatory: Purgatory[DelayedDeleteRecords] = self._purgatory("DeleteRecords")
@@ -130,7 +130,7 @@ class Broker:
             TRANSACTIONS.name: self.transaction_coordinator,
         }
         self.inter_broker_purgatory: Purgatory[DelayedPeerAnswer] = self._purgatory("InterBroker")
-        self.held_purgatory: Purgatory[HeldRequest] = self._purgatory("Held")  # requests that a fault delays
+        self.held_purgatory: Purgatory[Any] = self._purgatory("Held")  # requests that a fault delays
         self.request_timeout: float = settings["request.timeout.ms"] / 1000
         self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
@@ -145,27 +145,14 @@ class Broker:
         )
 
     def _purgatory(self, name: str) -> Purgatory[Any]:
-        return Purgatory(name, self.timer)
+        self.purgatories.append(Purgatory(name, self.timer))
+        return self.purgatories[-1]
 
     @property
     def log_dir(self) -> str:
         """Where its logs are, as clients are told; in memory it is a name only."""
         directory = self.cluster.directory
         return f"/memory/broker-{self.id}" if directory is None else str(directory.folder(self.id))
-
-    @property
-    def purgatories(self) -> tuple[Purgatory[Any], ...]:
-        """All of them."""
-        return (
-            self.produce_purgatory,
-            self.fetch_purgatory,
-            self.delete_records_purgatory,
-            self.elect_leader_purgatory,
-            self.rebalance_purgatory,
-            self.heartbeat_purgatory,
-            self.inter_broker_purgatory,
-            self.held_purgatory,
-        )
 
     def __repr__(self) -> str:
         state = "stopped" if self.stopped else "paused" if self.paused else f"at {self.host}:{self.port}"

@@ -54,10 +54,5 @@ class Topic:
 
     @property
     def internal(self) -> bool:
-        """Whether it is one of the broker's own."""
-        return topic_is_internal(self.name)
-
-
-def topic_is_internal(name: str) -> bool:
-    """Whether a topic is one of the broker's own: only coordinators write there."""
-    return name in ("__consumer_offsets", "__transaction_state", "__share_group_state")
+        """Return whether only the broker's own coordinators write there."""
+        return self.name in ("__consumer_offsets", "__transaction_state", "__share_group_state")

@@ -97,7 +97,7 @@ def test_a_heartbeat_is_a_store() -> None:
     desk.timer.advance(10.0)  # its time is over, and another waits for what is left since the last heartbeat
     (following,) = desk.sessions.pending()
     assert following is not operation
-    assert following.told(1).deadline == pytest.approx(85.0)
+    assert following.describe(1).deadline == pytest.approx(85.0)
     desk.timer.advance(34.9)
     assert len(desk.group.members) == 1
     desk.timer.advance(0.2)

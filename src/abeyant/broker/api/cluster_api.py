@@ -401,7 +401,7 @@ class ClusterApi(Outages):
 
     def _waiting(self, kind: str | None, client: str | None) -> list[Waiting]:
         found = [
-            operation.told(broker.id)
+            operation.describe(broker.id)
             for broker in self.brokers.values()
             for purgatory in broker.purgatories
             for operation in purgatory.pending()

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
-from abeyant.broker.delayed.held import HeldRequest
+from abeyant.broker.delayed.operation import BrokerOperation, Waiting
 from abeyant.broker.requests.common.about import (
     NAME_NEW_TOPICS,
     NAME_PARTITIONS,
@@ -106,6 +106,43 @@ class Target:
         return " ".join(
             [self.api or "any request", *(f"{name}={value!r}" for name, value in chosen if value is not None)]
         )
+
+
+class HeldRequest(BrokerOperation):
+    """In the Held purgatory of the broker that it came to. Its kind is the API's name, as faults know it."""
+
+    __slots__ = ("_handle", "_keys", "kind")
+
+    def __init__(
+        self,
+        kind: str,
+        seconds: float,
+        keys: tuple[tuple[str, int | str], ...],
+        client_id: str,
+        since: float,
+        handle: Callable[[], object],
+    ) -> None:
+        """`handle` is called once, `seconds` after `since`; `keys` is what the request is about."""
+        super().__init__(seconds, client_id, since)
+        self.kind = kind
+        self._keys = keys
+        self._handle = handle
+
+    def keys(self) -> Iterable[tuple[str, int | str]]:
+        """Return the topics and partitions, or the group and member, that the request names."""
+        return self._keys
+
+    def describe(self, broker: int) -> Waiting:
+        """Return what `Cluster.waiting` lists, with what holds it."""
+        return super().describe(broker)._replace(held_by="delay")
+
+    def try_complete(self) -> bool:
+        """Return False: nothing but time lets it go."""
+        return False
+
+    def on_complete(self) -> None:
+        """Handle the request."""
+        self._handle()
 
 
 class Fault:

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from abeyant.broker.delayed.produce import DelayedProduce, PendingAck
+from abeyant.broker.delayed.produce import PendingAck, wait_for_acks
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import Batch, LogError
 from abeyant.broker.log.batch import NO_PRODUCER, make_batch
@@ -122,11 +122,11 @@ class Shard:
         `then` may be called before this returns. With `producer` (id and epoch) the batch is part of that producer's
         transaction. With `replayed=False` the caller applies the records to its state itself.
         """
-        now = self.broker.now_ms()
-        records = [Record(index, now, key, value) for index, (key, value) in enumerate(entries)]
+        now_ms = self.broker.now_ms()
+        records = [Record(index, now_ms, key, value) for index, (key, value) in enumerate(entries)]
         producer_id, epoch = producer or (NO_PRODUCER, -1)
         batch = make_batch(
-            encode(records, 0, now), record_count=len(records), base_timestamp=now, max_timestamp=now,
+            encode(records, 0, now_ms), record_count=len(records), base_timestamp=now_ms, max_timestamp=now_ms,
             producer_id=producer_id, producer_epoch=epoch, attributes=_TRANSACTIONAL if producer else 0,
         )  # fmt: skip
         try:
@@ -142,10 +142,8 @@ class Shard:
             for record in records:
                 self.replay(record._replace(offset=appended.base_offset + record.offset), placed)
         acked = PendingAck(self.partition, appended.last_offset + 1)
-        operation = DelayedProduce(
-            timeout, [acked], client_id, self.broker.now(), lambda: then(coordinator_error(acked.error))
-        )  # fmt: skip
-        self.broker.produce_purgatory.try_complete_else_watch(operation, [self.partition])
+        now = self.broker.now()
+        wait_for_acks(self.broker, [acked], timeout, client_id, now, lambda: then(coordinator_error(acked.error)))
 
 
 def coordinator_error(error: ErrorCode) -> ErrorCode:

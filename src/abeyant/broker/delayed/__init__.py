@@ -1,1 +1,1 @@
-"""The operations that wait for replicas, leaders and other brokers: each in a purgatory of its broker."""
+"""What operations that wait have in common, and the wait for in-sync replicas; others stand with their requests."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from abeyant import DelayedOperation
 
@@ -45,9 +45,56 @@ class BrokerOperation(DelayedOperation):
         """Return the topics and partitions, or groups and members, that it waits for."""
         raise NotImplementedError
 
-    def told(self, broker: int) -> Waiting:
-        """What there is to tell of it."""
+    def describe(self, broker: int) -> Waiting:
+        """Return what `Cluster.waiting` lists."""
         return Waiting(broker, self.kind, tuple(self.keys()), self.client_id, self.since, self.since + self.timeout)
+
+
+class PendingPartition(Protocol):
+    """One partition of a request that waits."""
+
+    partition: Any
+    """A `Partition`, which is above this module."""
+    pending: bool
+    """Whether it has no result yet."""
+
+    def poll(self) -> bool:
+        """Update the result; return whether the partition is still pending."""
+
+
+class PartitionsOperation(BrokerOperation):
+    """Waits until none of its partitions is pending, keyed by them."""
+
+    __slots__ = ("_answer", "_waiting")
+
+    def __init__(
+        self,
+        timeout: float,
+        waiting: Sequence[PendingPartition],
+        client_id: str,
+        since: float,
+        answer: Callable[[], object],
+    ) -> None:
+        """Wait for at most `timeout` seconds; `answer` is called once, when each of `waiting` has its result."""
+        super().__init__(timeout, client_id, since)
+        self._waiting = waiting
+        self._answer = answer
+
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """Return the partitions that are still pending."""
+        return ((one.partition.topic, one.partition.index) for one in self._waiting if one.pending)
+
+    def try_complete(self) -> bool:
+        """Complete when none is pending."""
+        pending = False
+        for one in self._waiting:
+            if one.poll():
+                pending = True
+        return not pending and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Answer; partitions that are still pending have timed out."""
+        self._answer()
 
 
 def follower_name(broker: int) -> str:

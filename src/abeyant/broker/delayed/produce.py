@@ -1,15 +1,16 @@
-"""The operation behind Produce with acks=all: it waits for its partitions' high watermarks (K2)."""
+"""Wait for acks=all: until the high watermarks have reached what was appended (K2)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from abeyant.broker.delayed.operation import BrokerOperation
+from abeyant.broker.delayed.operation import PartitionsOperation
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.replica.partition import Partition
+    from abeyant.broker.replica.ports import Broker
 
 
 class PendingAck:
@@ -42,33 +43,25 @@ class PendingAck:
         self.error = error
 
 
-class DelayedProduce(BrokerOperation):
-    """Waits in the Produce purgatory, keyed by its partitions."""
+class DelayedProduce(PartitionsOperation):
+    """Waits in the Produce purgatory. Kafka: `DelayedProduce`."""
 
-    __slots__ = ("_answer", "_waiting")
+    __slots__ = ()
 
     kind = "Produce"
 
-    def __init__(
-        self, timeout: float, waiting: list[PendingAck], client_id: str, since: float, answer: Callable[[], object]
-    ) -> None:
-        """Wait for at most `timeout` seconds; `answer` is called once, when each of `waiting` has its result."""
-        super().__init__(timeout, client_id, since)
-        self._waiting = waiting
-        self._answer = answer
 
-    def keys(self) -> Iterable[tuple[str, int]]:
-        """Return the partitions whose records have not reached every in-sync replica."""
-        return ((acked.partition.topic, acked.partition.index) for acked in self._waiting if acked.pending)
-
-    def try_complete(self) -> bool:
-        """Complete when none of its partitions is pending. Kafka: `DelayedProduce.tryComplete`."""
-        pending = False
-        for acked in self._waiting:
-            if acked.poll():
-                pending = True
-        return not pending and self.force_complete()
-
-    def on_complete(self) -> None:
-        """Answer; partitions that are still pending have timed out."""
-        self._answer()
+def wait_for_acks(
+    broker: Broker,
+    acks: Sequence[PendingAck],
+    timeout: float,
+    client_id: str,
+    since: float,
+    answer: Callable[[], object],
+) -> None:
+    """Call `answer` when each of `acks` has its result: after `timeout` seconds at the latest, or at once for none."""
+    if not acks:
+        answer()
+        return
+    operation = DelayedProduce(timeout, acks, client_id, since, answer)
+    broker.produce_purgatory.try_complete_else_watch(operation, [ack.partition for ack in acks])

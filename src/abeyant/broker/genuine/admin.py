@@ -17,8 +17,8 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 from abeyant.broker.log.batch import Batch, split
-from abeyant.broker.log.reading import decoded_batch
 from abeyant.broker.log.records import Record
+from abeyant.broker.log.validation import records_of
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError
 
@@ -95,7 +95,7 @@ class Admin:
             if not batches:
                 return
             for batch in _without(batches, got.aborted_transactions or ()):
-                yield from (record for record in decoded_batch(batch) if record.offset >= offset)
+                yield from (record for record in records_of(batch) if record.offset >= offset)
             offset = batches[-1].next_offset
 
     def _ask(self, what: tuple[int, int], request: Any, broker: int | None = None) -> Any:

@@ -44,8 +44,8 @@ class DelayedHeartbeat(BrokerOperation):
         """Return the group id and member id."""
         return ((self._session.group_id, self._session.member_id),)
 
-    def told(self, broker: int) -> Waiting:
-        """Describe it with the deadline that the last heartbeat has set."""
+    def describe(self, broker: int) -> Waiting:
+        """Return what `Cluster.waiting` lists, with the deadline that the last heartbeat has set."""
         session = self._session
         since = session.deadline - session.seconds
         return Waiting(broker, self.kind, tuple(self.keys()), self.client_id, since, session.deadline)

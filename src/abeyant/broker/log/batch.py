@@ -24,6 +24,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import TYPE_CHECKING
 
+from abeyant.broker.log.compression import NONE, decompress
 from abeyant.broker.log.errors import CorruptRecordError, InvalidRecordError
 
 if TYPE_CHECKING:
@@ -128,8 +129,13 @@ class Batch:
 
     @property
     def records(self) -> memoryview:
-        """The bytes of its records, compressed as they are."""
+        """Return the bytes of its records as they are, compressed or not."""
         return memoryview(self.data)[HEADER_SIZE:]
+
+    def payload(self) -> bytes:
+        """Return the bytes of its records, decompressed. Raises UndecodableError."""
+        codec: int = self.attributes & _COMPRESSION
+        return self.data[HEADER_SIZE:] if codec == NONE else decompress(codec, self.records)
 
     def crc_is_right(self) -> bool:
         """Compute the CRC over all that it covers: some 10 GB/s with the processor's own instruction."""

@@ -71,7 +71,7 @@ def checked(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
     if batch.is_control:
         return batch
     codec = batch.compression
-    payload = compression.decompress(codec, batch.records)
+    payload = batch.payload()
     try:
         found = survey(payload, batch.record_count)
     except MalformedRecordsError as error:
@@ -102,9 +102,8 @@ def records_of(batch: Batch) -> list[Record]:
 
     Raises UndecodableError, InvalidRecordError.
     """
-    payload = compression.decompress(batch.compression, batch.records)
     try:
-        records = decode(payload, batch.record_count, batch.base_offset, batch.base_timestamp)
+        records = decode(batch.payload(), batch.record_count, batch.base_offset, batch.base_timestamp)
     except MalformedRecordsError as error:
         raise InvalidRecordError(str(error)) from None
     if batch.timestamp_is_append_time:

@@ -34,6 +34,7 @@ class Partition:
         "epoch_start",
         "high_watermark",
         "index",
+        "internal",
         "leads",
         "log",
         "min_isr",
@@ -50,6 +51,7 @@ class Partition:
         self.topic = state.topic
         self.topic_id: uuid.UUID = state.topic_id
         self.index = state.partition
+        self.internal = topic.internal
         self.log = log
         self.state = state._replace(leader=NO_LEADER, leader_epoch=-1, partition_epoch=-1)  # until `become`
         self.leads = False

@@ -12,7 +12,6 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {}
@@ -32,7 +31,7 @@ def _result(call: Call, path: str, topic: str, index: int) -> ErrorCode:
     if path != call.broker.log_dir:
         return ErrorCode.log_dir_not_found
     try:
-        partition_of(call.broker, topic, None, index)
+        call.partition(topic, None, index)
     except ApiError as error:
         elsewhere = error.code is ErrorCode.not_leader_or_follower
         return ErrorCode.replica_not_available if elsewhere else error.code

@@ -7,13 +7,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyant.broker.delayed.delete_records import DelayedDeleteRecords, Deleted
+from abeyant.broker.delayed.operation import PartitionsOperation
 from abeyant.broker.errors import ApiError
+from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.partitions import partition_of
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message, seconds
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {}
+
+
+class Deleted:
+    """One partition of the request, and its result."""
+
+    __slots__ = ("error", "low_watermark", "partition", "pending", "required")
+
+    def __init__(self, partition: Partition, required: int) -> None:
+        """Wait until the partition's logs start at `required` or later."""
+        self.partition = partition
+        self.required = required
+        self.pending = True
+        self.low_watermark = -1
+        self.error = ErrorCode.request_timed_out  # the result if the operation expires
+
+    def poll(self) -> bool:
+        """Update the result; return whether the partition is still pending."""
+        if self.pending:
+            if not self.partition.leads:
+                self.pending = False
+                self.error = ErrorCode.not_leader_or_follower
+            else:
+                self.low_watermark = self.partition.low_watermark
+                if self.low_watermark >= self.required:
+                    self.pending = False
+                    self.error = ErrorCode.none
+        return self.pending
+
+
+class DelayedDeleteRecords(PartitionsOperation):
+    """Waits in the DeleteRecords purgatory, until the log start of every replica has moved."""
+
+    __slots__ = ()
+
+    kind = "DeleteRecords"
 
 
 def handle(call: Call) -> None:
@@ -28,7 +63,7 @@ def handle(call: Call) -> None:
         _answer(call, topics)
         return
     operation = DelayedDeleteRecords(
-        seconds(call.request.timeout), waiting, call.client_id, call.since, lambda: _answer(call, topics)
+        call.request.timeout.total_seconds(), waiting, call.client_id, call.since, lambda: _answer(call, topics)
     )
     call.broker.delete_records_purgatory.try_complete_else_watch(operation, [one.partition for one in waiting])
 
@@ -49,7 +84,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _delete(call: Call, topic: Any, asked: Any) -> Deleted | ErrorCode:
     try:
-        partition = partition_of(call.broker, topic.name, None, asked.partition_index)
+        partition = call.partition(topic.name, None, asked.partition_index)
         if not partition.log.config.delete and partition.log.config.compact:
             raise ApiError(ErrorCode.policy_violation)
         return Deleted(partition, partition.delete_records(asked.offset))

@@ -11,7 +11,6 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log.producers import ProducerState
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {}
@@ -38,7 +37,7 @@ def _response(request: Any, partition: Any) -> Message:
 
 def _partition(call: Call, name: str, index: int) -> Message:
     try:
-        partition = partition_of(call.broker, name, None, index)  # a follower knows them too
+        partition = call.partition(name, None, index)  # a follower knows them too
     except ApiError as error:
         return _failed(index, error.code, error.message)
     found = _failed(index, ErrorCode.none, None)

@@ -6,21 +6,60 @@ Kafka: `ReplicationControlManager.electLeaders`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from abeyant.broker.controller import Controller
-from abeyant.broker.delayed.elect_leader import DelayedElectLeader
+from abeyant.broker.delayed.operation import BrokerOperation
 from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import PartitionState
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message, seconds
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"ElectLeadersRequest": {"election_type": 0}}
 _PREFERRED, _UNCLEAN = 0, 1
 _Key = tuple[str, int]
 _Error = tuple[ErrorCode, str | None]
 _WORDS = {ErrorCode.election_not_needed: "Leader election not needed for topic partition."}
+
+
+class DelayedElectLeader(BrokerOperation):
+    """Waits in the ElectLeader purgatory of the broker that got the request, keyed by topic and partition."""
+
+    __slots__ = ("_answer", "_leads", "waiting")
+
+    kind = "ElectLeader"
+
+    def __init__(
+        self,
+        timeout: float,
+        elected: Sequence[PartitionState],
+        leads: Callable[[PartitionState], bool],
+        client_id: str,
+        since: float,
+        answer: Callable[[], object],
+    ) -> None:
+        """Wait for at most `timeout` seconds. `leads` returns whether the elected broker leads a partition by now.
+
+        `answer` is called once; `waiting` then has the partitions whose new leader has not begun to lead.
+        """
+        super().__init__(timeout, client_id, since)
+        self._leads = leads
+        self._answer = answer
+        self.waiting = list(elected)
+
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """Return the partitions whose new leader does not lead yet."""
+        return ((state.topic, state.partition) for state in self.waiting)
+
+    def try_complete(self) -> bool:
+        """Complete when all lead. Kafka: `DelayedElectLeader.tryComplete`."""
+        self.waiting = [state for state in self.waiting if not self._leads(state)]
+        return not self.waiting and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Answer; partitions that are still waiting have timed out."""
+        self._answer()
 
 
 def handle(call: Call) -> None:
@@ -43,7 +82,7 @@ def handle(call: Call) -> None:
                 results[key] = error.code, error.message or _WORDS.get(error.code)
     names = list(controller.topics) if every else []
     operation = DelayedElectLeader(
-        seconds(request.timeout),
+        request.timeout.total_seconds(),
         elected,
         lambda state: _leads(call, state),
         call.client_id,

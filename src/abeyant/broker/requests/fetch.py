@@ -8,19 +8,18 @@ Not implemented: fetches by brokers of other processes, a preferred read replica
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from abeyant.broker.delayed.fetch import Awaited, DelayedFetch
+from abeyant.broker.delayed.operation import BrokerOperation
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import LogError
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import NO_SESSION, FetchSession, Key
 from abeyant.broker.requests.common.nodes import brokers_alive, leader_now
-from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.requests.list_offsets import check_leader
-from abeyant.broker.wire.schema import NO_TIME, OMIT, ErrorCode, Message, seconds
+from abeyant.broker.wire.schema import NO_TIME, OMIT, ErrorCode, Message
 
 _NO_REPLICA = Message(replica_id=-1, replica_epoch=-1)
 FILL: dict[str, dict[str, object]] = {
@@ -86,6 +85,75 @@ class Got:
         return bool(self.records) or self.error is not ErrorCode.none or self.diverging is not OMIT
 
 
+class Awaited:
+    """One partition of a fetch that waits: its offset, and how many bytes are available from there."""
+
+    __slots__ = ("_counted_to", "_leader_epoch", "_leads", "_max_bytes", "_offset", "bytes", "committed", "partition")
+
+    def __init__(self, partition: Partition, offset: int, max_bytes: int, committed: bool) -> None:
+        self.partition = partition
+        self.committed = committed
+        self.bytes = 0
+        self._offset = offset
+        self._max_bytes = max_bytes
+        self._leader_epoch = partition.state.leader_epoch
+        self._leads = partition.leads
+        self._counted_to = offset
+
+    def poll(self) -> bool:
+        """Count the bytes that were added. Return False where the fetch has to end now, since reading will fail."""
+        partition = self.partition
+        if partition.leads is not self._leads or partition.state.leader_epoch != self._leader_epoch:
+            return False
+        end = partition.last_stable_offset if self.committed else partition.high_watermark
+        if end != self._counted_to:
+            if end < self._offset or self._offset < partition.log.start_offset:
+                return False  # truncated, or deleted up to beyond the offset
+            self.bytes = min(partition.log.bytes_between(self._offset, end), self._max_bytes)
+            self._counted_to = end
+        return self._offset >= partition.log.start_offset
+
+
+class DelayedFetch(BrokerOperation):
+    """Waits in the Fetch purgatory, keyed by its partitions."""
+
+    __slots__ = ("_answer", "_awaited", "_min_bytes")
+
+    kind = "Fetch"
+
+    def __init__(
+        self,
+        timeout: float,
+        min_bytes: int,
+        awaited: list[Awaited],
+        client_id: str,
+        since: float,
+        answer: Callable[[], object],
+    ) -> None:
+        """Wait for at most `timeout` seconds; `answer` is called once, and reads the records."""
+        super().__init__(timeout, client_id, since)
+        self._min_bytes = min_bytes
+        self._awaited = awaited
+        self._answer = answer
+
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """Return all partitions of the fetch."""
+        return ((awaited.partition.topic, awaited.partition.index) for awaited in self._awaited)
+
+    def try_complete(self) -> bool:
+        """Complete when there are `min_bytes`. Only partitions that have grown are counted. Kafka: `DelayedFetch`."""
+        total = 0
+        for awaited in self._awaited:
+            if not awaited.poll():
+                return self.force_complete()
+            total += awaited.bytes
+        return total >= self._min_bytes and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Read, and answer."""
+        self._answer()
+
+
 class Reading:
     """A fetch in work: reads all of its partitions, now and again when it has waited."""
 
@@ -129,7 +197,7 @@ class Reading:
     def waits(self, results: list[Got]) -> list[Awaited] | None:
         """What it is to wait for; None where it is to be answered now."""
         request = self._call.request
-        if seconds(request.max_wait) <= 0 or not results:
+        if request.max_wait.total_seconds() <= 0 or not results:
             return None
         there = 0
         for got in results:
@@ -148,7 +216,7 @@ class Reading:
         asked = got.asked
         if max_bytes < 0:
             raise ApiError(ErrorCode.unknown_server_error)
-        partition = partition_of(self._call.broker, asked.name, asked.topic_id, asked.index)
+        partition = self._call.partition(asked.name, asked.topic_id, asked.index)
         if self._from_a_replica:
             raise ApiError(ErrorCode.not_leader_or_follower)
         check_leader(partition, asked.leader_epoch, leader_only=self._call.version < _FROM_FOLLOWERS)
@@ -209,7 +277,7 @@ def handle(call: Call) -> None:
         _answer(call, results, session)
         return
     operation = DelayedFetch(
-        seconds(request.max_wait),
+        request.max_wait.total_seconds(),
         request.min_bytes,
         awaited,
         call.client_id,

@@ -12,7 +12,6 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
@@ -69,7 +68,7 @@ def _look_up(call: Call, name: str, asked: Any) -> _FOUND:
         raise ApiError(ErrorCode.unsupported_version)
     if asked.current_leader_epoch < -1:
         raise ApiError(ErrorCode.fenced_leader_epoch)
-    partition = partition_of(call.broker, name, None, asked.partition_index)
+    partition = call.partition(name, None, asked.partition_index)
     check_leader(partition, asked.current_leader_epoch, leader_only=request.replica_id != _DEBUGGING)
     log = partition.log
     if request.replica_id == _CONSUMER:

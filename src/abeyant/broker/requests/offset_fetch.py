@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from abeyant.broker.coordinator.shard import coordinator_error
-from abeyant.broker.delayed.produce import DelayedProduce, PendingAck
+from abeyant.broker.delayed.produce import PendingAck, wait_for_acks
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 from abeyant.broker.groups.shard import GroupShard
@@ -53,12 +53,8 @@ def handle(call: Call) -> None:
         else:
             call.answer(Message(throttle_time=NO_TIME, groups=rows))
 
-    if not waiting:
-        answer()
-        return
     timeout = call.broker.cluster.settings["offsets.commit.timeout.ms"] / 1000
-    operation = DelayedProduce(timeout, waiting, call.client_id, call.since, answer)
-    call.broker.produce_purgatory.try_complete_else_watch(operation, [acked.partition for acked in waiting])
+    wait_for_acks(call.broker, waiting, timeout, call.client_id, call.since, answer)
 
 
 def refused(request: Any, error: ErrorCode) -> Message:

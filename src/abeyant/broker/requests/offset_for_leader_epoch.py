@@ -10,7 +10,6 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.requests.list_offsets import check_leader
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
@@ -38,7 +37,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _look_up(call: Call, topic: Any, asked: Any) -> Message:
     try:
-        partition = partition_of(call.broker, topic.topic, None, asked.partition)
+        partition = call.partition(topic.topic, None, asked.partition)
         check_leader(partition, asked.current_leader_epoch)
         epoch, end = partition.log.epoch_end(asked.leader_epoch)
     except ApiError as error:

@@ -10,16 +10,14 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any
 
-from abeyant.broker.delayed.produce import DelayedProduce, PendingAck
+from abeyant.broker.delayed.produce import PendingAck, wait_for_acks
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import Appended, LogError
-from abeyant.broker.partition_state import topic_is_internal
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.nodes import leader_now
-from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.requests.common.verified_produce import Verified, verify_then
-from abeyant.broker.wire.schema import NO_TIME, OMIT, ErrorCode, Message, seconds
+from abeyant.broker.wire.schema import NO_TIME, OMIT, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"TopicProduceData": {"name": None, "topic_id": None}}
 _ALL = -1
@@ -95,10 +93,8 @@ def _append_all(call: Call, verified: Verified | None) -> None:
     if not waiting:
         _answer(call, topics)
     else:
-        operation = DelayedProduce(
-            seconds(request.timeout), waiting, call.client_id, call.since, lambda: _answer(call, topics)
-        )
-        call.broker.produce_purgatory.try_complete_else_watch(operation, [acked.partition for acked in waiting])
+        timeout = request.timeout.total_seconds()
+        wait_for_acks(call.broker, waiting, timeout, call.client_id, call.since, lambda: _answer(call, topics))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
@@ -121,9 +117,9 @@ def _append(call: Call, topic: Any, data: Any, acks: int, verified: Verified | N
     result = _Result(data.index)
     records = data.records or b""
     try:
-        partition = partition_of(call.broker, topic.name, topic.topic_id, data.index)
+        partition = call.partition(topic.name, topic.topic_id, data.index)
         _check(records, call.version)
-        if topic_is_internal(partition.topic) and call.client_id != _ADMIN:
+        if partition.internal and call.client_id != _ADMIN:
             raise ApiError(ErrorCode.invalid_topic_exception)
         if verified is not None:
             verified.refuse(partition)

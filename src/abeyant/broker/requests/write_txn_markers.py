@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.coordinator.topics import OFFSETS
-from abeyant.broker.delayed.produce import DelayedProduce, PendingAck
+from abeyant.broker.delayed.produce import PendingAck, wait_for_acks
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log import LogError
 from abeyant.broker.log.markers import Marker, marker_batch
@@ -28,13 +28,8 @@ def handle(call: Call) -> None:
     """Append the markers, then wait."""
     results = [(marker, {key: _write(call, marker, key) for key in _keys(marker)}) for marker in call.request.markers]
     waiting = [one for _, found in results for one in found.values() if isinstance(one, PendingAck)]
-    if not waiting:
-        _answer(call, results)
-        return
-    operation = DelayedProduce(
-        call.broker.request_timeout, waiting, call.client_id, call.since, lambda: _answer(call, results)
-    )
-    call.broker.produce_purgatory.try_complete_else_watch(operation, [acked.partition for acked in waiting])
+    timeout = call.broker.request_timeout
+    wait_for_acks(call.broker, waiting, timeout, call.client_id, call.since, lambda: call.answer(_response(results)))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
@@ -64,10 +59,6 @@ def _write(call: Call, marker: Any, key: _Key) -> _Result:
         if group_shard is not None and not group_shard.loading:  # else it will find the marker in the log
             group_shard.ended(marker.producer_id, appended.base_offset, commits=end.commits)
     return PendingAck(partition, appended.last_offset + 1)
-
-
-def _answer(call: Call, results: list[tuple[Any, dict[_Key, _Result]]]) -> None:
-    call.answer(_response(results))
 
 
 def _error(result: _Result) -> ErrorCode:

@@ -10,17 +10,16 @@ What is not in this list is not advertised by ApiVersions, and a request for it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from abeyant.broker.wire.schema import Codec, codec
+from abeyant.broker.wire.schema import Codec
 
 
 class Api:
     """One API: its key, its name as Kafka writes it, its versions and its module of `broker.requests`."""
 
-    __slots__ = ("_module", "highest", "key", "lowest", "module_name", "name")
+    __slots__ = ("_codecs", "_module", "highest", "key", "lowest", "module_name", "name")
 
     def __init__(self, key: int, name: str, lowest: int, highest: int, module: str) -> None:
         self.key = key
@@ -29,18 +28,21 @@ class Api:
         self.highest = highest
         self.module_name = module
         self._module: Any = None
+        self._codecs: dict[int, Codec] = {}
 
     @property
     def module(self) -> Any:
-        """Its handler's module, imported now at the latest."""
+        """Return the handler's module; import it at the first call."""
         if self._module is None:
             self._module = import_module(f"abeyant.broker.requests.{self.module_name}")
         return self._module
 
     def codec(self, version: int) -> Codec:
-        """Of a version between `lowest` and `highest`."""
-        fill: Mapping[str, Mapping[str, object]] = self.module.FILL
-        return codec(self.key, version, fill)
+        """Return the codec of a version between `lowest` and `highest`; make it at the first call."""
+        found = self._codecs.get(version)
+        if found is None:  # clusters in two threads may both make it: either is right
+            found = self._codecs[version] = Codec(self.key, version, self.module.FILL)
+        return found
 
     def __repr__(self) -> str:
         return f"<Api {self.name} {self.lowest}-{self.highest}>"

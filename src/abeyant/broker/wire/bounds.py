@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from struct import Struct
+from struct import Struct, error
 from types import NoneType
 from typing import Any, get_args, get_origin
 
@@ -29,6 +29,26 @@ _SIZES = {
 _LONG = 128  # from here on a number has more bytes than one
 _LONGEST_VARINT = 5  # bytes of seven bits
 _LONGEST_STRING = 32_767  # bytes
+
+
+def checked_reader(entity: Any, read: Callable[[memoryview, int], tuple[Any, int]]) -> Callable[[memoryview, int], Any]:
+    """Return a function that reads a request from a frame, from a start on: with `read`, kio's, after a walk.
+
+    The function raises ValueError, or what kio raises, where there is no such request. What follows the request is
+    ignored, as in Kafka: librdkafka 2.15 sends three bytes more in some Metadata requests.
+    """
+    walk = walker(entity)
+
+    def read_checked(frame: memoryview, start: int) -> Any:
+        try:
+            end = walk(frame, start)
+        except (IndexError, error):
+            end = len(frame) + 1
+        if end > len(frame):
+            raise ValueError(f"its {len(frame)} bytes end too early")
+        return read(frame, start)[0]
+
+    return read_checked
 
 
 def walker(entity: Any) -> Walk:

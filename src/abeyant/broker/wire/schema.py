@@ -12,9 +12,7 @@ second. So it is kept from seeing it, unless somebody has imported it before.
 
 from __future__ import annotations
 
-import struct
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import SimpleNamespace
@@ -44,10 +42,10 @@ from kio.index import load_request_schema, load_response_schema  # noqa: E402  (
 from kio.schema.errors import ErrorCode  # noqa: E402
 from kio.serial import entity_reader  # noqa: E402
 
-from abeyant.broker.wire.bounds import walker  # noqa: E402
+from abeyant.broker.wire.bounds import checked_reader  # noqa: E402
 from abeyant.broker.wire.encoding import Encode, encoder  # noqa: E402
 
-__all__ = ["NO_TIME", "OMIT", "Codec", "ErrorCode", "Message", "codec", "seconds"]
+__all__ = ["NO_TIME", "OMIT", "Codec", "ErrorCode", "Message"]
 
 Message = SimpleNamespace
 NO_TIME = timedelta(0)  # of `throttle_time`: nobody is throttled
@@ -71,9 +69,8 @@ class Codec:
     """Reads the requests and writes the responses of one API in one version."""
 
     __slots__ = (
-        "_read",
-        "_walk",
         "read_header",
+        "read_request",
         "request_entity",
         "response_entity",
         "response_tags",
@@ -94,41 +91,10 @@ class Codec:
                     setattr(entity, field, value)
         read: Callable[..., Any] = entity_reader
         self.read_header: Callable[[memoryview, int], tuple[Any, int]] = read(request.__header_schema__)
-        self._walk = walker(request)
-        self._read: Callable[[memoryview, int], tuple[Any, int]] = read(request)
+        self.read_request: Callable[[memoryview, int], Any] = checked_reader(request, read(request))
         self.write_response: Encode = encoder(response)
         # Response header version 1 is the correlation id and one byte: no tags. (ApiVersions never has it: KIP-511.)
         self.response_tags = b"\0" if response.__flexible__ and key != _API_VERSIONS else b""
 
-    def read_request(self, frame: memoryview, start: int) -> Any:
-        """The request that the rest of `frame` begins with. Raises ValueError, or what kio raises, where it is none.
-
-        What follows it is ignored, as in Kafka: librdkafka 2.15 sends three bytes more in some Metadata requests.
-        """
-        try:
-            end = self._walk(frame, start)
-        except (IndexError, struct.error):
-            end = len(frame) + 1
-        if end > len(frame):
-            raise ValueError(f"its {len(frame)} bytes end too early")
-        return self._read(frame, start)[0]
-
 
 _API_VERSIONS = 18
-_codecs: dict[tuple[int, int], Codec] = {}
-_lock = threading.Lock()  # clusters in several threads share the codecs
-
-
-def codec(key: int, version: int, fill: Mapping[str, Mapping[str, object]]) -> Codec:
-    """The codec for an API's version; made once a process, when it is first wanted."""
-    found = _codecs.get((key, version))
-    if found is None:
-        with _lock:
-            found = _codecs.get((key, version)) or Codec(key, version, fill)
-            _codecs[key, version] = found
-    return found
-
-
-def seconds(time: timedelta) -> float:
-    """A request's time-out in seconds."""
-    return time.total_seconds()

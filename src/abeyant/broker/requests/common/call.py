@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from abeyant.broker.errors import ApiError
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
+    from abeyant.broker.replica.partition import Partition
     from abeyant.broker.requests.common.ports import Broker
     from abeyant.broker.wire.apis import Api
     from abeyant.broker.wire.connection import Connection
@@ -49,6 +52,22 @@ class Call:
         self.local: float | None = None  # seconds that its handling took, once it waits for something
         self._codec = codec
         self._lost = False
+
+    def partition(self, name: str | None, topic_id: uuid.UUID | None, index: int) -> Partition:
+        """Return this broker's replica. Raises ApiError where the partition is unknown, or on other brokers only."""
+        broker = self.broker
+        if name is not None:
+            partition = broker.partitions.get((name, index))
+        else:
+            partition = None if topic_id is None else broker.by_id.get((topic_id, index))
+        if partition is not None:
+            return partition
+        if name is None and topic_id is None:
+            raise ApiError(ErrorCode.unknown_topic_id)
+        topic = broker.cluster.controller.topic_of(name, topic_id)
+        if not 0 <= index < len(topic.partitions):
+            raise ApiError(ErrorCode.unknown_topic_or_partition)
+        raise ApiError(ErrorCode.not_leader_or_follower)
 
     def answer(self, response: Any) -> None:
         """Send a response: an object with the fields of all versions.

@@ -5,15 +5,56 @@ It is handled as a client's is, so faults strike it, and a paused broker keeps i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from abeyant.broker.delayed.peer import DelayedPeerAnswer
+from abeyant.broker.delayed.operation import BrokerOperation
 from abeyant.broker.wire.apis import BY_NAME, Api
 
 if TYPE_CHECKING:
     from abeyant.broker.requests.common.ports import Broker
     from abeyant.broker.wire.schema import ErrorCode, Message
+
+
+class DelayedPeerAnswer(BrokerOperation):
+    """Waits in the InterBroker purgatory of the sender, keyed by the id of the receiver."""
+
+    __slots__ = ("_asked", "_partitions", "_response", "_then")
+
+    kind = "InterBroker"
+
+    def __init__(
+        self,
+        timeout: float,
+        asked: Broker | None,
+        partitions: Sequence[tuple[str, int]],
+        client_id: str,
+        since: float,
+        then: Callable[[Any], object],
+    ) -> None:
+        """Wait for at most `timeout` seconds; `then` is called once, with the response, or None without one."""
+        super().__init__(timeout, client_id, since)
+        self._asked = asked
+        self._partitions = partitions
+        self._response: Any = None
+        self._then = then
+
+    def keys(self) -> Iterable[tuple[str, int]]:
+        """Return the partitions that the request is about."""
+        return self._partitions
+
+    def answered(self, response: Any) -> None:
+        """Complete with the response; None when it was lost."""
+        self._response = response
+        self.force_complete()
+
+    def try_complete(self) -> bool:
+        """Complete without a response when the receiver has stopped."""
+        return (self._asked is None or self._asked.stopped) and self.force_complete()
+
+    def on_complete(self) -> None:
+        """Pass the response on."""
+        self._then(self._response)
 
 
 class PeerCall:

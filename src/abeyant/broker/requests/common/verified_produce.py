@@ -10,7 +10,6 @@ from abeyant.broker.log import split
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.replica.verification import Verification
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.partitions import partition_of
 from abeyant.broker.transactions.verification import Key, Question, verify
 from abeyant.broker.wire.schema import ErrorCode
 
@@ -76,7 +75,7 @@ def verify_then(call: Call, then: Callable[[Verified], object]) -> None:
                 continue
             producers.add((producer_id, epoch))
             try:
-                partition = partition_of(call.broker, topic.name, topic.topic_id, data.index)
+                partition = call.partition(topic.name, topic.topic_id, data.index)
             except ApiError:
                 continue  # it gets its error when it is appended
             if partition.leads and (needed := partition.verifications.needed(producer_id, epoch, sequence, bumps=adds)):
