@@ -12,9 +12,8 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.transactional import answered, shard_of
 from abeyant.broker.transactions.transaction import Producer
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
-FILL: dict[str, dict[str, object]] = {}
 _KNOWS_FENCED_SINCE = 2
 
 
@@ -36,4 +35,4 @@ def handle(call: Call) -> None:
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response with this error."""
-    return Message(throttle_time=NO_TIME, error_code=error)
+    return Message(error_code=error)

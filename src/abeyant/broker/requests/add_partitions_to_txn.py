@@ -13,7 +13,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.transactional import known_to, shard_of
 from abeyant.broker.transactions.transaction import BUMPS_SINCE, Key, Producer
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"AddPartitionsToTxnTransaction": {"verify_only": False}}
 _KNOWS_FENCED_SINCE = 2
@@ -104,8 +104,8 @@ def _topics(transaction: Any, errors: _Errors) -> list[Message]:
 
 
 def _alone(transaction: Any, errors: _Errors) -> Message:
-    return Message(throttle_time=NO_TIME, results_by_topic_v3_and_below=_topics(transaction, errors))
+    return Message(results_by_topic_v3_and_below=_topics(transaction, errors))
 
 
 def _batched(error: ErrorCode, results: list[Message]) -> Message:
-    return Message(throttle_time=NO_TIME, error_code=error, results_by_transaction=results)
+    return Message(error_code=error, results_by_transaction=results)

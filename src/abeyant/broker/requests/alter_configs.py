@@ -12,7 +12,6 @@ from typing import Any
 from abeyant.broker.requests.common import config_resources
 from abeyant.broker.requests.common.call import Call
 
-FILL: dict[str, dict[str, object]] = {}
 refused = config_resources.refused
 
 

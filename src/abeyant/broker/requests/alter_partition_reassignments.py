@@ -10,7 +10,7 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"AlterPartitionReassignmentsRequest": {"allow_replication_factor_change": True}}
 
@@ -57,8 +57,8 @@ def _reassign(call: Call, name: str, asked: Any, *, twice: bool) -> tuple[ErrorC
 
 def _response(request: Any, error: ErrorCode, responses: list[Message]) -> Message:
     return Message(
-        throttle_time=NO_TIME, allow_replication_factor_change=request.allow_replication_factor_change,
-        error_code=error, error_message=None, responses=responses,
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=error, responses=responses,
     )  # fmt: skip
 
 

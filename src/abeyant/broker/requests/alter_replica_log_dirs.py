@@ -12,9 +12,7 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
-
-FILL: dict[str, dict[str, object]] = {}
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
@@ -46,4 +44,4 @@ def _response(request: Any, result: Callable[[str, str, int], ErrorCode]) -> Mes
                 error = result(directory.path, topic.name, index)
                 topics.setdefault(topic.name, []).append(Message(partition_index=index, error_code=error))
     results = [Message(topic_name=name, partitions=partitions) for name, partitions in topics.items()]
-    return Message(throttle_time=NO_TIME, results=results)
+    return Message(results=results)

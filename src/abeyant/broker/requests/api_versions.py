@@ -11,7 +11,7 @@ from typing import Any
 
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.apis import APIS, BY_NAME
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
     "ApiVersionsRequest": {"client_software_name": None, "client_software_version": None},
@@ -66,6 +66,6 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _response(error: ErrorCode, keys: tuple[Message, ...]) -> Message:
     return Message(
-        error_code=error, api_keys=keys, throttle_time=NO_TIME, supported_features=(), finalized_features_epoch=-1,
+        error_code=error, api_keys=keys, supported_features=(), finalized_features_epoch=-1,
         finalized_features=(), zk_migration_ready=False,
     )  # fmt: skip

@@ -14,20 +14,19 @@ from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import GROUP_OPERATIONS, NO_OPERATIONS, shard_of
 from abeyant.broker.requests.consumer_group_heartbeat import by_topic
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
-FILL: dict[str, dict[str, object]] = {}
 _CLASSIC, _CONSUMER = 0, 1  # the types of members, by the protocol that they speak
 
 
 def handle(call: Call) -> None:
     """Answer with a result for each resource."""
-    call.answer(Message(throttle_time=NO_TIME, groups=[_group(call, group_id) for group_id in call.request.group_ids]))
+    call.answer(Message(groups=[_group(call, group_id) for group_id in call.request.group_ids]))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(throttle_time=NO_TIME, groups=[_failed(group_id, error, None) for group_id in request.group_ids])
+    return Message(groups=[_failed(group_id, error, None) for group_id in request.group_ids])
 
 
 def _group(call: Call, group_id: str) -> Message:

@@ -109,7 +109,6 @@ def _response(call: Call, beaten: HeartbeatResponse) -> Message:
 
 def _message(beaten: HeartbeatResponse, interval: Any) -> Message:
     return Message(
-        throttle_time=NO_TIME,
         error_code=beaten.error,
         error_message=beaten.message,
         member_id=beaten.member_id,

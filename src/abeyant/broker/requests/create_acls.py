@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
-FILL: dict[str, dict[str, object]] = {}
 NO_AUTHORIZER = "No Authorizer is configured."
 
 
@@ -27,4 +26,4 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _response(request: Any, error: ErrorCode, message: str | None) -> Message:
     results = [Message(error_code=error, error_message=message) for _ in request.creations]
-    return Message(throttle_time=NO_TIME, results=results)
+    return Message(results=results)

@@ -11,9 +11,7 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
-
-FILL: dict[str, dict[str, object]] = {}
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
@@ -35,12 +33,12 @@ def handle(call: Call) -> None:
             results.append(_response(asked.name, ErrorCode.none, None))
         except ApiError as error:
             results.append(_response(asked.name, error.code, error.message))
-    call.answer(Message(throttle_time=NO_TIME, results=results))
+    call.answer(Message(results=results))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(throttle_time=NO_TIME, results=[_response(topic.name, error, None) for topic in request.topics])
+    return Message(results=[_response(topic.name, error, None) for topic in request.topics])
 
 
 def _response(name: str, error: ErrorCode, message: str | None) -> Message:

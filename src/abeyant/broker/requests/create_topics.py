@@ -12,9 +12,7 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import Topic
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
-
-FILL: dict[str, dict[str, object]] = {}
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
@@ -29,12 +27,12 @@ def handle(call: Call) -> None:
             results.append(_made(asked, _create(call, asked), call.broker.cluster.controller.controller_id))
         except ApiError as error:
             results.append(_failed(asked.name, error.code, error.message))
-    call.answer(Message(throttle_time=NO_TIME, topics=results))
+    call.answer(Message(topics=results))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(throttle_time=NO_TIME, topics=[_failed(topic.name, error, None) for topic in request.topics])
+    return Message(topics=[_failed(topic.name, error, None) for topic in request.topics])
 
 
 def _create(call: Call, asked: Any) -> Topic:
@@ -57,7 +55,6 @@ def _made(asked: Any, topic: Topic, controller: int) -> Message:
         name=asked.name,
         topic_id=topic.id,
         error_code=ErrorCode.none,
-        error_message=None,
         topic_config_error_code=0,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),

@@ -10,9 +10,7 @@ from typing import Any
 
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.create_acls import NO_AUTHORIZER
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
-
-FILL: dict[str, dict[str, object]] = {}
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
@@ -27,4 +25,4 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _response(request: Any, error: ErrorCode, message: str | None) -> Message:
     results = [Message(error_code=error, error_message=message, matching_acls=()) for _ in request.filters]
-    return Message(throttle_time=NO_TIME, filter_results=results)
+    return Message(filter_results=results)

@@ -11,9 +11,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.shard import GroupShard
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
-
-FILL: dict[str, dict[str, object]] = {}
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
@@ -47,6 +45,5 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _response(results: dict[str, ErrorCode]) -> Message:
     return Message(
-        throttle_time=NO_TIME,
         results=[Message(group_id=group_id, error_code=error) for group_id, error in results.items()],
     )

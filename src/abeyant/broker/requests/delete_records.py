@@ -11,9 +11,7 @@ from abeyant.broker.delayed.operation import PartitionsOperation
 from abeyant.broker.errors import ApiError
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
-
-FILL: dict[str, dict[str, object]] = {}
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 class Deleted:
@@ -71,7 +69,6 @@ def handle(call: Call) -> None:
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
     return Message(
-        throttle_time=NO_TIME,
         topics=[
             Message(
                 name=topic.name,
@@ -95,7 +92,6 @@ def _delete(call: Call, topic: Any, asked: Any) -> Deleted | ErrorCode:
 def _answer(call: Call, topics: list[tuple[str, list[tuple[int, Deleted | ErrorCode]]]]) -> None:
     call.answer(
         Message(
-            throttle_time=NO_TIME,
             topics=[
                 Message(name=name, partitions=[_responded(index, one) for index, one in results])
                 for name, results in topics

@@ -10,7 +10,7 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
     "DeleteTopicsRequest": {"topic_names": (), "topics": ()},
@@ -48,13 +48,12 @@ def handle(call: Call) -> None:
         message = "The provided topic name maps to an ID that was already supplied."
         name = controller.by_id[topic_id].name
         results.append(_response(name, topic_id, ErrorCode.invalid_request, message))
-    call.answer(Message(throttle_time=NO_TIME, responses=results))
+    call.answer(Message(responses=results))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
     return Message(
-        throttle_time=NO_TIME,
         responses=[_response(name, topic_id, error, None) for name, topic_id in _asked(request)],
     )
 

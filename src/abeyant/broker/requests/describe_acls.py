@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
-
-FILL: dict[str, dict[str, object]] = {}
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
@@ -25,4 +23,4 @@ def refused(_: Any, error: ErrorCode) -> Message:
 
 
 def _response(error: ErrorCode, message: str | None) -> Message:
-    return Message(throttle_time=NO_TIME, error_code=error, error_message=message, resources=())
+    return Message(error_code=error, error_message=message, resources=())

@@ -11,7 +11,7 @@ from typing import Any
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.nodes import host_for
 from abeyant.broker.requests.metadata import CLUSTER_OPERATIONS, NO_OPERATIONS
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
     "DescribeClusterRequest": {"endpoint_type": 1, "include_fenced_brokers": False},
@@ -39,9 +39,7 @@ def handle(call: Call) -> None:
     cluster = call.broker.cluster
     call.answer(
         Message(
-            throttle_time=NO_TIME,
             error_code=ErrorCode.none,
-            error_message=None,
             endpoint_type=request.endpoint_type,
             cluster_id=cluster.controller.cluster_id,
             controller_id=cluster.controller.controller_id,
@@ -60,7 +58,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _error(request: Any, error: ErrorCode, message: str | None) -> Message:
     return Message(
-        throttle_time=NO_TIME, error_code=error, error_message=message, endpoint_type=_BROKERS,
+        error_code=error, error_message=message, endpoint_type=_BROKERS,
         cluster_id="", controller_id=-1, brokers=(), cluster_authorized_operations=NO_OPERATIONS,
     )  # fmt: skip
 

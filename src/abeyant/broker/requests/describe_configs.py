@@ -14,7 +14,7 @@ from abeyant.broker.placement import check_name
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC, broker_of
 from abeyant.broker.settings import ConfigEntry
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"DescribeConfigsRequest": {"include_documentation": False}}
 
@@ -28,14 +28,12 @@ def handle(call: Call) -> None:
             results.append(_result(resource, ErrorCode.none, "", entries))
         except ApiError as error:
             results.append(_result(resource, error.code, error.message or "", []))
-    call.answer(Message(throttle_time=NO_TIME, results=results))
+    call.answer(Message(results=results))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(
-        throttle_time=NO_TIME, results=[_result(resource, error, None, []) for resource in request.resources]
-    )
+    return Message(results=[_result(resource, error, None, []) for resource in request.resources])
 
 
 def _entries(call: Call, resource: Any) -> list[ConfigEntry]:

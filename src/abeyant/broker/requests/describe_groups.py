@@ -12,7 +12,7 @@ from abeyant.broker.groups.classic.group import ClassicGroup, State
 from abeyant.broker.groups.classic.member import Member
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import GROUP_OPERATIONS, NO_OPERATIONS, shard_of
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"DescribeGroupsRequest": {"include_authorized_operations": False}}
 _NOT_FOUND_SINCE = 6  # the version; before, a group that is not there is told to be dead
@@ -20,12 +20,12 @@ _NOT_FOUND_SINCE = 6  # the version; before, a group that is not there is told t
 
 def handle(call: Call) -> None:
     """Answer with a result for each resource."""
-    call.answer(Message(throttle_time=NO_TIME, groups=[_group(call, group_id) for group_id in call.request.groups]))
+    call.answer(Message(groups=[_group(call, group_id) for group_id in call.request.groups]))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(throttle_time=NO_TIME, groups=[_failed(group_id, error) for group_id in request.groups])
+    return Message(groups=[_failed(group_id, error) for group_id in request.groups])
 
 
 def _group(call: Call, group_id: str) -> Message:
@@ -46,7 +46,7 @@ def _group(call: Call, group_id: str) -> Message:
 
 def _failed(group_id: str, error: ErrorCode) -> Message:
     return Message(
-        error_code=error, error_message=None, group_id=group_id, group_state="", protocol_type="", protocol_data="",
+        error_code=error, group_id=group_id, group_state="", protocol_type="", protocol_data="",
         members=(), authorized_operations=NO_OPERATIONS,
     )  # fmt: skip
 

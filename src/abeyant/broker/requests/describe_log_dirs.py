@@ -9,9 +9,8 @@ from typing import Any
 
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
-FILL: dict[str, dict[str, object]] = {}
 _UNKNOWN = -1
 
 
@@ -43,7 +42,7 @@ def _response(error: ErrorCode, where: str, topics: list[Message], total: int, u
     directory = Message(
         error_code=error, log_dir=where, topics=topics, total_bytes=total, usable_bytes=usable, is_cordoned=False
     )
-    return Message(throttle_time=NO_TIME, error_code=error, results=[directory])
+    return Message(error_code=error, results=[directory])
 
 
 def _partition(partition: Partition) -> Message:

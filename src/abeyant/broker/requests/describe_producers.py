@@ -11,9 +11,8 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.log.producers import ProducerState
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
-FILL: dict[str, dict[str, object]] = {}
 _NONE = -1
 
 
@@ -32,7 +31,7 @@ def _response(request: Any, partition: Any) -> Message:
         Message(name=topic.name, partitions=[partition(topic.name, index) for index in topic.partition_indexes])
         for topic in request.topics
     ]
-    return Message(throttle_time=NO_TIME, topics=topics)
+    return Message(topics=topics)
 
 
 def _partition(call: Call, name: str, index: int) -> Message:

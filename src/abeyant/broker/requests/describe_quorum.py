@@ -12,7 +12,6 @@ from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.ports import Cluster
 from abeyant.broker.wire.schema import ErrorCode, Message
 
-FILL: dict[str, dict[str, object]] = {}
 _PLACE = "__cluster_metadata", 0
 _EPOCH = 1  # nobody else was ever elected
 _NOT_HERE = "This server does not host this topic-partition."
@@ -39,7 +38,7 @@ def handle(call: Call) -> None:
 
 def refused(_: Any, error: ErrorCode) -> Message:
     """Return the response with this error."""
-    return Message(error_code=error, error_message=None, topics=(), nodes=())
+    return Message(error_code=error, topics=(), nodes=())
 
 
 def _quorum(cluster: Cluster) -> Message:

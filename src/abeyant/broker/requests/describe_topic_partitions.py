@@ -13,9 +13,7 @@ from abeyant.broker.partition_state import PartitionState, Topic
 from abeyant.broker.placement import complaint_about
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.metadata import NO_OPERATIONS, TOPIC_OPERATIONS
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
-
-FILL: dict[str, dict[str, object]] = {}
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
@@ -49,13 +47,13 @@ def handle(call: Call) -> None:
             next_cursor = Message(topic_name=name, partition_index=states[left].partition)
             break
         left -= len(states)
-    call.answer(Message(throttle_time=NO_TIME, topics=topics, next_cursor=next_cursor))
+    call.answer(Message(topics=topics, next_cursor=next_cursor))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
     return Message(
-        throttle_time=NO_TIME, topics=[_topic(topic.name, None, error, False, []) for topic in request.topics],
+        topics=[_topic(topic.name, None, error, False, []) for topic in request.topics],
         next_cursor=None,
     )  # fmt: skip
 

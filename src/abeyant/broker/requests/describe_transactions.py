@@ -15,20 +15,19 @@ from abeyant.broker.requests.common.transactional import shard_of
 from abeyant.broker.transactions.transaction import State
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
-FILL: dict[str, dict[str, object]] = {}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def handle(call: Call) -> None:
     """Answer with a result for each resource."""
     found = [_described(call, transactional_id) for transactional_id in call.request.transactional_ids]
-    call.answer(Message(throttle_time=NO_TIME, transaction_states=found))
+    call.answer(Message(transaction_states=found))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
     found = [_failed(transactional_id, error) for transactional_id in request.transactional_ids]
-    return Message(throttle_time=NO_TIME, transaction_states=found)
+    return Message(transaction_states=found)
 
 
 def _described(call: Call, transactional_id: str) -> Message:

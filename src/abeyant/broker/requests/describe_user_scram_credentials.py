@@ -10,9 +10,8 @@ from collections import Counter
 from typing import Any
 
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
-FILL: dict[str, dict[str, object]] = {}
 _MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}  # Kafka's numbers
 
 
@@ -43,4 +42,4 @@ def _result(name: str, times: int, credentials: dict[str, int] | None) -> Messag
 
 
 def _response(error: ErrorCode, message: str | None, results: list[Message]) -> Message:
-    return Message(throttle_time=NO_TIME, error_code=error, error_message=message, results=results)
+    return Message(error_code=error, error_message=message, results=results)

@@ -14,7 +14,7 @@ from abeyant.broker.delayed.operation import BrokerOperation
 from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import PartitionState
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"ElectLeadersRequest": {"election_type": 0}}
 _PREFERRED, _UNCLEAN = 0, 1
@@ -141,4 +141,4 @@ def _response(error: ErrorCode, results: dict[_Key, _Error], names: Iterable[str
     for (name, index), (code, message) in results.items():
         topic = topics.setdefault(name, Message(topic=name, partition_result=[]))
         topic.partition_result.append(Message(partition_id=index, error_code=code, error_message=message))
-    return Message(throttle_time=NO_TIME, error_code=error, replica_election_results=list(topics.values()))
+    return Message(error_code=error, replica_election_results=list(topics.values()))

@@ -13,9 +13,8 @@ from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.transactional import known_to, shard_of
 from abeyant.broker.transactions.shard import NOBODY
 from abeyant.broker.transactions.transaction import BUMPS_SINCE, Producer
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
-FILL: dict[str, dict[str, object]] = {}
 _KNOWS_FENCED_SINCE = 2
 _BUMPS_SINCE = 5  # the version with which a client says that it takes another epoch for each transaction
 
@@ -44,4 +43,4 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 
 def _response(error: ErrorCode, producer: Producer) -> Message:
-    return Message(throttle_time=NO_TIME, error_code=error, producer_id=producer.id, producer_epoch=producer.epoch)
+    return Message(error_code=error, producer_id=producer.id, producer_epoch=producer.epoch)

@@ -19,7 +19,7 @@ from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import NO_SESSION, FetchSession, Key
 from abeyant.broker.requests.common.nodes import brokers_alive, leader_now
 from abeyant.broker.requests.list_offsets import check_leader
-from abeyant.broker.wire.schema import NO_TIME, OMIT, ErrorCode, Message
+from abeyant.broker.wire.schema import OMIT, ErrorCode, Message
 
 _NO_REPLICA = Message(replica_id=-1, replica_epoch=-1)
 FILL: dict[str, dict[str, object]] = {
@@ -338,7 +338,7 @@ def _answer(call: Call, results: list[Got], session: FetchSession | None) -> Non
 
 def _fetched(error: ErrorCode, session: int, topics: list[Message]) -> Message:
     return Message(
-        throttle_time=NO_TIME, error_code=error, session_id=session, responses=topics, node_endpoints=()
+        error_code=error, session_id=session, responses=topics, node_endpoints=()
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from abeyant.broker.coordinator import topics
 from abeyant.broker.errors import INVALID_REQUEST, ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.nodes import host_for
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"FindCoordinatorRequest": {"key": None, "key_type": 0, "coordinator_keys": ()}}
 _TOPICS = {0: topics.OFFSETS, 1: topics.TRANSACTIONS}
@@ -28,11 +28,10 @@ def handle(call: Call) -> None:
         call.answer(_response(request, ErrorCode.invalid_request, INVALID_REQUEST))
     elif call.version >= _BATCHED_SINCE:
         found = [_coordinator(call, key) for key in request.coordinator_keys]
-        call.answer(Message(throttle_time=NO_TIME, coordinators=found))
+        call.answer(Message(coordinators=found))
     else:
         found_one = _coordinator(call, request.key)
         found_one.error_message = "NONE" if found_one.node_id >= 0 else _NOT_AVAILABLE
-        found_one.throttle_time = NO_TIME
         call.answer(found_one)
 
 
@@ -62,6 +61,6 @@ def _none(key: str, error: ErrorCode, message: str | None) -> Message:
 
 def _response(request: Any, error: ErrorCode, message: str | None) -> Message:
     return Message(
-        throttle_time=NO_TIME, error_code=error, error_message=message, node_id=-1, host="", port=-1,
+        error_code=error, error_message=message, node_id=-1, host="", port=-1,
         coordinators=[_none(key, error, message) for key in request.coordinator_keys],
     )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"HeartbeatRequest": {"group_instance_id": None}}
 
@@ -34,4 +34,4 @@ def handle(call: Call) -> None:
 
 def refused(_: Any, error: ErrorCode) -> Message:
     """Return the response with this error."""
-    return Message(throttle_time=NO_TIME, error_code=error)
+    return Message(error_code=error)

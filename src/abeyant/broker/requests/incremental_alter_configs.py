@@ -15,7 +15,6 @@ from abeyant.broker.requests.common import config_resources
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode
 
-FILL: dict[str, dict[str, object]] = {}
 refused = config_resources.refused
 
 _SCOPES: dict[int, Scope] = {config_resources.TOPIC: "topic", config_resources.GROUP: "group"}

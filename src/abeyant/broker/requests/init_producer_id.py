@@ -15,7 +15,7 @@ from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.transactional import known_to, shard_of
 from abeyant.broker.transactions.shard import NOBODY
 from abeyant.broker.transactions.transaction import Producer
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
     "InitProducerIdRequest": {
@@ -60,6 +60,6 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _response(error: ErrorCode, producer: Producer) -> Message:
     return Message(
-        throttle_time=NO_TIME, error_code=error, producer_id=producer.id, producer_epoch=producer.epoch,
+        error_code=error, producer_id=producer.id, producer_epoch=producer.epoch,
         ongoing_txn_producer_id=-1, ongoing_txn_producer_epoch=-1,
     )  # fmt: skip

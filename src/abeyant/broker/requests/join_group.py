@@ -12,7 +12,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.member import Joined, Joining
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import host_of, milliseconds, shard_of
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"JoinGroupRequest": {"rebalance_timeout": None, "group_instance_id": None}}
 _ID_FIRST_SINCE = 4  # the version
@@ -69,7 +69,6 @@ def refused(request: Any, error: ErrorCode) -> Message:
 def _response(request: Any, joined: Joined) -> Message:
     no_protocol = None if request.__version__ >= _NULL_PROTOCOL_SINCE else ""
     return Message(
-        throttle_time=NO_TIME,
         error_code=joined.error,
         generation_id=joined.generation,
         protocol_type=joined.protocol_type,

@@ -10,7 +10,7 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"LeaveGroupRequest": {"members": None, "member_id": None}}
 
@@ -53,4 +53,4 @@ def _members(request: Any) -> list[tuple[str, str | None]]:
 
 
 def _response(error: ErrorCode, members: list[Message]) -> Message:
-    return Message(throttle_time=NO_TIME, error_code=error, members=members)
+    return Message(error_code=error, members=members)

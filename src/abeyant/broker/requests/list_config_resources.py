@@ -11,7 +11,7 @@ from typing import Any
 
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 _CLIENT_METRICS, _BROKER_LOGGER = 16, 8  # there are none of these here
 _KINDS = (TOPIC, BROKER, GROUP, _CLIENT_METRICS, _BROKER_LOGGER)
@@ -42,4 +42,4 @@ def refused(_: Any, error: ErrorCode) -> Message:
 
 
 def _response(error: ErrorCode, resources: list[Message]) -> Message:
-    return Message(throttle_time=NO_TIME, error_code=error, config_resources=resources)
+    return Message(error_code=error, config_resources=resources)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"ListGroupsRequest": {"states_filter": (), "types_filter": ()}}
 
@@ -41,4 +41,4 @@ def refused(_: Any, error: ErrorCode) -> Message:
 
 
 def _response(error: ErrorCode, groups: list[Message]) -> Message:
-    return Message(throttle_time=NO_TIME, error_code=error, groups=groups)
+    return Message(error_code=error, groups=groups)

@@ -45,13 +45,12 @@ def handle(call: Call) -> None:
             except ApiError as error:
                 partitions.append(_response(asked.partition_index, error.code, -1, -1, -1))
         topics.append(Message(name=topic.name, partitions=partitions))
-    call.answer(Message(throttle_time=NO_TIME, topics=topics))
+    call.answer(Message(topics=topics))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
     return Message(
-        throttle_time=NO_TIME,
         topics=[
             Message(
                 name=topic.name,

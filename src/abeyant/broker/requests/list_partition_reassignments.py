@@ -9,9 +9,7 @@ from typing import Any
 
 from abeyant.broker.partition_state import PartitionState
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
-
-FILL: dict[str, dict[str, object]] = {}
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
@@ -37,7 +35,7 @@ def refused(_: Any, error: ErrorCode) -> Message:
 
 
 def _response(error: ErrorCode, topics: list[Message]) -> Message:
-    return Message(throttle_time=NO_TIME, error_code=error, error_message=None, topics=topics)
+    return Message(error_code=error, topics=topics)
 
 
 def _partition(state: PartitionState) -> Message:

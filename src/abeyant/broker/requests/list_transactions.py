@@ -11,7 +11,7 @@ from typing import Any
 
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.transactions.transaction import BY_NAME, Transaction
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
     "ListTransactionsRequest": {"duration_filter": -1, "transactional_id_pattern": None},
@@ -63,4 +63,4 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 
 def _response(error: ErrorCode) -> Message:
-    return Message(throttle_time=NO_TIME, error_code=error, unknown_state_filters=[], transaction_states=[])
+    return Message(error_code=error, unknown_state_filters=[], transaction_states=[])

@@ -17,7 +17,7 @@ from abeyant.broker.partition_state import PartitionState, Topic
 from abeyant.broker.placement import complaint_about
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.nodes import brokers_alive
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
     "MetadataRequest": {
@@ -70,7 +70,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
         for topic in request.topics or ()
     ]  # fmt: skip
     return Message(
-        throttle_time=NO_TIME, brokers=(), cluster_id=None, controller_id=-1, topics=topics,
+        brokers=(), cluster_id=None, controller_id=-1, topics=topics,
         cluster_authorized_operations=NO_OPERATIONS, error_code=error,
     )  # fmt: skip
 
@@ -79,7 +79,6 @@ def _response(call: Call, topics: list[Message], error: ErrorCode) -> Message:
     cluster = call.broker.cluster
     operations = CLUSTER_OPERATIONS if call.request.include_cluster_authorized_operations else NO_OPERATIONS
     return Message(
-        throttle_time=NO_TIME,
         brokers=brokers_alive(call),
         cluster_id=cluster.controller.cluster_id,
         controller_id=cluster.controller.controller_id,

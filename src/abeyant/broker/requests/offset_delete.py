@@ -14,9 +14,7 @@ from abeyant.broker.groups.offsets.records import OffsetKey
 from abeyant.broker.groups.subscription import CONSUMER
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
-
-FILL: dict[str, dict[str, object]] = {}
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
@@ -55,4 +53,4 @@ def refused(_: Any, error: ErrorCode) -> Message:
 
 
 def _response(error: ErrorCode, topics: list[Message]) -> Message:
-    return Message(error_code=error, throttle_time=NO_TIME, topics=topics)
+    return Message(error_code=error, topics=topics)

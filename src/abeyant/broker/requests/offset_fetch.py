@@ -17,7 +17,7 @@ from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 from abeyant.broker.groups.shard import GroupShard
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
     "OffsetFetchRequest": {"groups": None, "require_stable": False, "member_id": None, "member_epoch": -1},
@@ -48,10 +48,9 @@ def handle(call: Call) -> None:
             for asked, message, acked in found
         ]
         if request.groups is None:
-            rows[0].throttle_time = NO_TIME
             call.answer(rows[0])
         else:
-            call.answer(Message(throttle_time=NO_TIME, groups=rows))
+            call.answer(Message(groups=rows))
 
     timeout = call.broker.cluster.settings["offsets.commit.timeout.ms"] / 1000
     wait_for_acks(call.broker, waiting, timeout, call.client_id, call.since, answer)
@@ -60,10 +59,8 @@ def handle(call: Call) -> None:
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
     if request.groups is not None:
-        return Message(throttle_time=NO_TIME, groups=[_failed(asked, error, request) for asked in request.groups])
-    found = _failed(request, error, request)
-    found.throttle_time = NO_TIME
-    return found
+        return Message(groups=[_failed(asked, error, request) for asked in request.groups])
+    return _failed(request, error, request)
 
 
 def _group(call: Call, asked: Any) -> tuple[Any, Message, PendingAck | None]:

@@ -11,7 +11,7 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.list_offsets import check_leader
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"OffsetForLeaderEpochRequest": {"replica_id": -2}}
 
@@ -21,13 +21,12 @@ def handle(call: Call) -> None:
     topics = []
     for topic in call.request.topics:
         topics.append(Message(topic=topic.topic, partitions=[_look_up(call, topic, one) for one in topic.partitions]))
-    call.answer(Message(throttle_time=NO_TIME, topics=topics))
+    call.answer(Message(topics=topics))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
     return Message(
-        throttle_time=NO_TIME,
         topics=[
             Message(topic=topic.topic, partitions=[_response(one.partition, error, -1, -1) for one in topic.partitions])
             for topic in request.topics

@@ -17,7 +17,7 @@ from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.nodes import leader_now
 from abeyant.broker.requests.common.verified_produce import Verified, verify_then
-from abeyant.broker.wire.schema import NO_TIME, OMIT, ErrorCode, Message
+from abeyant.broker.wire.schema import OMIT, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"TopicProduceData": {"name": None, "topic_id": None}}
 _ALL = -1
@@ -108,7 +108,6 @@ def refused(request: Any, error: ErrorCode) -> Message:
             )
             for topic in request.topic_data
         ],
-        throttle_time=NO_TIME,
         node_endpoints=(),
     )
 
@@ -201,7 +200,6 @@ def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
                 )
                 for topic, results in topics
             ],
-            throttle_time=NO_TIME,
             node_endpoints=_endpoints(call, topics) if moved else (),
         )
     )
@@ -230,7 +228,6 @@ def _response(index: int, error: ErrorCode, appended: Appended | None, partition
         log_append_time=None if time < 0 else time,  # of a duplicate the client's, which may be in any year
         log_start_offset=-1 if partition is None else partition.log.start_offset,
         record_errors=(),
-        error_message=None,
         current_leader=OMIT,
     )
 

@@ -13,7 +13,6 @@ from abeyant.broker.requests.common.call import Call
 from abeyant.broker.security.login import AuthenticationError
 from abeyant.broker.wire.schema import ErrorCode, Message
 
-FILL: dict[str, dict[str, object]] = {}
 _FOR_GOOD = datetime.timedelta(0)  # nobody has to authenticate anew
 
 

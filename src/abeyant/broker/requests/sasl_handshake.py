@@ -11,8 +11,6 @@ from typing import Any
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
 
-FILL: dict[str, dict[str, object]] = {}
-
 
 def handle(call: Call) -> None:
     """Answer at once."""

@@ -12,7 +12,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.member import Synced
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
     "SyncGroupRequest": {"group_instance_id": None, "protocol_type": None, "protocol_name": None},
@@ -52,6 +52,6 @@ def refused(_: Any, error: ErrorCode) -> Message:
 
 def _response(synced: Synced) -> Message:
     return Message(
-        throttle_time=NO_TIME, error_code=synced.error, protocol_type=synced.protocol_type,
+        error_code=synced.error, protocol_type=synced.protocol_type,
         protocol_name=synced.protocol, assignment=synced.assignment,
     )  # fmt: skip

@@ -41,7 +41,7 @@ class Api:
         """Return the codec of a version between `lowest` and `highest`; make it at the first call."""
         found = self._codecs.get(version)
         if found is None:  # clusters in two threads may both make it: either is right
-            found = self._codecs[version] = Codec(self.key, version, self.module.FILL)
+            found = self._codecs[version] = Codec(self.key, version, getattr(self.module, "FILL", {}))
         return found
 
     def __repr__(self) -> str:

@@ -47,8 +47,14 @@ from abeyant.broker.wire.encoding import Encode, encoder  # noqa: E402
 
 __all__ = ["NO_TIME", "OMIT", "Codec", "ErrorCode", "Message"]
 
-Message = SimpleNamespace
-NO_TIME = timedelta(0)  # of `throttle_time`: nobody is throttled
+NO_TIME = timedelta(0)
+
+
+class Message(SimpleNamespace):
+    """A response or a part of one: an object with the fields of all versions."""
+
+    throttle_time: Any = NO_TIME  # nobody is throttled
+    error_message: Any = None
 
 
 class _Omitted:

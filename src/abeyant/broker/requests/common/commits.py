@@ -9,7 +9,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 from abeyant.broker.groups.shard import GroupShard
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 Errors = list[list[ErrorCode]]
 """Of each topic of a request, of each of its partitions."""
@@ -116,7 +116,6 @@ def refused(request: Any, error: ErrorCode) -> Message:
 def response(request: Any, errors: Errors) -> Message:
     """Return a response with an error for each partition of the request."""
     return Message(
-        throttle_time=NO_TIME,
         topics=[
             Message(
                 name=topic.name,

@@ -11,7 +11,7 @@ from abeyant.broker.placement import check_name
 from abeyant.broker.reconfiguration import check_listener
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.settings import MIN_ISR, ConfigError
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 from abeyant.errors import AbeyantError
 
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -48,12 +48,12 @@ def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]]) -
             results.append(_result(resource, ErrorCode.none, None))
         except ApiError as error:
             results.append(_result(resource, error.code, error.message))
-    call.answer(Message(throttle_time=NO_TIME, responses=results))
+    call.answer(Message(responses=results))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(throttle_time=NO_TIME, responses=[_result(resource, error, None) for resource in request.resources])
+    return Message(responses=[_result(resource, error, None) for resource in request.resources])
 
 
 def _check_names(resource: Any) -> None:
