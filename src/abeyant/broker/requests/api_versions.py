@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.apis import APIS, BY_NAME
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -30,19 +31,19 @@ _FEATURES = (
     ("metadata.version", 7, 30, 30), ("share.version", 0, 1, None), ("streams.version", 0, 1, None),
     ("transaction.version", 0, 2, 2),
 )  # fmt: skip
-_FROM_ZERO_SINCE = 4  # older clients fail over a feature whose least level is 0, so it is not told (KIP-1022)
+_FROM_ZERO_SINCE = 4  # older clients fail over a feature whose lowest level is 0, so it is left out (KIP-1022)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle(call: Call) -> None:
-    """Answer at once."""
+    """List the APIs and the features; in a version that is too new, ApiVersions alone."""
     request = call.request
     if request is None:
         call.answer(_response(ErrorCode.unsupported_version, _THIS))
     elif request.client_software_name is not None and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
-        call.answer(refused(request, ErrorCode.invalid_request))
+        raise ApiError(ErrorCode.invalid_request)
     else:
         response = _response(ErrorCode.none, _KEYS)
         response.supported_features = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.controller import Controller
+from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import PartitionState, Topic
 from abeyant.broker.placement import complaint_about
 from abeyant.broker.requests.common.call import Call
@@ -17,15 +18,14 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer with as many partitions as are allowed, and with where to go on."""
+    """Describe as many partitions as the limit allows; `next_cursor` is the first of the rest."""
     request = call.request
     controller = call.broker.cluster.controller
     most = call.broker.cluster.settings["max.request.partition.size.limit"]
     left = max(1, min(request.response_partition_limit, most))
     cursor = request.cursor
     if cursor is not None and not _is_within(cursor, request):
-        call.answer(refused(request, ErrorCode.invalid_request))
-        return
+        raise ApiError(ErrorCode.invalid_request)
     every = not request.topics
     names = sorted(controller.topics if every else {topic.name for topic in request.topics})
     if cursor is not None:

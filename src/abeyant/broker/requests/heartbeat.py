@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -16,20 +15,16 @@ FILL: dict[str, dict[str, object]] = {"HeartbeatRequest": {"group_instance_id": 
 
 
 def handle(call: Call) -> None:
-    """Answer at once."""
+    """Restart the session."""
     request = call.request
-    error = ErrorCode.none
-    try:
-        shard = shard_of(call, request.group_id)
-        member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id
-        if request.group_id in shard.consumers:
-            group = shard.consumers[request.group_id]
-            shard.classic_members.heartbeat(group, (member_id, instance_id), generation)
-        else:
-            shard.protocol.heartbeat(shard.known(request.group_id), member_id, instance_id, generation)
-    except ApiError as problem:
-        error = problem.code
-    call.answer(refused(request, error))
+    shard = shard_of(call, request.group_id)
+    member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id
+    if request.group_id in shard.consumers:
+        group = shard.consumers[request.group_id]
+        shard.classic_members.heartbeat(group, (member_id, instance_id), generation)
+    else:
+        shard.protocol.heartbeat(shard.known(request.group_id), member_id, instance_id, generation)
+    call.answer(refused(request, ErrorCode.none))
 
 
 def refused(_: Any, error: ErrorCode) -> Message:

@@ -21,25 +21,21 @@ _MAY_SKIP_SINCE = 9
 
 
 def handle(call: Call) -> None:
-    """Join."""
+    """Add the member, or have it join again."""
     request = call.request
-    try:
-        shard = shard_of(call, request.group_id)
-        session = milliseconds(request.session_timeout)
-        settings = call.broker.cluster.settings
-        if not settings["group.min.session.timeout.ms"] <= session <= settings["group.max.session.timeout.ms"]:
-            raise ApiError(ErrorCode.invalid_session_timeout)
-        consumers = shard.consumers.get(request.group_id)
-        if consumers is not None and not consumers.members:
-            consumers = None  # it may as well speak the classic protocol
-        if consumers is None:
-            if request.member_id and request.group_id not in shard.groups:
-                raise ApiError(ErrorCode.unknown_member_id)
-            group = shard.group_or_new(request.group_id)
-    except ApiError as error:
-        call.answer(refused(request, error.code))
-        return
-    asked = Joining(
+    shard = shard_of(call, request.group_id)
+    session = milliseconds(request.session_timeout)
+    settings = call.broker.cluster.settings
+    if not settings["group.min.session.timeout.ms"] <= session <= settings["group.max.session.timeout.ms"]:
+        raise ApiError(ErrorCode.invalid_session_timeout)
+    consumers = shard.consumers.get(request.group_id)
+    if consumers is not None and not consumers.members:
+        consumers = None  # an empty group changes to the classic protocol
+    if consumers is None:
+        if request.member_id and request.group_id not in shard.groups:
+            raise ApiError(ErrorCode.unknown_member_id)
+        group = shard.group_or_new(request.group_id)
+    joining = Joining(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         client_id=call.client_id,
@@ -56,9 +52,9 @@ def handle(call: Call) -> None:
         call.answer(_response(request, joined))
 
     if consumers is not None:
-        shard.classic_members.join(consumers, asked, answer)
+        shard.classic_members.join(consumers, joining, answer)
     else:
-        shard.protocol.join(group, asked, answer)
+        shard.protocol.join(group, joining, answer)
 
 
 def refused(request: Any, error: ErrorCode) -> Message:

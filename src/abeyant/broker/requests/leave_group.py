@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -16,21 +15,17 @@ FILL: dict[str, dict[str, object]] = {"LeaveGroupRequest": {"members": None, "me
 
 
 def handle(call: Call) -> None:
-    """Leave, all at once: one rebalance for all."""
+    """Remove the members in one rebalance."""
     request = call.request
-    try:
-        shard = shard_of(call, request.group_id)
-    except ApiError as error:
-        call.answer(refused(request, error.code))
-        return
+    shard = shard_of(call, request.group_id)
     identities = _members(request)
 
     def answer(errors: list[ErrorCode]) -> None:
-        told = [
+        members = [
             Message(member_id=member_id, group_instance_id=instance_id, error_code=error)
             for (member_id, instance_id), error in zip(identities, errors, strict=True)
         ]
-        call.answer(_response(errors[0] if request.members is None else ErrorCode.none, told))
+        call.answer(_response(errors[0] if request.members is None else ErrorCode.none, members))
 
     if request.group_id in shard.consumers:
         shard.classic_members.leave(shard.consumers[request.group_id], identities, answer)
@@ -46,7 +41,7 @@ def refused(_: Any, error: ErrorCode) -> Message:
 
 
 def _members(request: Any) -> list[tuple[str, str | None]]:
-    """Who leaves; before version 3 one, who is dynamic."""
+    """Return the member id and instance id of each member that leaves. Before version 3 it is one dynamic member."""
     if request.members is None:
         return [(request.member_id, None)]
     return [(member.member_id, member.group_instance_id) for member in request.members]

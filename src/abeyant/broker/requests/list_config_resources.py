@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -19,11 +20,10 @@ FILL: dict[str, dict[str, object]] = {"ListConfigResourcesRequest": {"resource_t
 
 
 def handle(call: Call) -> None:
-    """Tell of those that are asked for; of all, where none is named."""
+    """List the resources of the kinds in the request, or of all kinds where it names none."""
     wanted = call.request.resource_types or _KINDS
     if not set(_KINDS).issuperset(wanted):
-        call.answer(refused(call.request, ErrorCode.unsupported_version))
-        return
+        raise ApiError(ErrorCode.unsupported_version)
     cluster = call.broker.cluster
     named = {
         TOPIC: cluster.controller.topics,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -14,13 +15,12 @@ FILL: dict[str, dict[str, object]] = {"ListGroupsRequest": {"states_filter": (),
 
 
 def handle(call: Call) -> None:
-    """Answer; not while some are being read, for the list would not be whole."""
+    """List the groups. Raise ApiError while a shard is loading: the list would be incomplete."""
     request = call.request
     coordinator = call.broker.group_coordinator
     shards = coordinator.loaded()
     if len(shards) < len(coordinator.shards):
-        call.answer(refused(request, ErrorCode.coordinator_load_in_progress))
-        return
+        raise ApiError(ErrorCode.coordinator_load_in_progress)
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     groups = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.transactions.transaction import BY_NAME, Transaction
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -19,17 +20,15 @@ FILL: dict[str, dict[str, object]] = {
 
 
 def handle(call: Call) -> None:
-    """Tell of those that match all filters."""
+    """List the transactional ids that match all filters."""
     request = call.request
     try:
         pattern = re.compile(request.transactional_id_pattern or "")
     except re.error:
-        call.answer(refused(request, ErrorCode.invalid_regular_expression))
-        return
+        raise ApiError(ErrorCode.invalid_regular_expression) from None
     coordinator = call.broker.transaction_coordinator
     if any(shard.loading for shard in coordinator.shards.values()):
-        call.answer(refused(request, ErrorCode.coordinator_load_in_progress))
-        return
+        raise ApiError(ErrorCode.coordinator_load_in_progress)
     states = {BY_NAME[name] for name in request.state_filters if name in BY_NAME}
     now_ms = call.broker.now_ms()
 

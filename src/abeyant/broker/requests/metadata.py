@@ -28,22 +28,19 @@ FILL: dict[str, dict[str, object]] = {
     "MetadataRequestTopic": {"topic_id": None},
 }
 _IDS_SINCE = 12  # the version
-NO_OPERATIONS = -(1 << 31)  # nobody asked which operations are allowed
-CLUSTER_OPERATIONS = 0b1111110100000  # all that a cluster has, for nobody is refused any
+NO_OPERATIONS = -(1 << 31)  # the request does not ask for authorized operations
+CLUSTER_OPERATIONS = 0b1111110100000  # all operations, since there is no authorization
 TOPIC_OPERATIONS = 0b110111111000
 
 
 def handle(call: Call) -> None:
-    """Answer at once."""
+    """List the topics in the request, or all where it names none."""
     request = call.request
     controller = call.broker.cluster.controller
     wanted = request.topics
-    error = _complaint(call, wanted or ())
-    if error is not ErrorCode.none:
-        call.answer(refused(request, error))
-        return
-    if any(asked.topic_id is not None for asked in wanted or ()):
-        wanted = [asked for asked in wanted if asked.topic_id is not None]  # as Kafka does
+    _check(call, wanted or ())
+    if any(one.topic_id is not None for one in wanted or ()):
+        wanted = [one for one in wanted if one.topic_id is not None]  # as Kafka does
     if wanted is None or (call.version == 0 and not wanted):
         topics = [_described(topic, call) for topic in controller.topics.values()]
     else:
@@ -51,24 +48,17 @@ def handle(call: Call) -> None:
     call.answer(_response(call, topics, ErrorCode.none))
 
 
-def _complaint(call: Call, wanted: Any) -> ErrorCode:
-    """Whether Kafka would not even begin: ids before version 12, or a topic that is named in neither way."""
-    if call.version < _IDS_SINCE and any(asked.topic_id is not None for asked in wanted):
-        return ErrorCode.invalid_request
-    if any(asked.name is None and asked.topic_id is None for asked in wanted):
-        return ErrorCode.invalid_request if call.version < _IDS_SINCE else ErrorCode.unknown_server_error
-    return ErrorCode.none
+def _check(call: Call, wanted: Any) -> None:
+    """Raise ApiError for a topic id before version 12, and for a topic that has neither name nor id."""
+    if call.version < _IDS_SINCE and any(one.topic_id is not None for one in wanted):
+        raise ApiError(ErrorCode.invalid_request)
+    if any(one.name is None and one.topic_id is None for one in wanted):
+        raise ApiError(ErrorCode.invalid_request if call.version < _IDS_SINCE else ErrorCode.unknown_server_error)
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    topics = [
-        Message(
-            error_code=error, name=topic.name or "", topic_id=topic.topic_id, is_internal=False, partitions=(),
-            topic_authorized_operations=NO_OPERATIONS,
-        )
-        for topic in request.topics or ()
-    ]  # fmt: skip
+    topics = [_missing(topic.name or "", topic.topic_id, error) for topic in request.topics or ()]
     return Message(
         brokers=(), cluster_id=None, controller_id=-1, topics=topics,
         cluster_authorized_operations=NO_OPERATIONS, error_code=error,
@@ -91,29 +81,33 @@ def _response(call: Call, topics: list[Message], error: ErrorCode) -> Message:
 def _found(call: Call, wanted: Any) -> Iterator[Message]:
     controller = call.broker.cluster.controller
     seen = set()
-    for asked in wanted:
-        if (asked.name, asked.topic_id) in seen:
+    for one in wanted:
+        if (one.name, one.topic_id) in seen:
             continue
-        seen.add((asked.name, asked.topic_id))
-        if asked.topic_id is not None:
-            topic = controller.by_id.get(asked.topic_id)
+        seen.add((one.name, one.topic_id))
+        if one.topic_id is not None:
+            topic = controller.by_id.get(one.topic_id)
             error = ErrorCode.unknown_topic_id
         else:
-            topic = controller.topics.get(asked.name or "")
+            topic = controller.topics.get(one.name or "")
             error = ErrorCode.none
             if topic is None:
-                error = _make(call, controller, asked.name or "")
+                error = _make(call, controller, one.name or "")
         if topic is not None:
             yield _described(topic, call)
         else:
-            yield Message(
-                error_code=error, name=asked.name, topic_id=asked.topic_id, is_internal=False, partitions=(),
-                topic_authorized_operations=NO_OPERATIONS,
-            )  # fmt: skip
+            yield _missing(one.name, one.topic_id, error)
+
+
+def _missing(name: str | None, topic_id: Any, error: ErrorCode) -> Message:
+    return Message(
+        error_code=error, name=name, topic_id=topic_id, is_internal=False, partitions=(),
+        topic_authorized_operations=NO_OPERATIONS,
+    )  # fmt: skip
 
 
 def _make(call: Call, controller: Controller, name: str) -> ErrorCode:
-    """Make a topic that was asked for, if that is wanted; the answer is an error all the same: ask again."""
+    """Create a missing topic where that is allowed. Return an error in any case: the client retries."""
     if complaint_about(name) is not None:
         return ErrorCode.invalid_topic_exception
     if not (call.request.allow_auto_topic_creation and call.broker.cluster.settings["auto.create.topics.enable"]):

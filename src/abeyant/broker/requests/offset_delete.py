@@ -18,31 +18,27 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Delete those that may be."""
+    """Delete the offsets, and answer with a result for each partition."""
     request = call.request
-    try:
-        shard = shard_of(call, request.group_id)
-        group = shard.consumers.get(request.group_id) or shard.group(request.group_id)
-        if group.state is not State.EMPTY and group.protocol_type != CONSUMER:
-            raise ApiError(ErrorCode.non_empty_group)
-    except ApiError as error:
-        call.answer(refused(request, error.code))
-        return
+    shard = shard_of(call, request.group_id)
+    group = shard.consumers.get(request.group_id) or shard.group(request.group_id)
+    if group.state is not State.EMPTY and group.protocol_type != CONSUMER:
+        raise ApiError(ErrorCode.non_empty_group)
     keys = []
     topics = []
     present = call.broker.cluster.controller.topics
     for topic in request.topics:
         known = present.get(topic.name)
         partitions = []
-        for asked in topic.partitions:
-            if known is None or not 0 <= asked.partition_index < len(known.partitions):
+        for index in (one.partition_index for one in topic.partitions):
+            if known is None or not 0 <= index < len(known.partitions):
                 error_code = ErrorCode.unknown_topic_or_partition
             elif group.is_subscribed(topic.name):
                 error_code = ErrorCode.group_subscribed_to_topic
             else:
                 error_code = ErrorCode.none
-                keys.append(OffsetKey(request.group_id, topic.name, asked.partition_index))
-            partitions.append(Message(partition_index=asked.partition_index, error_code=error_code))
+                keys.append(OffsetKey(request.group_id, topic.name, index))
+            partitions.append(Message(partition_index=index, error_code=error_code))
         topics.append(Message(name=topic.name, partitions=partitions))
     shard.forget_offsets(keys, lambda error: call.answer(_response(error, topics if error is ErrorCode.none else [])))
 

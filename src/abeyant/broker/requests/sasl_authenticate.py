@@ -6,30 +6,27 @@ Not implemented: reauthentication (KIP-368).
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
+from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.security.login import AuthenticationError
-from abeyant.broker.wire.schema import ErrorCode, Message
-
-_FOR_GOOD = datetime.timedelta(0)  # nobody has to authenticate anew
+from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer; whoever is not let in is told why, and its connection ends."""
+    """Pass the token on; answer a failed authentication with the reason, and close the connection."""
     connection = call.connection
     login = connection.login
     if login is None or not login.waits_for_token:
-        call.answer(refused(call.request, ErrorCode.illegal_sasl_state))
-        return
+        raise ApiError(ErrorCode.illegal_sasl_state)
     try:
-        token, is_in = login.answer(call.request.auth_bytes)
+        token, authenticated = login.answer(call.request.auth_bytes)
     except AuthenticationError as error:
         call.answer(_response(ErrorCode.sasl_authentication_failed, str(error), b""))
         connection.close(f"not let in: {error}")
         return
-    if is_in:
+    if authenticated:
         connection.login, connection.user = None, login.user
     call.answer(_response(ErrorCode.none, None, token))
 
@@ -40,4 +37,4 @@ def refused(_: Any, error: ErrorCode) -> Message:
 
 
 def _response(error: ErrorCode, message: str | None, token: bytes) -> Message:
-    return Message(error_code=error, error_message=message, auth_bytes=token, session_lifetime=_FOR_GOOD)
+    return Message(error_code=error, error_message=message, auth_bytes=token, session_lifetime=NO_TIME)

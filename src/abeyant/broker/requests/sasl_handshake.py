@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer at once."""
+    """Begin the authentication, or close the connection where the mechanism is not enabled."""
     login = call.connection.login
-    if login is None:  # it is in, or need not show anything
-        call.answer(refused(call.request, ErrorCode.illegal_sasl_state))
-    elif login.begin(call.request.mechanism, bare=call.version == 0):
+    if login is None:  # authenticated already, or no SASL here
+        raise ApiError(ErrorCode.illegal_sasl_state)
+    if login.begin(call.request.mechanism, bare=call.version == 0):
         call.answer(Message(error_code=ErrorCode.none, mechanisms=login.mechanisms))
     else:
         call.answer(Message(error_code=ErrorCode.unsupported_sasl_mechanism, mechanisms=login.mechanisms))

@@ -17,32 +17,29 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 FILL: dict[str, dict[str, object]] = {
     "SyncGroupRequest": {"group_instance_id": None, "protocol_type": None, "protocol_name": None},
 }
-_PROTOCOL_SINCE = 5  # the version from which on they have to be told
+_PROTOCOL_SINCE = 5  # the version from which clients have to name it
 
 
 def handle(call: Call) -> None:
-    """Ask, and as the leader say."""
+    """Return the member's assignment once it is known; the leader's request brings everybody's."""
     request = call.request
 
     def answer(synced: Synced) -> None:
         call.answer(_response(synced))
 
-    try:
-        if call.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
-            raise ApiError(ErrorCode.inconsistent_group_protocol)
-        shard = shard_of(call, request.group_id)
-        identity = request.member_id, request.group_instance_id
-        protocols = request.protocol_type, request.protocol_name
-        if request.group_id in shard.consumers:
-            group = shard.consumers[request.group_id]
-            shard.classic_members.sync(group, identity, request.generation_id, protocols, answer)
-        else:
-            given = {given.member_id: given.assignment for given in request.assignments}
-            shard.protocol.rebalances.sync(
-                shard.known(request.group_id), *identity, request.generation_id, protocols, given, answer
-            )
-    except ApiError as error:
-        call.answer(refused(request, error.code))
+    if call.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
+        raise ApiError(ErrorCode.inconsistent_group_protocol)
+    shard = shard_of(call, request.group_id)
+    identity = request.member_id, request.group_instance_id
+    protocols = request.protocol_type, request.protocol_name
+    if request.group_id in shard.consumers:
+        group = shard.consumers[request.group_id]
+        shard.classic_members.sync(group, identity, request.generation_id, protocols, answer)
+    else:
+        assignments = {one.member_id: one.assignment for one in request.assignments}
+        shard.protocol.rebalances.sync(
+            shard.known(request.group_id), *identity, request.generation_id, protocols, assignments, answer
+        )
 
 
 def refused(_: Any, error: ErrorCode) -> Message:

@@ -108,8 +108,11 @@ class Call:
         self.connection.answer([])
 
     def proceed(self) -> None:
-        """Handle the request."""
-        self.api.module.handle(self)
+        """Handle the request; an ApiError that leaves the handler becomes the error of everything in it."""
+        try:
+            self.api.module.handle(self)
+        except ApiError as error:
+            self.answer(self.api.module.refused(self.request, error.code))
 
     def refuse(self, error: ErrorCode) -> None:
         """Answer with an error for everything in the request, and do nothing.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.delayed.operation import BrokerOperation
+from abeyant.broker.errors import ApiError
 from abeyant.broker.wire.apis import BY_NAME, Api
 
 if TYPE_CHECKING:
@@ -79,8 +80,11 @@ class PeerCall:
         self._send(None if self._lost else response)
 
     def proceed(self) -> None:
-        """Handle the request."""
-        self.api.module.handle(self)
+        """Handle the request; an ApiError that leaves the handler becomes the error of everything in it."""
+        try:
+            self.api.module.handle(self)
+        except ApiError as error:
+            self.answer(self.api.module.refused(self.request, error.code))
 
     def refuse(self, error: ErrorCode) -> None:
         """Answer with an error for everything in the request, and do nothing."""
