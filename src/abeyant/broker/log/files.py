@@ -174,10 +174,6 @@ class FileSegment(Segment):
         except OSError as error:
             raise _failed("truncate", self.path, error) from error
 
-    def torn_bytes(self) -> int:
-        """How many bytes the file has beyond its batches."""
-        return os.fstat(self._fd).st_size - self.size
-
     def _read_all(self) -> Iterator[Batch]:
         data = b""
         start = 0  # of `data` in the file

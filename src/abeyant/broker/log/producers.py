@@ -240,10 +240,6 @@ class Producers:
         """Whether this producer has a transaction open here."""
         return producer_id in self._open
 
-    def open_transactions_before(self, timestamp: int) -> list[ProducerState]:
-        """The producers whose open transaction was last written to before `timestamp` (ms)."""
-        return [self._states[owner] for owner in self._open if self._states[owner].last_timestamp < timestamp]
-
     def expire(self, now_ms: int, after_ms: int) -> int:
         """Forget the producers that wrote nothing for `after_ms`, and have no transaction open; how many."""
         gone = [

@@ -141,6 +141,16 @@ class Partition:
 
     # -- what clients do
 
+    def check_leader(self, epoch: int, *, leader_only: bool = True) -> None:
+        """Raise ApiError where the client knows another leader epoch (KIP-320; -1 for none), or this is no leader."""
+        if epoch >= 0:
+            if epoch < self.state.leader_epoch:
+                raise ApiError(ErrorCode.fenced_leader_epoch)
+            if epoch > self.state.leader_epoch:
+                raise ApiError(ErrorCode.unknown_leader_epoch)
+        if leader_only and not self.leads:
+            raise ApiError(ErrorCode.not_leader_or_follower)
+
     def append(self, records: bytes, *, all_in_sync: bool, from_client: bool = True) -> Appended:
         """Append a batch as leader; `all_in_sync` is acks=all. Raises ApiError, or the log's LogError.
 

@@ -5,25 +5,24 @@ Kafka: `ReplicationControlManager.alterPartitionReassignments`.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.topics import each_once
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"AlterPartitionReassignmentsRequest": {"allow_replication_factor_change": True}}
 
 
 def handle(call: Call) -> None:
-    """Begin the moves that can begin, and answer with a result for each. They go on after the answer."""
+    """Begin or cancel the moves, and answer with a result for each. They go on after the response."""
     responses = []
     for topic in call.request.topics:
-        indexes = Counter(asked.partition_index for asked in topic.partitions)
         results = []
-        for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
-            error, message = _reassign(call, topic.name, asked, twice=indexes[asked.partition_index] > 1)
-            results.append(_partition(asked.partition_index, error, message))
+        for move, repeated in each_once(topic.partitions, "partition_index"):
+            error, message = _reassign(call, topic.name, move, repeated=repeated)
+            results.append(_partition(move.partition_index, error, message))
         responses.append(Message(name=topic.name, partitions=results))
     call.answer(_response(call.request, ErrorCode.none, responses))
 
@@ -37,17 +36,17 @@ def refused(request: Any, error: ErrorCode) -> Message:
     return _response(request, error, responses)
 
 
-def _reassign(call: Call, name: str, asked: Any, *, twice: bool) -> tuple[ErrorCode, str | None]:
+def _reassign(call: Call, name: str, move: Any, *, repeated: bool) -> tuple[ErrorCode, str | None]:
     controller = call.broker.cluster.controller
     try:
-        if twice:
-            raise ApiError(ErrorCode.invalid_request, f"Partition {asked.partition_index} is named more than once.")
+        if repeated:
+            raise ApiError(ErrorCode.invalid_request, f"Partition {move.partition_index} is named more than once.")
         topic = controller.topics.get(name)
-        if topic is None or not 0 <= asked.partition_index < len(topic.partitions):
-            what = "a topic named " + name if topic is None else f"partition {name}:{asked.partition_index}"
+        if topic is None or not 0 <= move.partition_index < len(topic.partitions):
+            what = "a topic named " + name if topic is None else f"partition {name}:{move.partition_index}"
             raise ApiError(ErrorCode.unknown_topic_or_partition, f"Unable to find {what}.")
         controller.reassign(
-            topic.partitions[asked.partition_index], asked.replicas,
+            topic.partitions[move.partition_index], move.replicas,
             factor_may_change=call.request.allow_replication_factor_change,
         )  # fmt: skip
     except ApiError as error:

@@ -12,7 +12,8 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.consumer.assignors import ASSIGNORS, NOTHING, Assignment
 from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import GROUP_OPERATIONS, NO_OPERATIONS, shard_of
+from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.topics import GROUP_OPERATIONS, NO_OPERATIONS
 from abeyant.broker.requests.consumer_group_heartbeat import by_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
 

@@ -6,33 +6,32 @@ Not implemented: controller mutation quotas.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.topics import each_once
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Give topics more partitions, and answer with a result for each."""
+    """Add the partitions, and answer with a result for each topic."""
     controller = call.broker.cluster.controller
     request = call.request
-    names = Counter(topic.name for topic in request.topics)
     results = []
-    for asked in {topic.name: topic for topic in request.topics}.values():
+    for topic, repeated in each_once(request.topics, "name"):
         try:
-            if names[asked.name] > 1:
+            if repeated:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
-            if asked.name not in controller.topics:
+            if topic.name not in controller.topics:
                 raise ApiError(ErrorCode.unknown_topic_or_partition)
-            assignments = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
+            assignments = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
             controller.create_partitions(
-                controller.topic(asked.name), asked.count, assignments, validate_only=request.validate_only
+                controller.topic(topic.name), topic.count, assignments, validate_only=request.validate_only
             )
-            results.append(_response(asked.name, ErrorCode.none, None))
+            results.append(_response(topic.name, ErrorCode.none, None))
         except ApiError as error:
-            results.append(_response(asked.name, error.code, error.message))
+            results.append(_response(topic.name, error.code, error.message))
     call.answer(Message(results=results))
 
 

@@ -6,27 +6,25 @@ Not implemented: create.topic.policy.class.name, controller mutation quotas.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import Topic
 from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.topics import each_once
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Make those that can be made, and answer with a result for each."""
-    request = call.request
-    names = Counter(topic.name for topic in request.topics)
+    """Create the topics, and answer with a result for each."""
     results = []
-    for asked in {topic.name: topic for topic in request.topics}.values():
+    for topic, repeated in each_once(call.request.topics, "name"):
         try:
-            if names[asked.name] > 1:
+            if repeated:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
-            results.append(_made(asked, _create(call, asked), call.broker.cluster.controller.controller_id))
+            results.append(_created(_create(call, topic), call.broker.cluster.controller.controller_id))
         except ApiError as error:
-            results.append(_failed(asked.name, error.code, error.message))
+            results.append(_failed(topic.name, error.code, error.message))
     call.answer(Message(topics=results))
 
 
@@ -35,9 +33,9 @@ def refused(request: Any, error: ErrorCode) -> Message:
     return Message(topics=[_failed(topic.name, error, None) for topic in request.topics])
 
 
-def _create(call: Call, asked: Any) -> Topic:
+def _create(call: Call, topic: Any) -> Topic:
     assignments: dict[int, tuple[int, ...]] = {}
-    for assignment in asked.assignments:
+    for assignment in topic.assignments:
         if assignment.partition_index in assignments:
             raise ApiError(
                 ErrorCode.invalid_replica_assignment,
@@ -45,14 +43,14 @@ def _create(call: Call, asked: Any) -> Topic:
             )
         assignments[assignment.partition_index] = assignment.broker_ids
     return call.broker.cluster.controller.create_topic(
-        asked.name, asked.num_partitions, asked.replication_factor, assignments,
-        {config.name: config.value for config in asked.configs}, validate_only=call.request.validate_only,
+        topic.name, topic.num_partitions, topic.replication_factor, assignments,
+        {config.name: config.value for config in topic.configs}, validate_only=call.request.validate_only,
     )  # fmt: skip
 
 
-def _made(asked: Any, topic: Topic, controller: int) -> Message:
+def _created(topic: Topic, controller: int) -> Message:
     return Message(
-        name=asked.name,
+        name=topic.name,
         topic_id=topic.id,
         error_code=ErrorCode.none,
         topic_config_error_code=0,

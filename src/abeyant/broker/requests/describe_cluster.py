@@ -10,7 +10,7 @@ from typing import Any
 
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.nodes import host_for
-from abeyant.broker.requests.metadata import CLUSTER_OPERATIONS, NO_OPERATIONS
+from abeyant.broker.requests.common.topics import CLUSTER_OPERATIONS, NO_OPERATIONS
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {

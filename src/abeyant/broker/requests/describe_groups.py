@@ -11,7 +11,8 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import ClassicGroup, State
 from abeyant.broker.groups.classic.member import Member
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import GROUP_OPERATIONS, NO_OPERATIONS, shard_of
+from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.topics import GROUP_OPERATIONS, NO_OPERATIONS
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"DescribeGroupsRequest": {"include_authorized_operations": False}}

@@ -13,7 +13,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import PartitionState, Topic
 from abeyant.broker.placement import complaint_about
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.metadata import NO_OPERATIONS, TOPIC_OPERATIONS
+from abeyant.broker.requests.common.topics import TOPIC_OPERATIONS, describe_partition, describe_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 
@@ -52,49 +52,24 @@ def handle(call: Call) -> None:
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(
-        topics=[_topic(topic.name, None, error, False, []) for topic in request.topics],
-        next_cursor=None,
-    )  # fmt: skip
+    return Message(topics=[describe_topic(topic.name, None, error) for topic in request.topics], next_cursor=None)
 
 
 def _missing(name: str) -> Message:
     error = ErrorCode.unknown_topic_or_partition
     if complaint_about(name) is not None:
         error = ErrorCode.invalid_topic_exception
-    missing = _topic(name, None, error, False, [])
-    missing.topic_authorized_operations = TOPIC_OPERATIONS
-    return missing
+    return describe_topic(name, None, error, operations=TOPIC_OPERATIONS)
 
 
 def _described(topic: Topic, states: list[PartitionState], controller: Controller) -> Message:
-    partitions = [_partition(state, controller) for state in states]
-    described = _topic(topic.name, topic.id, ErrorCode.none, topic.internal, partitions)
-    described.topic_authorized_operations = TOPIC_OPERATIONS
-    return described
-
-
-def _topic(name: str, topic_id: Any, error: ErrorCode, internal: bool, partitions: list[Message]) -> Message:
-    return Message(
-        error_code=error, name=name, topic_id=topic_id, is_internal=internal, partitions=partitions,
-        topic_authorized_operations=NO_OPERATIONS,
+    partitions = [describe_partition(state, controller) for state in states]
+    return describe_topic(
+        topic.name, topic.id, ErrorCode.none, internal=topic.internal, partitions=partitions,
+        operations=TOPIC_OPERATIONS,
     )  # fmt: skip
 
 
 def _is_within(cursor: Any, request: Any) -> bool:
     names = [topic.name for topic in request.topics]
     return cursor.partition_index >= 0 and (not names or any(name >= cursor.topic_name for name in names))
-
-
-def _partition(state: PartitionState, controller: Controller) -> Message:
-    return Message(
-        error_code=ErrorCode.none if state.leader in controller.members else ErrorCode.leader_not_available,
-        partition_index=state.partition,
-        leader_id=state.leader,
-        leader_epoch=state.leader_epoch,
-        replica_nodes=state.replicas,
-        isr_nodes=state.isr,
-        eligible_leader_replicas=[],
-        last_known_elr=[],
-        offline_replicas=[broker for broker in state.replicas if broker not in controller.members],
-    )

@@ -17,8 +17,7 @@ from abeyant.broker.log import LogError
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import NO_SESSION, FetchSession, Key
-from abeyant.broker.requests.common.nodes import brokers_alive, leader_now
-from abeyant.broker.requests.list_offsets import check_leader
+from abeyant.broker.requests.common.topics import MOVED, current_leader, leaders_of
 from abeyant.broker.wire.schema import OMIT, ErrorCode, Message
 
 _NO_REPLICA = Message(replica_id=-1, replica_epoch=-1)
@@ -42,7 +41,6 @@ _UNKNOWN = (
     ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id, ErrorCode.inconsistent_topic_id,
     ErrorCode.topic_authorization_failed, ErrorCode.invalid_topic_exception,
 )  # fmt: skip
-_MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 
 
 class Asked:
@@ -219,7 +217,7 @@ class Reading:
         partition = self._call.partition(asked.name, asked.topic_id, asked.index)
         if self._from_a_replica:
             raise ApiError(ErrorCode.not_leader_or_follower)
-        check_leader(partition, asked.leader_epoch, leader_only=self._call.version < _FROM_FOLLOWERS)
+        partition.check_leader(asked.leader_epoch, leader_only=self._call.version < _FROM_FOLLOWERS)
         log = partition.log
         if asked.last_epoch >= 0 and self._diverges(got, partition):
             got.partition = partition
@@ -330,9 +328,8 @@ def _answer(call: Call, results: list[Got], session: FetchSession | None) -> Non
         if call.request.session_epoch > 0:  # a full fetch is answered in full
             results = news
     response = _fetched(ErrorCode.none, number, _by_topic([_response(got, call) for got in results]))
-    moved = [got for got in results if got.error in _MOVED]
-    if moved:
-        response.node_endpoints = _endpoints(call, moved)
+    if moved := [got.asked.key for got in results if got.error in MOVED]:
+        response.node_endpoints = leaders_of(call, moved)
     call.answer(response)
 
 
@@ -343,7 +340,6 @@ def _fetched(error: ErrorCode, session: int, topics: list[Message]) -> Message:
 
 
 def _response(got: Got, call: Call | None) -> tuple[Asked, Message]:
-    moved = call is not None and got.error in _MOVED
     return got.asked, Message(
         partition_index=got.asked.index,
         error_code=got.error,
@@ -351,7 +347,7 @@ def _response(got: Got, call: Call | None) -> tuple[Asked, Message]:
         last_stable_offset=got.stable,
         log_start_offset=got.start,
         diverging_epoch=got.diverging,
-        current_leader=leader_now(_state(call, got)) if moved and call is not None else OMIT,
+        current_leader=current_leader(call, *got.asked.key) if call is not None and got.error in MOVED else OMIT,
         snapshot_id=OMIT,
         aborted_transactions=got.aborted,
         preferred_read_replica=-1,
@@ -368,16 +364,3 @@ def _by_topic(results: Iterable[tuple[Asked, Message]]) -> list[Message]:
             topics[asked.name, asked.topic_id] = topic
         topic.partitions.append(response)
     return list(topics.values())
-
-
-def _state(call: Call, got: Got) -> Any:
-    try:
-        topic = call.broker.cluster.controller.topic_of(got.asked.name, got.asked.topic_id)
-        return topic.partitions[got.asked.index]
-    except (ApiError, IndexError):
-        return None
-
-
-def _endpoints(call: Call, moved: list[Got]) -> list[Message]:
-    leaders = {state.leader for got in moved if (state := _state(call, got)) is not None}
-    return [node for node in brokers_alive(call) if node.node_id in leaders]

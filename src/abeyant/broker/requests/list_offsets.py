@@ -6,12 +6,11 @@ Not implemented: offsets in tiered storage, which are answered with -1.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.topics import each_once
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
@@ -30,20 +29,19 @@ _FOUND = tuple[int, int, int]  # timestamp, offset, leader epoch
 
 
 def handle(call: Call) -> None:
-    """Answer at once."""
+    """Look the offsets up, and answer with a result for each partition."""
     request = call.request
     topics = []
     for topic in request.topics:
         partitions = []
-        counts = Counter(asked.partition_index for asked in topic.partitions)
-        for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
+        for query, repeated in each_once(topic.partitions, "partition_index"):
             try:
-                if counts[asked.partition_index] > 1:
+                if repeated:
                     raise ApiError(ErrorCode.invalid_request)
-                timestamp, offset, epoch = _look_up(call, topic.name, asked)
-                partitions.append(_response(asked.partition_index, ErrorCode.none, timestamp, offset, epoch))
+                timestamp, offset, epoch = _look_up(call, topic.name, query)
+                partitions.append(_response(query.partition_index, ErrorCode.none, timestamp, offset, epoch))
             except ApiError as error:
-                partitions.append(_response(asked.partition_index, error.code, -1, -1, -1))
+                partitions.append(_response(query.partition_index, error.code, -1, -1, -1))
         topics.append(Message(name=topic.name, partitions=partitions))
     call.answer(Message(topics=topics))
 
@@ -54,48 +52,37 @@ def refused(request: Any, error: ErrorCode) -> Message:
         topics=[
             Message(
                 name=topic.name,
-                partitions=[_response(asked.partition_index, error, -1, -1, -1) for asked in topic.partitions],
+                partitions=[_response(query.partition_index, error, -1, -1, -1) for query in topic.partitions],
             )
             for topic in request.topics
         ],
     )
 
 
-def _look_up(call: Call, name: str, asked: Any) -> _FOUND:
+def _look_up(call: Call, name: str, query: Any) -> _FOUND:
     request = call.request
-    if asked.timestamp < 0 and call.version < _LOWEST.get(asked.timestamp, _NEVER):
+    if query.timestamp < 0 and call.version < _LOWEST.get(query.timestamp, _NEVER):
         raise ApiError(ErrorCode.unsupported_version)
-    if asked.current_leader_epoch < -1:
+    if query.current_leader_epoch < -1:
         raise ApiError(ErrorCode.fenced_leader_epoch)
-    partition = call.partition(name, None, asked.partition_index)
-    check_leader(partition, asked.current_leader_epoch, leader_only=request.replica_id != _DEBUGGING)
+    partition = call.partition(name, None, query.partition_index)
+    partition.check_leader(query.current_leader_epoch, leader_only=request.replica_id != _DEBUGGING)
     log = partition.log
     if request.replica_id == _CONSUMER:
         end = partition.last_stable_offset if request.isolation_level == 1 else partition.high_watermark
     else:
         end = log.end_offset
-    if asked.timestamp == _LATEST:
+    if query.timestamp == _LATEST:
         return -1, end, partition.state.leader_epoch
-    if asked.timestamp in (_EARLIEST, _EARLIEST_LOCAL):
+    if query.timestamp in (_EARLIEST, _EARLIEST_LOCAL):
         epoch = log.epoch_at(log.start_offset)
         return -1, log.start_offset, -1 if epoch is None else epoch
-    if asked.timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
+    if query.timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1  # nothing is in tiers here
-    found = log.max_timestamp() if asked.timestamp == _MAX_TIMESTAMP else log.offset_for_time(asked.timestamp)
+    found = log.max_timestamp() if query.timestamp == _MAX_TIMESTAMP else log.offset_for_time(query.timestamp)
     if found is None or found.offset >= end:
         return -1, -1, -1
     return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
-
-
-def check_leader(partition: Partition, epoch: int, *, leader_only: bool = True) -> None:
-    """Refuse what is for another broker, or comes from somebody who knows more or less than this one (KIP-320)."""
-    if epoch >= 0:
-        if epoch < partition.state.leader_epoch:
-            raise ApiError(ErrorCode.fenced_leader_epoch)
-        if epoch > partition.state.leader_epoch:
-            raise ApiError(ErrorCode.unknown_leader_epoch)
-    if leader_only and not partition.leads:
-        raise ApiError(ErrorCode.not_leader_or_follower)
 
 
 def _response(index: int, error: ErrorCode, timestamp: int, offset: int, epoch: int) -> Message:

@@ -13,10 +13,17 @@ from typing import Any
 from abeyant.broker.controller import Controller
 from abeyant.broker.coordinator.topics import INTERNAL, present
 from abeyant.broker.errors import ApiError
-from abeyant.broker.partition_state import PartitionState, Topic
+from abeyant.broker.partition_state import Topic
 from abeyant.broker.placement import complaint_about
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.nodes import brokers_alive
+from abeyant.broker.requests.common.topics import (
+    CLUSTER_OPERATIONS,
+    NO_OPERATIONS,
+    TOPIC_OPERATIONS,
+    describe_partition,
+    describe_topic,
+)
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
@@ -28,9 +35,6 @@ FILL: dict[str, dict[str, object]] = {
     "MetadataRequestTopic": {"topic_id": None},
 }
 _IDS_SINCE = 12  # the version
-NO_OPERATIONS = -(1 << 31)  # the request does not ask for authorized operations
-CLUSTER_OPERATIONS = 0b1111110100000  # all operations, since there is no authorization
-TOPIC_OPERATIONS = 0b110111111000
 
 
 def handle(call: Call) -> None:
@@ -58,7 +62,7 @@ def _check(call: Call, wanted: Any) -> None:
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    topics = [_missing(topic.name or "", topic.topic_id, error) for topic in request.topics or ()]
+    topics = [describe_topic(topic.name or "", topic.topic_id, error) for topic in request.topics or ()]
     return Message(
         brokers=(), cluster_id=None, controller_id=-1, topics=topics,
         cluster_authorized_operations=NO_OPERATIONS, error_code=error,
@@ -96,14 +100,7 @@ def _found(call: Call, wanted: Any) -> Iterator[Message]:
         if topic is not None:
             yield _described(topic, call)
         else:
-            yield _missing(one.name, one.topic_id, error)
-
-
-def _missing(name: str | None, topic_id: Any, error: ErrorCode) -> Message:
-    return Message(
-        error_code=error, name=name, topic_id=topic_id, is_internal=False, partitions=(),
-        topic_authorized_operations=NO_OPERATIONS,
-    )  # fmt: skip
+            yield describe_topic(one.name, one.topic_id, error)
 
 
 def _make(call: Call, controller: Controller, name: str) -> ErrorCode:
@@ -126,25 +123,7 @@ def _make(call: Call, controller: Controller, name: str) -> ErrorCode:
 def _described(topic: Topic, call: Call) -> Message:
     operations = TOPIC_OPERATIONS if call.request.include_topic_authorized_operations else NO_OPERATIONS
     controller = call.broker.cluster.controller
-    return Message(
-        error_code=ErrorCode.none,
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=topic.internal,
-        partitions=[_partition(state, controller, call.version) for state in topic.partitions],
-        topic_authorized_operations=operations,
-    )
-
-
-def _partition(state: PartitionState, controller: Controller, version: int) -> Message:
-    error = ErrorCode.none if state.leader in controller.members else ErrorCode.leader_not_available
-    offline = [broker for broker in state.replicas if broker not in controller.members]
-    return Message(
-        error_code=error,
-        partition_index=state.partition,
-        leader_id=state.leader,
-        leader_epoch=state.leader_epoch,
-        replica_nodes=state.replicas,
-        isr_nodes=state.isr,
-        offline_replicas=offline,
+    partitions = [describe_partition(state, controller) for state in topic.partitions]
+    return describe_topic(
+        topic.name, topic.id, ErrorCode.none, internal=topic.internal, partitions=partitions, operations=operations
     )

@@ -10,7 +10,6 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.list_offsets import check_leader
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"OffsetForLeaderEpochRequest": {"replica_id": -2}}
@@ -37,7 +36,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 def _look_up(call: Call, topic: Any, asked: Any) -> Message:
     try:
         partition = call.partition(topic.topic, None, asked.partition)
-        check_leader(partition, asked.current_leader_epoch)
+        partition.check_leader(asked.current_leader_epoch)
         epoch, end = partition.log.epoch_end(asked.leader_epoch)
     except ApiError as error:
         return _response(asked.partition, error.code, -1, -1)

@@ -15,14 +15,13 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.log import Appended, LogError
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.nodes import leader_now
+from abeyant.broker.requests.common.topics import MOVED, current_leader, leaders_of
 from abeyant.broker.requests.common.verified_produce import Verified, verify_then
 from abeyant.broker.wire.schema import OMIT, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"TopicProduceData": {"name": None, "topic_id": None}}
 _ALL = -1
 _NONE = ErrorCode.none
-_MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 # With these Kafka does not tell where the log starts.
 _UNPLACED = (
     ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id, ErrorCode.not_leader_or_follower,
@@ -189,7 +188,12 @@ def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
         else:
             call.done()
         return
-    moved = failed and any(_error(result) in _MOVED for _, results in topics for result in results)
+    moved = [
+        (topic.name, topic.topic_id, result.index)
+        for topic, results in (topics if failed else ())
+        for result in results
+        if _error(result) in MOVED
+    ]
     call.answer(
         Message(
             responses=[
@@ -200,7 +204,7 @@ def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
                 )
                 for topic, results in topics
             ],
-            node_endpoints=_endpoints(call, topics) if moved else (),
+            node_endpoints=leaders_of(call, moved) if moved else (),
         )
     )
 
@@ -214,8 +218,8 @@ def _responded(call: Call, topic: Any, result: _Result) -> Message:
     response = _response(result.index, error, result.appended, None if error in _UNPLACED else result.partition)
     response.error_message = result.message
     response.record_errors = result.record_errors
-    if error in _MOVED:
-        response.current_leader = leader_now(_state(call, topic, result.index))
+    if error in MOVED:
+        response.current_leader = current_leader(call, topic.name, topic.topic_id, result.index)
     return response
 
 
@@ -230,22 +234,3 @@ def _response(index: int, error: ErrorCode, appended: Appended | None, partition
         record_errors=(),
         current_leader=OMIT,
     )
-
-
-def _state(call: Call, topic: Any, index: int) -> Any:
-    try:
-        return call.broker.cluster.controller.topic_of(topic.name, topic.topic_id).partitions[index]
-    except (ApiError, IndexError):
-        return None
-
-
-def _endpoints(call: Call, topics: list[tuple[Any, list[_Result]]]) -> list[Message]:
-    from abeyant.broker.requests.common.nodes import brokers_alive
-
-    leaders = {
-        state.leader
-        for topic, results in topics
-        for result in results
-        if _error(result) in _MOVED and (state := _state(call, topic, result.index)) is not None
-    }
-    return [node for node in brokers_alive(call) if node.node_id in leaders]

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from abeyant.broker.requests.common.call import Call
 
 _MILLISECOND = timedelta(milliseconds=1)
-NO_OPERATIONS = -(1 << 31)  # the request does not ask for authorized operations
-GROUP_OPERATIONS = 0b110101001000  # all operations of groups, since there is no authorization
 
 
 def shard_of(call: Call, group_id: str, *, nameless: bool = False) -> GroupShard:

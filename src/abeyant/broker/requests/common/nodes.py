@@ -1,13 +1,12 @@
-"""Brokers in responses: hosts, ports and leaders."""
+"""Brokers in responses: hosts and ports."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abeyant.broker.wire.schema import OMIT, Message
+from abeyant.broker.wire.schema import Message
 
 if TYPE_CHECKING:
-    from abeyant.broker.partition_state import PartitionState
     from abeyant.broker.requests.common.call import Call
     from abeyant.broker.requests.common.ports import Broker
 
@@ -28,10 +27,3 @@ def brokers_alive(call: Call) -> list[Message]:
         for number, broker in cluster.brokers.items()
         if number in cluster.controller.members
     ]
-
-
-def leader_now(state: PartitionState | None) -> Message:
-    """Return the leader for a client that sent its request to the wrong broker (KIP-951); nothing if unknown."""
-    if state is None:
-        return OMIT  # type: ignore[no-any-return]
-    return Message(leader_id=state.leader, leader_epoch=state.leader_epoch)
