@@ -198,14 +198,14 @@ class Broker:
         """Stand still, as under SIGSTOP: connections stay, nothing is done."""
         if not self.paused and not self.stopped:
             self.paused = True
-            self.cluster.controller.silent(self.id)
+            self.cluster.controller.start_session(self.id)
 
     def resume(self) -> None:
         """Go on, with what has come meanwhile first."""
         if not self.paused:
             return
         self.paused = False
-        self.cluster.controller.heard(self)
+        self.cluster.controller.end_session(self)
         inbox, self._inbox = self._inbox, deque()
         while inbox and not self.paused:
             action, args = inbox.popleft()
@@ -219,29 +219,10 @@ class Broker:
         elif not self.stopped:
             action(*args)
 
-    # -- from the controller
+    # -- from the controller, through the network
 
-    def tell(self, state: PartitionState, topic: Topic) -> None:
-        """A partition has changed."""
-        self.cluster.network.send(self, self._apply, state, topic)
-
-    def tell_topics(self, present: frozenset[uuid.UUID]) -> None:
-        """The topics there are."""
-        self.cluster.network.send(self, self._forget_others, present)
-
-    def tell_deleted(self, topic: Topic) -> None:
-        """A topic is gone."""
-        self.cluster.network.send(self, self._forget_topic, topic)
-
-    def tell_broker_settings(self) -> None:
-        """The brokers' settings have changed, and those of any topic may have."""
-        self.cluster.network.send(self, self._reconfigure)
-
-    def tell_settings(self, topic: Topic) -> None:
-        """A topic's settings have changed."""
-        self.cluster.network.send(self, self._configure, topic)
-
-    def _apply(self, state: PartitionState, topic: Topic) -> None:
+    def apply_state(self, state: PartitionState, topic: Topic) -> None:
+        """Apply the new state of a partition: open, change or delete this broker's replica."""
         partition = self.by_id.get((state.topic_id, state.partition))
         if self.id not in state.replicas:
             if partition is not None and partition.state.partition_epoch <= state.partition_epoch:
@@ -249,7 +230,7 @@ class Broker:
             return
         if partition is None:
             if self.cluster.controller.by_id.get(state.topic_id) is None:
-                return  # it was deleted before this broker got to hear of it
+                return  # it was deleted before the message arrived
             try:
                 log = self._open_log(state, topic)
             except LogError as error:
@@ -276,7 +257,7 @@ class Broker:
             return Log(state.topic, state.partition, config, self.now_ms())
         return directory.open_log(self.id, state.topic, state.partition, state.topic_id, config, self.now_ms())
 
-    def _reconfigure(self) -> None:
+    def apply_settings(self) -> None:
         """Apply the current settings: to topics, certificates, limits of connections, and the cleaner."""
         topics = self.cluster.controller.by_id
         for partition in self.partitions.values():
@@ -287,23 +268,26 @@ class Broker:
             self._listener.tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
             self._listener.check_room()
         excess = len(self._quotas) - self._limits.of_broker()
-        if excess > 0:  # Kafka too closes those that have been silent for longest
-            by_silence = sorted(self.connections, key=lambda one: self._idle.idle_for(one) or 0.0, reverse=True)
-            for connection in by_silence[:excess]:
+        if excess > 0:  # close those that have been idle for longest, as Kafka does
+            by_idle_time = sorted(self.connections, key=lambda one: self._idle.idle_for(one) or 0.0, reverse=True)
+            for connection in by_idle_time[:excess]:
                 connection.abort()
         self.housekeeping.reconfigure()
 
-    def _configure(self, topic: Topic) -> None:
+    def apply_topic_settings(self, topic: Topic) -> None:
+        """Apply the settings of a topic."""
         for partition in self.partitions.values():
             if partition.topic_id == topic.id:
                 partition.configure(topic)
 
-    def _forget_others(self, present: frozenset[uuid.UUID]) -> None:
+    def keep_only(self, topic_ids: frozenset[uuid.UUID]) -> None:
+        """Delete the replicas of all other topics, which were deleted while this broker was away."""
         for partition in list(self.partitions.values()):
-            if partition.topic_id not in present:
+            if partition.topic_id not in topic_ids:
                 self._forget(partition)
 
-    def _forget_topic(self, topic: Topic) -> None:
+    def forget_topic(self, topic: Topic) -> None:
+        """Delete the replicas of a topic, which was deleted, and its committed offsets."""
         for partition in list(self.partitions.values()):
             if partition.topic_id == topic.id:
                 self._forget(partition)

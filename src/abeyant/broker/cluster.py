@@ -209,7 +209,7 @@ class Cluster(ClusterApi):
         if self.directory is not None:
             self.directory.doomed = self._delete_files_at
         self.network = Network(loop)
-        self.controller = Controller(self.clock, self.settings, tuple(self._ports), journal)
+        self.controller = Controller(self.clock, self.network, self.settings, tuple(self._ports), journal)
         for number in self._ports:
             self._start(number)
         self.network.settle()

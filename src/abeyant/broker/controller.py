@@ -1,12 +1,10 @@
-"""The controller: which topics there are, who leads their partitions, who is in sync. One object, no consensus.
+"""The controller: topics, the leaders of their partitions, and in-sync sets. One object, no consensus.
 
-It keeps one immutable `PartitionState` a partition, replaces it at every change, and sends it to the brokers that hold
-a replica, as Kafka's controller does with its records. So a broker that was paused learns of the changes in order.
-Rules are those of KRaft's controller: of leader epochs, of who is elected (`elections.py`), of when a reassignment is
-over (`reassignment.py`).
+It keeps one immutable `PartitionState` for each partition, replaces it at every change, and sends it to the brokers
+that have a replica, as Kafka's controller does with its records. So a paused broker gets all changes later, in order.
 
-A broker that is paused cannot send heartbeats. That is a timer of `broker.session.timeout.ms` here, which starts when
-it is paused; when it is over the broker is fenced: it leads nothing and is in sync with nobody until it is back.
+A paused broker cannot send heartbeats. A timer of `broker.session.timeout.ms` stands for that; the pause starts it.
+When it expires, the broker is fenced: it leads nothing and is in no in-sync set until it is resumed.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from abeyant.broker import elections, reassignment
 from abeyant.broker.errors import ApiError
 from abeyant.broker.group_settings import GroupSettings
 from abeyant.broker.metadata_store import MetadataStore
+from abeyant.broker.network import Network, Receiver
 from abeyant.broker.partition_state import NO_LEADER, PartitionState, Topic
-from abeyant.broker.placement import assigned, check_name, check_replicas, placed
+from abeyant.broker.placement import check_assignments, check_name, check_replicas, place_replicas
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError
 from abeyant.reporting import logger
@@ -33,68 +31,74 @@ if TYPE_CHECKING:
     from abeyant.broker.settings import Settings, TopicSettings
 
 
-class Member(Protocol):
-    """What the controller sees of a broker."""
+class Member(Receiver, Protocol):
+    """A broker, as the controller sees it. All but `id` are messages to it, which a paused broker gets later."""
 
     id: int
 
-    def tell(self, state: PartitionState, topic: Topic) -> None:
-        """A partition of which it holds a replica, or held one, has changed."""
+    def apply_state(self, state: PartitionState, topic: Topic) -> None:
+        """Apply the new state of a partition of which this broker has a replica, or had one."""
 
-    def tell_topics(self, present: frozenset[uuid.UUID]) -> None:
-        """What there is; others were deleted while it could not be told."""
+    def keep_only(self, topic_ids: frozenset[uuid.UUID]) -> None:
+        """Delete the replicas of all other topics: theirs were deleted while this broker was away."""
 
-    def tell_deleted(self, topic: Topic) -> None:
-        """A topic is gone."""
+    def forget_topic(self, topic: Topic) -> None:
+        """Delete the replicas of a topic, which was deleted."""
 
-    def tell_broker_settings(self) -> None:
-        """The brokers' settings have changed."""
+    def apply_settings(self) -> None:
+        """Apply the brokers' settings, and those of all topics: they may have changed."""
 
-    def tell_settings(self, topic: Topic) -> None:
-        """A topic's settings have changed."""
+    def apply_topic_settings(self, topic: Topic) -> None:
+        """Apply the settings of a topic."""
 
 
 class Controller:
     """Use from the loop's thread only."""
 
     def __init__(
-        self, clock: Clock, settings: Settings, brokers: Collection[int], journal: Journal | None = None
+        self,
+        clock: Clock,
+        network: Network,
+        settings: Settings,
+        brokers: Collection[int],
+        journal: Journal | None = None,
     ) -> None:
-        """`brokers`: the ids of all there are, whether they have started or not.
+        """Take the ids of all `brokers`, started or not. With a `journal`, continue where the last process ended.
 
-        With a `journal` it goes on where it was when the last process ended, and keeps every change before it tells it.
-        Raises AbeyantError where a topic's settings contradict the brokers'.
+        Every change is written to the journal before brokers learn of it. Raises AbeyantError where a topic's settings
+        contradict the brokers'.
         """
         self._brokers = brokers
         self._clock = clock
+        self._network = network
         self._settings = settings
         self._next_producer = 0
-        self._silent: dict[int, TimerTask] = {}  # the sessions of paused brokers
+        self._sessions: dict[int, TimerTask] = {}  # of paused brokers
         self._rebalance: TimerTask | None = None
         self.members: dict[int, Member] = {}  # brokers that are registered and not fenced
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[uuid.UUID, Topic] = {}
-        # As Kafka writes ids that are shown to people.
+        # In the form in which Kafka shows ids.
         self.cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self.changed: Callable[[PartitionState], object] | None = None  # for faults and tests: called at every change
-        self._memory = MetadataStore(journal)
-        self.groups = GroupSettings(settings, self._memory)
-        self._recall()
+        self.changed: Callable[[PartitionState], object] | None = None  # called at every change, for tests
+        self._store = MetadataStore(journal)
+        self.groups = GroupSettings(settings, self._store)
+        self._restore()
         self._schedule_rebalance()
 
-    def _recall(self) -> None:
-        """What the journal knows. Nobody leads anything yet: who registers will, in a new epoch."""
-        memory = self._memory
-        self.cluster_id = memory.cluster_id(self.cluster_id)
-        self._next_producer = memory.next_producer()
-        for broker, given in memory.broker_settings():
-            self._settings.change(broker, given)
-        for name, topic_id, config in memory.topics():
+    def _restore(self) -> None:
+        """Read the journal. Partitions have no leader until their brokers register, which begins a new epoch."""
+        store = self._store
+        self.cluster_id = store.cluster_id(self.cluster_id)
+        self._next_producer = store.next_producer()
+        for broker, changes in store.broker_settings():
+            self._settings.change(broker, changes)
+        for name, topic_id, config in store.topics():
             try:
                 topic = Topic(name, topic_id, self.topic_settings(config))
             except ApiError as error:
                 raise AbeyantError(f"topic {name!r} cannot be kept with these settings: {error.message}") from None
-            topic.partitions = [elections.changed(state, leader=NO_LEADER) for state in memory.partitions(topic)]
+            topic.partitions = [state.change(leader=NO_LEADER) for state in store.partitions(topic)]
             self.topics[name] = topic
             self.by_id[topic_id] = topic
         holders = {broker for topic in self.topics.values() for state in topic.partitions for broker in state.replicas}
@@ -108,70 +112,65 @@ class Controller:
     # -- brokers
 
     def register(self, member: Member) -> None:
-        """A broker has started, or is back."""
+        """Add a broker that has started or is back, and send it all that concerns it."""
         self.members[member.id] = member
-        member.tell_topics(frozenset(self.by_id))
-        member.tell_broker_settings()  # they may have changed while it was fenced, and so may a topic's
+        self._network.send(member, member.keep_only, frozenset(self.by_id))
+        self._network.send(member, member.apply_settings)
         for topic in self.topics.values():
             for state in list(topic.partitions):
                 if member.id not in state.replicas:
                     continue
-                elected = state
-                if state.leader == NO_LEADER:
-                    elected = elections.elected(state, self.members, unclean=self._unclean(topic))
-                if elected is state or not self._put_if_kept(elected, topic):
-                    member.tell(state, topic)
+                if state.leader != NO_LEADER or not self._try_put(self._elect(state, topic), topic):
+                    self._network.send(member, member.apply_state, state, topic)
 
     def unregister(self, broker: int) -> None:
-        """A broker stops, or has been silent for too long: others lead what it led, where they can."""
-        self._end_session(broker)
+        """Remove a broker that stops, or whose session has expired: in-sync replicas become leaders in its place."""
+        self._cancel_session(broker)
         if self.members.pop(broker, None) is None:
             return
         for topic in self.topics.values():
             for state in list(topic.partitions):
                 if broker in state.isr:
-                    self._put_if_kept(
-                        elections.without(state, broker, self.members, unclean=self._unclean(topic)), topic
-                    )
+                    self._try_put(state.shrink(broker, self.members, unclean=self._unclean(topic)), topic)
 
-    def silent(self, broker: int) -> None:
-        """A broker has been paused: its session ends by and by."""
-        if broker in self.members and broker not in self._silent:
+    def start_session(self, broker: int) -> None:
+        """Start the session time-out of a broker that was paused."""
+        if broker in self.members and broker not in self._sessions:
             session: float = self._settings["broker.session.timeout.ms"] / 1000
-            self._silent[broker] = self._clock.timer.call_later(session, self.unregister, broker)
+            self._sessions[broker] = self._clock.timer.call_later(session, self.unregister, broker)
 
-    def heard(self, member: Member) -> None:
-        """A broker that was silent is back."""
-        self._end_session(member.id)
+    def end_session(self, member: Member) -> None:
+        """Stop the session time-out of a broker that was resumed; register it again if it was fenced."""
+        self._cancel_session(member.id)
         if member.id not in self.members:
             self.register(member)
 
-    def _end_session(self, broker: int) -> None:
-        task = self._silent.pop(broker, None)
+    def _cancel_session(self, broker: int) -> None:
+        task = self._sessions.pop(broker, None)
         if task is not None:
             task.cancel()
 
     @property
     def controller_id(self) -> int:
-        """The broker that clients are told is the controller: the lowest there is."""
+        """Return the broker that responses name as the controller: the lowest id."""
         return min(self.members, default=NO_LEADER)
 
     @property
     def changes(self) -> int:
-        """How many it has made, as a quorum counts them in its log."""
-        return self._memory.changes
+        """Return the number of changes, which is what a quorum has as its log's end offset."""
+        return self._store.changes
 
     # -- topics
 
     def topic(self, name: str) -> Topic:
-        """By name. Raises ApiError where there is none."""
+        """Return a topic by its name. Raises ApiError where there is none."""
         topic = self.topics.get(name)
         if topic is None:
             raise ApiError(ErrorCode.unknown_topic_or_partition, "This server does not host this topic-partition.")
         return topic
 
     def topic_of(self, name: str | None, topic_id: uuid.UUID | None) -> Topic:
-        """By its id, or where a version has none, by name."""
+        """Return a topic by its id, or without an id by its name. Raises ApiError where there is none."""
         if topic_id is None:
             return self.topic(name or "")
         topic = self.by_id.get(topic_id)
@@ -189,40 +188,42 @@ class Controller:
         *,
         validate_only: bool = False,
     ) -> Topic:
-        """Make a topic; -1 stands for the default number of partitions or replicas. Raises ApiError."""
+        """Create a topic; -1 stands for the default number of partitions or replicas. Raises ApiError."""
         check_name(name, self.topics)
         replicas = self._replicas_for(partitions, replication, assignments)
         topic = Topic(name, uuid.uuid4(), self.topic_settings(config))
-        for index, brokers in enumerate(replicas):
-            isr = tuple(broker for broker in brokers if broker in self.members)
-            if not isr:
-                raise ApiError(
-                    ErrorCode.invalid_replica_assignment,
-                    f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
-                    "controlled shutdown.",
-                )
-            topic.partitions.append(PartitionState(name, topic.id, index, brokers, isr, isr[0], 0, 0))
+        topic.partitions = [self._new_partition(topic, index, brokers) for index, brokers in enumerate(replicas)]
         if not validate_only:
-            self._memory.keep_topic(topic)
+            self._store.keep_topic(topic)
             self.topics[name] = topic
             self.by_id[topic.id] = topic
             for state in topic.partitions:
-                self._tell(state, topic)
+                self._send(state, topic)
         return topic
+
+    def _new_partition(self, topic: Topic, index: int, brokers: tuple[int, ...]) -> PartitionState:
+        isr = tuple(broker for broker in brokers if broker in self.members)
+        if not isr:
+            raise ApiError(
+                ErrorCode.invalid_replica_assignment,
+                f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+                "controlled shutdown.",
+            )
+        return PartitionState(topic.name, topic.id, index, brokers, isr, isr[0], 0, 0)
 
     def _replicas_for(
         self, partitions: int, replication: int, assignments: Mapping[int, Sequence[int]]
     ) -> list[tuple[int, ...]]:
         if assignments:
-            return assigned(partitions, replication, assignments, self._brokers)
+            return check_assignments(partitions, replication, assignments, self._brokers)
         if partitions == -1:
             partitions = self._settings["num.partitions"]
         if replication == -1:
             replication = self._settings["default.replication.factor"]
-        return placed(0, partitions, replication, sorted(self.members))
+        return place_replicas(0, partitions, replication, sorted(self.members))
 
     def topic_settings(self, config: Mapping[str, str | None]) -> TopicSettings:
-        """A topic's settings. Raises ApiError for what they must not be."""
+        """Return a topic's settings. Raises ApiError for an invalid one."""
         from abeyant.broker.settings import ConfigError
 
         missing = next((name for name, value in config.items() if value is None), None)
@@ -234,17 +235,17 @@ class Controller:
             raise ApiError(ErrorCode.invalid_config, str(error)) from None
 
     def delete_topic(self, topic: Topic) -> None:
-        """Forget a topic; its replicas are deleted."""
-        self._memory.forget_topic(topic)
+        """Delete a topic and its replicas."""
+        self._store.forget_topic(topic)
         del self.topics[topic.name]
         del self.by_id[topic.id]
-        for member in list(self.members.values()):
-            member.tell_deleted(topic)
+        for member in self.members.values():
+            self._network.send(member, member.forget_topic, topic)
 
     def create_partitions(
         self, topic: Topic, count: int, assignments: Sequence[Sequence[int]] | None, *, validate_only: bool
     ) -> None:
-        """Give a topic more partitions, `count` in all. Raises ApiError."""
+        """Add partitions to a topic, up to `count`. Raises ApiError."""
         present = len(topic.partitions)
         if count == present:
             raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {present} partition(s).")
@@ -256,7 +257,7 @@ class Controller:
         more = count - present
         replication = len(topic.partitions[0].replicas)
         if assignments is None:
-            replicas = placed(present, more, replication, sorted(self.members))
+            replicas = place_replicas(present, more, replication, sorted(self.members))
         else:
             if len(assignments) != more:
                 raise ApiError(
@@ -267,60 +268,52 @@ class Controller:
             for brokers in assignments:
                 check_replicas(brokers, self._brokers, replication)
             replicas = [tuple(brokers) for brokers in assignments]
-        states = []
-        for index, brokers in enumerate(replicas, present):
-            isr = tuple(broker for broker in brokers if broker in self.members)
-            if not isr:
-                raise ApiError(
-                    ErrorCode.invalid_replica_assignment,
-                    "All brokers specified in the manual partition assignment for partition "
-                    f"{index} are fenced or in controlled shutdown.",
-                )
-            states.append(PartitionState(topic.name, topic.id, index, brokers, isr, isr[0], 0, 0))
+        states = [self._new_partition(topic, index, brokers) for index, brokers in enumerate(replicas, present)]
         if not validate_only:
             for state in states:
-                self._memory.keep_partition(state)
+                self._store.keep_partition(state)
             topic.partitions.extend(states)
             for state in states:
-                self._tell(state, topic)
+                self._send(state, topic)
 
     def configure(self, topic: Topic, config: Mapping[str, str | None]) -> None:
-        """Give a topic other settings, all at once. Raises ApiError."""
-        settings = self.topic_settings(config)
-        self._memory.keep_settings(topic, settings)
-        topic.settings = settings
-        self._configured(topic)
+        """Replace the settings of a topic. Raises ApiError.
 
-    def configure_brokers(self, broker: int | None, given: Mapping[str, str]) -> None:
-        """Let `given` be all that is changed of a broker's settings, or with None of all brokers'. Raises ApiError."""
-        self._memory.keep_broker_settings(broker, given)
-        self._settings.change(broker, given)
-        # One message a broker for all its topics, which fall back on these: so a client's next request sees the change.
-        for member in list(self.members.values()):
-            member.tell_broker_settings()
+        Where they allow unclean leaders, elect them now. (Kafka looks for partitions without a leader every five
+        minutes.)
+        """
+        settings = self.topic_settings(config)
+        self._store.keep_settings(topic, settings)
+        topic.settings = settings
+        for member in self.members.values():
+            self._network.send(member, member.apply_topic_settings, topic)
+        self._elect_where_allowed(topic)
+
+    def configure_brokers(self, broker: int | None, changes: Mapping[str, str]) -> None:
+        """Replace the dynamic settings of a broker, or with None those of all brokers. Raises ApiError."""
+        self._store.keep_broker_settings(broker, changes)
+        self._settings.change(broker, changes)
+        # One message for all topics of a broker, which fall back on these: the client's next request sees the change.
+        for member in self.members.values():
+            self._network.send(member, member.apply_settings)
         for topic in self.topics.values():
             self._elect_where_allowed(topic)
-
-    def _configured(self, topic: Topic) -> None:
-        """Tell of settings that may be other ones now. Where unclean leaders are allowed now, elect them.
-
-        (Kafka looks for partitions without a leader every five minutes.)
-        """
-        for member in list(self.members.values()):
-            member.tell_settings(topic)
-        self._elect_where_allowed(topic)
 
     def _elect_where_allowed(self, topic: Topic) -> None:
         for state in list(topic.partitions):
             if state.leader == NO_LEADER:
-                self._put_if_kept(elections.elected(state, self.members, unclean=self._unclean(topic)), topic)
+                self._try_put(self._elect(state, topic), topic)
+
+    def _elect(self, state: PartitionState, topic: Topic) -> PartitionState:
+        return state.elect(self.members, unclean=self._unclean(topic))
 
     # -- leaders and in-sync sets
 
     def alter_isr(self, state: PartitionState, isr: Iterable[int]) -> PartitionState | None:
-        """A leader wants another in-sync set. None where what it knows, `state`, is not so any more.
+        """Change the in-sync set, as a leader proposes that knows `state`; return the new state.
 
-        Kafka: AlterPartition. Fenced brokers do not come in.
+        Return None, and change nothing, where the leader's state is outdated or a fenced broker would join. Kafka:
+        AlterPartition.
         """
         topic = self.by_id.get(state.topic_id)
         if topic is None:
@@ -332,32 +325,31 @@ class Controller:
         if any(broker not in self.members for broker in wanted - set(present.isr)):
             return None
         ordered = tuple(broker for broker in present.replicas if broker in wanted)
-        changed = elections.changed(present, isr=ordered)
-        changed = reassignment.finished(changed, self.members, unclean=self._unclean(topic))
+        changed = present.change(isr=ordered).finish_reassignment(self.members, unclean=self._unclean(topic))
         try:
             self._put(changed, topic)
-        except ApiError:  # it cannot be kept: the leader will propose it again
+        except ApiError:  # the disk is full, say: the leader will propose it again
             return None
         return changed
 
     def elect_preferred(self, state: PartitionState) -> PartitionState:
-        """Let the preferred replica lead. Raises ApiError."""
+        """Elect the preferred replica. Raises ApiError."""
         topic = self.topics[state.topic]
         preferred = state.replicas[0]
         if state.leader == preferred:
             raise ApiError(ErrorCode.election_not_needed, None)
         if preferred not in state.isr or preferred not in self.members:
             raise ApiError(ErrorCode.preferred_leader_not_available, "The preferred leader was not available.")
-        elected = elections.changed(state, leader=preferred)
+        elected = state.change(leader=preferred)
         self._put(elected, topic)
         return elected
 
     def elect_unclean(self, state: PartitionState) -> PartitionState:
-        """Let any replica lead that is alive, where none that is in sync is. Raises ApiError."""
+        """Elect a live replica, whether in sync or not, where there is no leader. Raises ApiError."""
         topic = self.topics[state.topic]
         if state.leader != NO_LEADER:
             raise ApiError(ErrorCode.election_not_needed, None)
-        elected = elections.elected(state, self.members, unclean=True)
+        elected = state.elect(self.members, unclean=True)
         if elected is state:
             raise ApiError(
                 ErrorCode.eligible_leaders_not_available, "Eligible topic partition leaders are not available."
@@ -371,35 +363,35 @@ class Controller:
             self._rebalance = self._clock.timer.call_later(interval, self._rebalance_leaders)
 
     def _rebalance_leaders(self) -> None:
-        """Give leadership back to the preferred replicas that are in sync again."""
+        """Elect the preferred replicas that are in sync again."""
         for topic in self.topics.values():
             for state in list(topic.partitions):
                 preferred = state.replicas[0]
                 if state.leader not in (preferred, NO_LEADER) and preferred in state.isr and preferred in self.members:
-                    self._put_if_kept(elections.changed(state, leader=preferred), topic)
+                    self._try_put(state.change(leader=preferred), topic)
         self._schedule_rebalance()
 
     # -- reassignments
 
     def reassign(self, state: PartitionState, replicas: Sequence[int] | None, *, factor_may_change: bool) -> None:
-        """Move a partition to other brokers; None takes a reassignment under way back. Raises ApiError."""
+        """Move a partition to other brokers, or with None cancel its reassignment. Raises ApiError."""
         topic = self.topics[state.topic]
         if replicas is None:
-            self._put(reassignment.taken_back(state, self.members, unclean=self._unclean(topic)), topic)
+            self._put(state.cancel_reassignment(self.members, unclean=self._unclean(topic)), topic)
             return
         check_replicas(replicas, self._brokers, None)
-        if not factor_may_change and len(replicas) != len(state.present):
+        if not factor_may_change and len(replicas) != len(state.original):
             raise ApiError(
                 ErrorCode.invalid_replication_factor,
-                f"The replication factor is changed from {len(state.present)} to {len(replicas)}",
+                f"The replication factor is changed from {len(state.original)} to {len(replicas)}",
             )
-        moving = reassignment.begun(state, replicas)
-        self._put(reassignment.finished(moving, self.members, unclean=self._unclean(topic)), topic)
+        after = state.reassign(replicas).finish_reassignment(self.members, unclean=self._unclean(topic))
+        self._put(after, topic)
 
-    # -- odds and ends
+    # -- the rest
 
     def replicas_of(self, broker: int) -> set[tuple[str, int]]:
-        """The partitions of which a broker is to hold a replica."""
+        """Return the partitions of which a broker has a replica."""
         return {
             (state.topic, state.partition)
             for topic in self.topics.values()
@@ -408,31 +400,33 @@ class Controller:
         }
 
     def allocate_producer_id(self) -> int:
-        """A producer id that nobody has."""
-        self._memory.keep_producer(self._next_producer)
+        """Return a new producer id. Raises ApiError."""
+        self._store.keep_producer(self._next_producer)
         self._next_producer += 1
         return self._next_producer - 1
 
     def close(self) -> None:
-        """Start nothing any more."""
-        for task in [*self._silent.values(), self._rebalance]:
+        """Cancel all timers."""
+        for task in [*self._sessions.values(), self._rebalance]:
             if task is not None:
                 task.cancel()
-        self._silent.clear()
+        self._sessions.clear()
 
     def _put(self, state: PartitionState, topic: Topic) -> None:
-        """Replace what is known of a partition, and tell its brokers, old and new."""
+        """Store the new state of a partition, and send it to its brokers, old and new. Raises ApiError."""
         before = topic.partitions[state.partition]
         if before is state:
             return
-        self._memory.keep_partition(state)
+        self._store.keep_partition(state)
         topic.partitions[state.partition] = state
-        self._tell(state, topic, before.replicas)
+        self._send(state, topic, before.replicas)
         if self.changed is not None:
             self.changed(state)
 
-    def _put_if_kept(self, state: PartitionState, topic: Topic) -> bool:
-        """The same where nobody could be told of an error: what cannot be kept stays as it is. Whether it was kept."""
+    def _try_put(self, state: PartitionState, topic: Topic) -> bool:
+        """Do the same where no client gets the error: log it. Return whether the state is stored now, and new."""
+        if topic.partitions[state.partition] is state:
+            return False
         try:
             self._put(state, topic)
         except ApiError as error:
@@ -440,11 +434,11 @@ class Controller:
             return False
         return True
 
-    def _tell(self, state: PartitionState, topic: Topic, also: tuple[int, ...] = ()) -> None:
+    def _send(self, state: PartitionState, topic: Topic, also: tuple[int, ...] = ()) -> None:
         for broker in dict.fromkeys((*state.replicas, *also)):
             member = self.members.get(broker)
             if member is not None:
-                member.tell(state, topic)
+                self._network.send(member, member.apply_state, state, topic)
 
     def _unclean(self, topic: Topic) -> bool:
         """Return whether a replica out of sync may lead where no other is left, by the controller's own settings."""

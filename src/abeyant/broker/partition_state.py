@@ -1,9 +1,17 @@
-"""What the controller knows of topics and partitions, and tells the brokers."""
+"""What the controller knows of topics and partitions. A partition's next states follow KRaft's rules.
+
+A state is immutable, and each change is a new one with a greater partition epoch. During a reassignment a partition has
+its old and its new replicas; once those that stay are in sync, the others are removed.
+"""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, NamedTuple
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
     from abeyant.broker.settings import TopicSettings
@@ -22,23 +30,94 @@ class PartitionState(NamedTuple):
     leader: int  # a broker, or NO_LEADER
     leader_epoch: int
     partition_epoch: int  # grows with every change
-    adding: tuple[int, ...] = ()  # of a reassignment under way
+    adding: tuple[int, ...] = ()  # in a reassignment
     removing: tuple[int, ...] = ()
 
     @property
     def reassigning(self) -> bool:
-        """Whether its replicas are moving."""
+        """Return whether its replicas are being moved."""
         return bool(self.adding or self.removing)
 
     @property
-    def wanted(self) -> tuple[int, ...]:
-        """The replicas it is to have when its reassignment is over."""
+    def target(self) -> tuple[int, ...]:
+        """Return its replicas after the reassignment."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
     @property
-    def present(self) -> tuple[int, ...]:
-        """The replicas it had before its reassignment."""
+    def original(self) -> tuple[int, ...]:
+        """Return its replicas before the reassignment."""
         return tuple(broker for broker in self.replicas if broker not in self.adding)
+
+    # -- leaders and in-sync sets
+
+    def change(self, *, leader: int | None = None, isr: tuple[int, ...] | None = None) -> PartitionState:
+        """Return it with another leader or in-sync set; a new leader begins a new epoch."""
+        leader = self.leader if leader is None else leader
+        return self._replace(
+            leader=leader,
+            isr=self.isr if isr is None else isr,
+            leader_epoch=self.leader_epoch + (leader != self.leader),
+            partition_epoch=self.partition_epoch + 1,
+        )
+
+    def elect(self, alive: Container[int], *, unclean: bool) -> PartitionState:
+        """Return it with a new leader; itself where none can lead. With `unclean` any live replica can."""
+        for broker in self.replicas:
+            if broker in self.isr and broker in alive:
+                return self.change(leader=broker)
+        if unclean:
+            for broker in self.replicas:
+                if broker in alive:
+                    return self.change(leader=broker, isr=(broker,))
+        return self
+
+    def shrink(self, broker: int, alive: Container[int], *, unclean: bool) -> PartitionState:
+        """Return it without `broker` in sync, unless that is the last: no other has all that was acknowledged."""
+        isr = tuple(other for other in self.isr if other != broker) or self.isr
+        if self.leader != broker:
+            return self if isr == self.isr else self.change(isr=isr)
+        leaderless = self._replace(isr=isr)
+        after = leaderless.elect(alive, unclean=unclean)
+        return leaderless.change(leader=NO_LEADER) if after is leaderless else after
+
+    # -- reassignments
+
+    def reassign(self, target: Sequence[int]) -> PartitionState:
+        """Return it with a reassignment to `target`, in place of any other."""
+        original = self.original
+        removing = tuple(broker for broker in original if broker not in target)
+        replicas = (*target, *removing)
+        return self._replace(
+            replicas=replicas,
+            adding=tuple(broker for broker in target if broker not in original),
+            removing=removing,
+            partition_epoch=self.partition_epoch + 1,
+            isr=tuple(broker for broker in replicas if broker in self.isr),
+        )
+
+    def cancel_reassignment(self, alive: Container[int], *, unclean: bool) -> PartitionState:
+        """Return it as before its reassignment. Raises ApiError where it has none, or cannot go back."""
+        if not self.reassigning:
+            raise ApiError(ErrorCode.no_reassignment_in_progress)
+        replicas = self.original
+        isr = tuple(broker for broker in replicas if broker in self.isr)
+        if not isr:
+            text = "None of the replicas it would go back to are in sync."
+            raise ApiError(ErrorCode.invalid_replica_assignment, text)
+        epoch = self.partition_epoch + 1
+        back = self._replace(replicas=replicas, isr=isr, adding=(), removing=(), partition_epoch=epoch)
+        return back if back.leader in isr else back.elect(alive, unclean=unclean)
+
+    def finish_reassignment(self, alive: Container[int], *, unclean: bool) -> PartitionState:
+        """Return it with its target replicas alone if all of them are in sync; else itself."""
+        target = self.target
+        if not self.reassigning or not set(target) <= set(self.isr):
+            return self
+        done = self._replace(replicas=target, isr=target, adding=(), removing=())
+        if done.leader not in target:
+            return done.elect(alive, unclean=unclean)
+        # A new epoch fences the replicas that were removed: they must not fetch any more. KRaft does the same.
+        return done._replace(leader_epoch=done.leader_epoch + bool(self.removing))
 
 
 class Topic:

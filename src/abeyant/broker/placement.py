@@ -1,4 +1,4 @@
-"""Which brokers hold a new partition's replicas, and what a topic may be called."""
+"""Which brokers get the replicas of a new partition, and which names topics may have."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.wire.schema import ErrorCode
 
 _LONGEST_NAME = 249
-_MOST_PARTITIONS = 10_000  # that are made at once, as in Kafka: four bytes could ask for two billion
+_MOST_PARTITIONS = 10_000  # of one request, as in Kafka: four bytes could ask for two billion
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
-def placed(first: int, partitions: int, replication: int, brokers: Sequence[int]) -> list[tuple[int, ...]]:
-    """Replicas for `partitions` partitions, the first of them with index `first`: round robin.
+def place_replicas(first: int, partitions: int, replication: int, brokers: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the replicas of `partitions` partitions by round robin; the first of them has the index `first`.
 
-    Partition 0 is led by the lowest broker, so that a test knows who leads what. (Kafka begins with a random one.)
-    Raises ApiError where there are not enough brokers, more than 10,000 partitions are asked for, or none.
+    Partition 0 is led by the lowest broker, so that tests know the leaders. (Kafka begins with a random one.)
+    Raises ApiError for too few brokers, no partitions, or more than 10,000.
     """
     if partitions < 1:
         raise ApiError(ErrorCode.invalid_partitions, "Number of partitions was set to an invalid non-positive value.")
@@ -42,10 +42,10 @@ def placed(first: int, partitions: int, replication: int, brokers: Sequence[int]
     ]
 
 
-def assigned(
+def check_assignments(
     partitions: int, replication: int, assignments: Mapping[int, Sequence[int]], registered: Collection[int]
 ) -> list[tuple[int, ...]]:
-    """Replicas as a client gives them; then both numbers must be -1. Raises ApiError for what cannot be."""
+    """Return the replicas that a client has assigned; both numbers must be -1. Raises ApiError for invalid ones."""
     if replication != -1:
         raise ApiError(
             ErrorCode.invalid_request,
@@ -68,7 +68,7 @@ def assigned(
 
 
 def check_replicas(replicas: Sequence[int], registered: Collection[int], size: int | None) -> None:
-    """Refuse what cannot be a partition's replicas; `size` is how many the others have. Raises ApiError."""
+    """Raise ApiError for an invalid list of replicas; `size` is the number that other partitions have."""
     if not replicas:
         raise ApiError(
             ErrorCode.invalid_replica_assignment, "The manual partition assignment includes an empty replica list."
@@ -95,20 +95,20 @@ def check_replicas(replicas: Sequence[int], registered: Collection[int], size: i
 
 
 def check_name(name: str, present: Collection[str]) -> None:
-    """Refuse what no new topic may be called. Raises ApiError."""
-    complaint = complaint_about(name)
+    """Raise ApiError for an invalid name of a new topic, and for one that exists or collides with one that does."""
+    complaint = invalid_name(name)
     if complaint is not None:
         raise ApiError(ErrorCode.invalid_topic_exception, complaint)
     if name in present:
         raise ApiError(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-    if "." in name or "_" in name:  # in metrics' names the two are the same
+    if "." in name or "_" in name:  # which are the same in the names of metrics
         alike = next((other for other in present if other.replace(".", "_") == name.replace(".", "_")), None)
         if alike is not None:
             raise ApiError(ErrorCode.invalid_topic_exception, f"Topic '{name}' collides with existing topic: {alike}")
 
 
-def complaint_about(name: str) -> str | None:
-    """Why no topic can be called `name`, in Kafka's words; None where one can."""
+def invalid_name(name: str) -> str | None:
+    """Return why no topic can have this name, in Kafka's words; None for a valid name."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):

@@ -183,7 +183,7 @@ def test_who_waits_when_the_coordinator_moves_is_told_to_look_for_another() -> N
             table.kafka.on_loop(
                 lambda: table.kafka.controller.unregister(first)  # as if its heartbeats had been lost
             )
-            table.kafka.on_loop(table.kafka.brokers[first].tell, *moved(table))
+            table.kafka.on_loop(table.kafka.brokers[first].apply_state, *moved(table))
             table.kafka.on_loop(table.kafka.network.settle)
         assert told == [ErrorCode.not_coordinator]
 

@@ -11,7 +11,7 @@ from typing import Any
 from abeyant.broker.controller import Controller
 from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import PartitionState, Topic
-from abeyant.broker.placement import complaint_about
+from abeyant.broker.placement import invalid_name
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.topics import TOPIC_OPERATIONS, describe_partition, describe_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -57,7 +57,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 def _missing(name: str) -> Message:
     error = ErrorCode.unknown_topic_or_partition
-    if complaint_about(name) is not None:
+    if invalid_name(name) is not None:
         error = ErrorCode.invalid_topic_exception
     return describe_topic(name, None, error, operations=TOPIC_OPERATIONS)
 

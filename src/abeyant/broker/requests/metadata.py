@@ -14,7 +14,7 @@ from abeyant.broker.controller import Controller
 from abeyant.broker.coordinator.topics import INTERNAL, present
 from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import Topic
-from abeyant.broker.placement import complaint_about
+from abeyant.broker.placement import invalid_name
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.nodes import brokers_alive
 from abeyant.broker.requests.common.topics import (
@@ -105,7 +105,7 @@ def _found(call: Call, wanted: Any) -> Iterator[Message]:
 
 def _make(call: Call, controller: Controller, name: str) -> ErrorCode:
     """Create a missing topic where that is allowed. Return an error in any case: the client retries."""
-    if complaint_about(name) is not None:
+    if invalid_name(name) is not None:
         return ErrorCode.invalid_topic_exception
     if not (call.request.allow_auto_topic_creation and call.broker.cluster.settings["auto.create.topics.enable"]):
         return ErrorCode.unknown_topic_or_partition
