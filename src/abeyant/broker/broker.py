@@ -69,10 +69,10 @@ class Cluster(ports.Cluster, Protocol):
 
     @property
     def awaited(self) -> Sequence[object]:
-        """Who waits for requests to wait: `look` has to be called after each request."""
+        """Return the calls of `until_waiting` that block: `look` is called after each request."""
 
     def look(self) -> None:
-        """Check whether what somebody awaits is there."""
+        """Complete the calls of `until_waiting` whose requests wait now."""
 
 
 class BrokerTimer:
@@ -85,7 +85,7 @@ class BrokerTimer:
         self._call_later = broker.cluster.clock.timer.call_later
 
     def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable:
-        """As every timer's; `delay` in seconds."""
+        """Call `callback(*args)` in `delay` seconds, or once the broker is resumed."""
         return self._call_later(delay, self._broker.run, callback, *args)
 
 
@@ -150,7 +150,7 @@ class Broker:
 
     @property
     def log_dir(self) -> str:
-        """Where its logs are, as clients are told; in memory it is a name only."""
+        """Return where its logs are, as clients see it; in memory that is only a name."""
         directory = self.cluster.directory
         return f"/memory/broker-{self.id}" if directory is None else str(directory.folder(self.id))
 
@@ -161,7 +161,7 @@ class Broker:
     # -- from start to stop
 
     def listen(self, port: int) -> None:
-        """Open the socket; 0 for a free port. Clients are let in from the loop's next turn on. Raises OSError."""
+        """Open the socket; port 0 picks a free one. Clients are accepted from the loop's next turn. Raises OSError."""
         loop = asyncio.get_running_loop()
 
         def connection() -> Connection:
@@ -172,7 +172,7 @@ class Broker:
         self.port = self._listener.port
 
     def stop(self) -> None:
-        """Stop as a broker that is asked to: what waits ends, connections are closed, leaders move."""
+        """Stop: cancel what waits, close connections, let other brokers lead."""
         self.cluster.controller.unregister(self.id)
         self.cluster.network.settle()
         self.stopped = True
@@ -195,13 +195,13 @@ class Broker:
                 logger("broker").error("broker %d: %s", self.id, error)
 
     def pause(self) -> None:
-        """Stand still, as under SIGSTOP: connections stay, nothing is done."""
+        """Pause, as under SIGSTOP: connections stay open, and nothing is done."""
         if not self.paused and not self.stopped:
             self.paused = True
             self.cluster.controller.start_session(self.id)
 
     def resume(self) -> None:
-        """Go on, with what has come meanwhile first."""
+        """Resume: first handle what has arrived meanwhile."""
         if not self.paused:
             return
         self.paused = False
@@ -213,7 +213,7 @@ class Broker:
         self._inbox.extendleft(reversed(inbox))  # where one of those has paused it again
 
     def run(self, action: Callable[..., object], *args: Any) -> None:
-        """Do it now; when paused, later; when stopped, never."""
+        """Call `action` now; after the pause if paused; never if stopped."""
         if self.paused:
             self._inbox.append((action, args))
         elif not self.stopped:
@@ -308,13 +308,13 @@ class Broker:
     # -- followers and leaders
 
     def ask_leader(self, leader: int, fetch: ReplicaFetch) -> None:
-        """Send a fetch. A leader that is stopped does not answer: the controller will name another."""
+        """Send a fetch. A stopped leader does not answer: the controller will elect another."""
         broker = self.cluster.brokers.get(leader)
         if broker is not None and not broker.stopped:
             self.cluster.network.send(broker, broker.take_fetch, fetch)
 
     def take_fetch(self, fetch: ReplicaFetch) -> None:
-        """A follower's fetch has come."""
+        """Receive a follower's fetch; faults may strike it."""
         gate = self.cluster.gate
         if gate is None or not gate(ReplicaFetchCall(self, fetch)):
             self.handle_fetch(fetch)
@@ -326,14 +326,14 @@ class Broker:
     ask = peer_call.ask
 
     def session(self, follower: int) -> Session:
-        """The session of a broker that follows this one."""
+        """Return the session of a broker that follows this one; create it at the first call."""
         found = self.sessions.get(follower)
         if found is None:
             found = self.sessions[follower] = Session(self, follower)
         return found
 
     def answer_follower(self, follower: int, answer: ReplicaAnswer) -> None:
-        """Send what a follower's fetch has brought."""
+        """Send the response to a follower's fetch."""
         broker = self.cluster.brokers.get(follower)
         if broker is not None:
             self.cluster.network.send(broker, broker.fetchers.answered, answer)
@@ -341,7 +341,7 @@ class Broker:
     # -- clients
 
     def connected(self, connection: Connection) -> None:
-        """A client has come."""
+        """Register a connection."""
         if self.stopped:
             connection.abort()
             return
@@ -350,7 +350,7 @@ class Broker:
         self._idle.seen(connection)
 
     def disconnected(self, connection: Connection) -> None:
-        """A client has gone."""
+        """Forget a connection."""
         self.connections.discard(connection)
         self._quotas.leave(connection)
         if self._listener is not None:
@@ -359,7 +359,7 @@ class Broker:
             self._idle.forget(connection)
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
-        """A request has come."""
+        """Handle a request; while paused, keep it."""
         if self.paused:
             self._inbox.append((self._receive_late, (connection, memoryview(bytes(frame)), self.now())))
             if self.cluster.awaited:
@@ -384,7 +384,7 @@ class Broker:
         self.receive(connection, frame)
 
     def unread(self) -> list[Waiting]:
-        """Return the requests that have come while it is paused. O(what has come)."""
+        """Return the requests that have arrived during the pause. O(their number)."""
         found = []
         for action, args in self._inbox:
             if action != self._receive_late or args[0].closed:
@@ -408,7 +408,7 @@ class Broker:
         connection.answer([answer])
 
     def handle(self, call: Call) -> None:
-        """Do what a call asks for."""
+        """Handle a call; log an exception and answer with UNKNOWN_SERVER_ERROR."""
         try:
             call.proceed()
             call.local = self.now() - call.since
@@ -444,7 +444,7 @@ class Broker:
         return Call(self, connection, api, version, codec, header, request)
 
     def _close_idle(self, connection: Connection) -> None:
-        """Close it; and where the client has not taken by the next time what it had been answered, forget that."""
+        """Close an idle connection; at the second time abort it, where the client has not read what was sent."""
         if connection not in self.connections:
             return
         if connection.closed:
@@ -455,19 +455,19 @@ class Broker:
 
 
 def _idle(settings: Settings) -> float:
-    """Seconds without a request until a connection is closed; a century for less than 0, which is never."""
+    """Return the idle time-out in seconds; a century for less than 0 ms, which means never."""
     wanted: int = settings["connections.max.idle.ms"]
     return min(max(wanted, 1), _CENTURY_MS) / 1000 if wanted >= 0 else _CENTURY_MS / 1000
 
 
 def _named(frame: memoryview) -> str:
-    """What a request that cannot be read is of, where that much can be."""
+    """Return the API and version of a request that cannot be read, as far as they can be read."""
     key, version, _ = _HEADER.unpack_from(frame) if len(frame) >= _HEADER.size else (None, 0, 0)
     return f" ({BY_KEY[key].name} version {version})" if key in BY_KEY else ""
 
 
 def _group_shard(broker: CoordinatorBroker, partition: Partition) -> GroupShard:
-    """Imported with the first of them, for nobody has a group before a cluster has started."""
+    """Return a new shard of groups. Import it now: no client has a group before the cluster has started."""
     from abeyant.broker.groups.shard import GroupShard
 
     return GroupShard(broker, partition)

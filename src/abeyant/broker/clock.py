@@ -42,11 +42,11 @@ class Clock:
         return Timer(loop)
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970, which never go back either."""
+        """Return milliseconds since 1970, which never go back."""
         return int((self._epoch + self.timer.time()) * 1000)
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass. Raises AbeyantError: only a held clock waits to be told."""
+        """Raise AbeyantError: only a held clock can be advanced."""
         raise AbeyantError('only a held clock can be advanced: make the Cluster with clock="held"')
 
     def advance_to_next(self) -> float | None:
@@ -54,7 +54,7 @@ class Clock:
         raise AbeyantError('only a held clock can be advanced: make the Cluster with clock="held"')
 
     def close(self) -> None:
-        """Run nothing any more."""
+        """Cancel all timers."""
         self.timer.close()
 
 
@@ -80,7 +80,7 @@ class MachineClock(Clock):
         self._slept = machine_slept()
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970, which never go back either; those that the machine slept are among them."""
+        """Return milliseconds since 1970, which never go back and include the time that the machine slept."""
         slept = machine_slept()
         if slept - self._slept > _SLEPT:
             self._epoch += slept - self._slept
@@ -89,7 +89,7 @@ class MachineClock(Clock):
 
 
 def machine_slept() -> float:
-    """How many seconds the machine has slept since some moment; always 0 where no two clocks tell."""
+    """Return how many seconds the machine has slept, up to a constant; 0 where no two clocks show it."""
     return 0.0 if _CLOCKS is None else time.clock_gettime(_CLOCKS[0]) - time.clock_gettime(_CLOCKS[1])
 
 
@@ -114,7 +114,7 @@ class HeldClock(Clock):
         return self._manual
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass: what comes due is done in order, each at its own time. From any thread.
+        """Advance by `seconds`: run what comes due in order, each at its own time. From any thread.
 
         What brokers tell one another takes no time. Clients live in real time: see `Cluster.until_waiting`. Raises
         ValueError for less than 0.

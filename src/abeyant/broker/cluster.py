@@ -135,7 +135,7 @@ class Cluster(ClusterApi):
         return self
 
     def close(self) -> None:
-        """Stop all brokers; clients' connections end. A second call does nothing."""
+        """Stop all brokers and close the connections. A second call does nothing."""
         loop, self._loop = self._loop, None
         if loop is None:
             return
@@ -176,7 +176,7 @@ class Cluster(ClusterApi):
 
     @property
     def ca_file(self) -> Path | None:
-        """The certificate, PEM, of the authority that clients have to trust, where one was made; removed at the end.
+        """Return the certificate (PEM) of the authority that signed ours; None where none was made.
 
         librdkafka: `ssl.ca.location`. Java: `ssl.truststore.location`, with `ssl.truststore.type=PEM`.
         """
@@ -185,7 +185,7 @@ class Cluster(ClusterApi):
 
     @property
     def bootstrap(self) -> str:
-        """Where clients find the cluster: `bootstrap.servers`."""
+        """Return the brokers' addresses, for `bootstrap.servers`."""
         return ",".join(f"{self.host}:{port}" for port in self._ports.values())
 
     # -- inside
@@ -195,7 +195,7 @@ class Cluster(ClusterApi):
             raise AbeyantError("this cluster has been opened before: make another")
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In the loop's thread: everything there is, and all brokers started."""
+        """Create everything and start all brokers. In the loop's thread."""
         journal = None
         if self._data is not None:
             from abeyant.broker.log.directory import DataDirectory
@@ -266,7 +266,7 @@ class Cluster(ClusterApi):
             loop.stop()
 
     def on_loop(self, action: Callable[..., T], *args: Any) -> T:
-        """Do `action` in the loop's thread, and return what it returns. From any thread. Not for users."""
+        """Call `action` in the loop's thread and return its result. From any thread. Not for users."""
         loop = self._loop
         if loop is None:
             raise AbeyantError("the cluster is not open: use it in a `with` statement, or call open()")
@@ -285,7 +285,7 @@ class Cluster(ClusterApi):
 
 
 def _unknown_option(option: str) -> str:
-    """Say what to write for an option that `Cluster` does not have: most are settings."""
+    """Return what to write for an option that `Cluster` does not have: most are settings."""
     from abeyant.broker.definitions import definitions
 
     name = option.replace("_", ".")
@@ -297,7 +297,7 @@ def _unknown_option(option: str) -> str:
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """A cluster's thread."""
+    """Run the loop until it is stopped: the main function of the cluster's thread."""
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()

@@ -1,4 +1,4 @@
-"""How many connections the settings allow a broker: all in all, from one address, and per second."""
+"""Limits of a broker's connections by its settings: all of them, per address, per second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ConnectionLimits:
     """Those of one broker, as its settings are now."""
 
     def __init__(self, settings: Settings, listener: str, broker: int) -> None:
-        """`listener` is the name of the broker's only one."""
+        """Take the settings; `listener` is the name of the broker's only one."""
         self._settings = settings
         self._listener = listener
         self._broker = broker

@@ -62,43 +62,43 @@ class Definition:
 
     @property
     def dynamic(self) -> bool:
-        """Whether it may change while the broker runs, by the name that it has here."""
+        """Return whether it may change while the broker runs, under the name that it has here."""
         return self.change not in ("fixed", "internal")
 
     @property
     def of_one_broker(self) -> bool:
-        """Whether it can only be changed for one broker. A listener's is, unless it counts connections or threads."""
+        """Return whether it can only be changed for one broker, as most settings of a listener."""
         return self.change in ("broker", "listener") and self.base not in OF_LISTENERS_OF_ALL
 
     @property
     def hidden(self) -> bool:
-        """Whether it is described only where it is set."""
+        """Return whether DescribeConfigs shows it only where it is set."""
         return self.change in ("internal", "running")
 
     @property
     def refused(self) -> str | None:
-        """Why only the default is taken when a cluster starts; None where that is not so."""
+        """Return why a cluster starts with the default alone; None where any valid value is accepted."""
         return self.text[1:].strip() if self.text.startswith("!") else None
 
     @property
     def has_effect(self) -> bool:
-        """Whether it changes anything in this broker."""
+        """Return whether it changes anything in this broker."""
         return bool(self.text) and self.refused is None
 
     @property
     def sensitive(self) -> bool:
-        """Whether its value is told to nobody."""
+        """Return whether its value is secret."""
         return self.type == "password"
 
     @property
     def documentation(self) -> str:
-        """What it does here."""
+        """Return what it does here."""
         if self.refused is not None:
             return f"Only the default is taken: {self.refused}."
         return self.text or _NO_EFFECT
 
     def parse(self, text: str | None) -> Any:
-        """The typed value of a setting's text; None stays None. Raises ConfigError."""
+        """Return the typed value of a text; None stays None. Raises ConfigError."""
         if text is None:
             return None
         value = self._typed(text.strip() if self.type != "password" else text)
@@ -190,7 +190,7 @@ def _java_double(value: float) -> str:
 
 @cache
 def definitions(scope: Scope) -> dict[str, Definition]:
-    """Every setting of a broker, of a topic or of a group, by its name. Read once, in about a millisecond."""
+    """Return all settings of a broker, topic or group by name. Reads the table once, in about 1 ms."""
     found = {}
     for line in _TABLE.read_text("utf-8").splitlines():
         if line.startswith("#"):

@@ -1,4 +1,4 @@
-"""What a broker answers instead of what was asked."""
+"""Errors that a response carries."""
 
 from __future__ import annotations
 

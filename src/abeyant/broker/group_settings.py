@@ -1,4 +1,4 @@
-"""Settings of single groups, Kafka's dynamic group configurations (KIP-848): the broker's where there is none.
+"""Settings of single groups: Kafka's dynamic group configurations (KIP-848), over the brokers' settings.
 
 A group needs not exist to have some, and they stay when it is gone. Kafka: `GroupConfig`.
 """
@@ -25,22 +25,22 @@ class GroupSettings:
     """Of all groups that have any. Use from the loop's thread only."""
 
     def __init__(self, brokers: Settings, memory: MetadataStore) -> None:
-        """Those that `memory` has, over the brokers'."""
+        """Read the groups' settings from `store`."""
         self._brokers = brokers
         self._memory = memory
         self._given = dict(memory.group_settings())
         self._values: dict[tuple[str, str], Any] = {}
 
     def names(self) -> list[str]:
-        """The groups that have settings of their own."""
+        """Return the groups that have settings of their own."""
         return list(self._given)
 
     def given(self, group_id: str) -> dict[str, str]:
-        """What was set for a group."""
+        """Return the settings of a group."""
         return dict(self._given.get(group_id, {}))
 
     def value(self, group_id: str, name: str) -> Any:
-        """The typed value of one that brokers have too. Raises ConfigError for a name that there is not. O(1)."""
+        """Return the typed value for a group, by default the brokers'. Raises ConfigError for an unknown name. O(1)."""
         text = self._given[group_id].get(name) if group_id in self._given else None
         if text is None:
             return self._brokers[f"group.{name}"]
@@ -50,7 +50,7 @@ class GroupSettings:
         return self._values[key]
 
     def check(self, given: Mapping[str, str]) -> None:
-        """Raise ApiError, with Kafka's words, where a group must not have these."""
+        """Raise ApiError, with Kafka's message, for settings that a group cannot have."""
         try:
             typed = {name: definition("group", name).parse(text) for name, text in texts_of(given).items()}
         except ConfigError as error:
@@ -74,7 +74,7 @@ class GroupSettings:
                 raise ApiError(ErrorCode.invalid_config, f"{name} must be {word} than or equal to {broker}")
 
     def change(self, group_id: str, given: Mapping[str, str]) -> None:
-        """Let `given` be all that a group has. Raises ApiError, and then nothing has changed."""
+        """Replace the settings of a group. Raises ApiError; then nothing has changed."""
         self.check(given)
         self._memory.keep_group_settings(group_id, given)
         if given:
@@ -84,7 +84,7 @@ class GroupSettings:
         self._values = {key: value for key, value in self._values.items() if key[0] != group_id}
 
     def describe(self, group_id: str, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """What DescribeConfigs tells of a group. Names that Kafka does not know are left out."""
+        """Return what DescribeConfigs shows of a group. Names that Kafka does not know are left out."""
         wanted = definitions("group") if names is None else set(names)
         given = self.given(group_id)
         entries = []

@@ -1,4 +1,4 @@
-"""What a broker does to its logs by itself: retention, compaction, forgetting of silent producers.
+"""What a broker does to its logs by itself: retention, compaction, expiry of idle producers.
 
 At the times at which Kafka does it:
 
@@ -35,7 +35,7 @@ class Housekeeping:
     """One broker's. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker) -> None:
-        """Begin."""
+        """Start the tasks."""
         settings = broker.cluster.settings
         self._broker = broker
         self._cleaner = self._cleaner_settings()
@@ -46,7 +46,7 @@ class Housekeeping:
         self._start_cleaner()
 
     def reconfigure(self) -> None:
-        """Start the cleaner anew where one of its settings has changed, as Kafka does; the first turn is at once."""
+        """Restart the cleaner where one of its settings has changed, as Kafka does; it runs at once."""
         now = self._cleaner_settings()
         if now != self._cleaner:
             self._cleaner = now
@@ -62,17 +62,17 @@ class Housekeeping:
             self._repeat("cleaning", self._clean, backoff, first=0.0)
 
     def close(self) -> None:
-        """Do nothing any more."""
+        """Cancel all tasks."""
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()
 
     def opened(self, partition: Partition) -> None:
-        """Forget a new log's silent producers from time to time, until `closed`."""
+        """Expire a new log's idle producers from time to time, until `closed`."""
         self._tasks[partition] = self._broker.timer.call_later(self._producer_interval, self._expire, partition)
 
     def closed(self, partition: Partition) -> None:
-        """Leave a log alone from now on."""
+        """Cancel the task of a log."""
         task = self._tasks.pop(partition, None)
         if task is not None:
             task.cancel()

@@ -1,4 +1,4 @@
-"""What the controller remembers over a restart, if it has a journal: topics, partitions, settings, producer ids.
+"""What the controller keeps over a restart, if it has a journal: topics, partitions, settings, producer ids.
 
 Each change is kept before it takes effect: an in-sync set that has become smaller is known at the next start before
 anything was acknowledged without those that left it (K1).
@@ -27,12 +27,12 @@ class MetadataStore:
     """Everything is forgotten without a journal. Raises ApiError where a change cannot be kept; it must not be made."""
 
     def __init__(self, journal: Journal | None) -> None:
-        """Of this journal."""
+        """Take the journal; without one nothing is kept."""
         self._journal = journal
         self.changes = 1  # how many there were since the process began; it began with one
 
     def cluster_id(self, fresh: str) -> str:
-        """The cluster's id, which is `fresh` the first time."""
+        """Return the cluster's id; store `fresh` as it the first time."""
         if self._journal is None:
             return fresh
         if self._journal.get("cluster") is None:
@@ -41,23 +41,23 @@ class MetadataStore:
         return known
 
     def next_producer(self) -> int:
-        """The first producer id that nobody has had."""
+        """Return the first producer id that is free."""
         known: int = 0 if self._journal is None else self._journal.get("producers", 0)
         return known
 
     def keep_producer(self, producer_id: int) -> None:
-        """This id is about to be given away."""
+        """Reserve a producer id that is about to be allocated."""
         if producer_id % _PRODUCER_BLOCK == 0:
             self._put("producers", producer_id + _PRODUCER_BLOCK)
 
     def topics(self) -> Iterator[tuple[str, uuid.UUID, dict[str, str]]]:
-        """Every topic's name, id and settings."""
+        """Yield every topic's name, id and settings."""
         if self._journal is not None:
             for key, (topic_id, config) in self._journal.items("topic/"):
                 yield key.removeprefix("topic/"), uuid.UUID(topic_id), config
 
     def partitions(self, topic: Topic) -> list[PartitionState]:
-        """A topic's partitions, by their index."""
+        """Return a topic's partitions by index."""
         assert self._journal is not None
         found = []
         for key, (replicas, isr, leader, leader_epoch, partition_epoch, adding, removing) in self._journal.items(
@@ -73,42 +73,42 @@ class MetadataStore:
         return sorted(found, key=lambda state: state.partition)
 
     def keep_topic(self, topic: Topic) -> None:
-        """A topic that is about to be made: its partitions first, so that it is whole or not there."""
+        """Store a new topic: its partitions first, so that a restart finds all of it or nothing."""
         for state in topic.partitions:
             self.keep_partition(state)
         self.keep_settings(topic, topic.settings)
 
     def keep_settings(self, topic: Topic, settings: TopicSettings) -> None:
-        """A topic's settings."""
+        """Store a topic's settings."""
         self._put(f"topic/{topic.name}", [str(topic.id), settings.given])
 
     def broker_settings(self) -> Iterator[tuple[int | None, dict[str, str]]]:
-        """What was changed for each broker, or with None for all of them."""
+        """Yield the dynamic settings of each broker, and with None those of all brokers."""
         if self._journal is not None:
             for key, given in self._journal.items("settings/"):
                 broker = key.removeprefix("settings/")
                 yield int(broker) if broker else None, given
 
     def keep_broker_settings(self, broker: int | None, given: Mapping[str, str]) -> None:
-        """What is about to be changed for a broker, or with None for all of them."""
+        """Store the dynamic settings of a broker, or with None those of all brokers."""
         self._put(f"settings/{'' if broker is None else broker}", dict(given))
 
     def group_settings(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """What was set for each group."""
+        """Yield the settings of each group."""
         if self._journal is not None:
             for key, given in self._journal.items("group/"):
                 yield key.removeprefix("group/"), given
 
     def keep_group_settings(self, group_id: str, given: Mapping[str, str]) -> None:
-        """What is about to be set for a group, which is all that it has."""
+        """Store all settings of a group."""
         self._put(f"group/{group_id}", dict(given) or None)
 
     def keep_partition(self, state: PartitionState) -> None:
-        """A partition's state."""
+        """Store a partition's state."""
         self._put(f"partition/{state.topic_id}/{state.partition}", [*state[3:]])
 
     def forget_topic(self, topic: Topic) -> None:
-        """A topic that is about to be deleted."""
+        """Forget a topic that is about to be deleted."""
         self._put(f"topic/{topic.name}", None)
         with suppress(ApiError):  # it is forgotten by now, even where the disk has no room for the rest
             for state in topic.partitions:

@@ -1,4 +1,4 @@
-"""How brokers and the controller tell one another: messages in one process, delivered in order, in the loop's thread.
+"""Messages between brokers and the controller: in one process, in order, in the loop's thread.
 
 A message is delivered in the same turn of the loop in which it was sent, after what sent it has ended: so nothing is
 re-entered, and what many connections cause in one turn travels together. One that is sent to a paused broker waits in
@@ -19,7 +19,7 @@ class Receiver(Protocol):
     """Where messages go: a broker."""
 
     def run(self, action: Callable[..., object], *args: Any) -> None:
-        """Do it now, later if paused, or never if stopped."""
+        """Call `action` now; after the pause if paused; never if stopped."""
 
 
 class Network:
@@ -33,14 +33,14 @@ class Network:
         self._scheduled = False
 
     def send(self, receiver: Receiver, action: Callable[..., object], *args: Any) -> None:
-        """Have `action(*args)` done by `receiver`. O(1)."""
+        """Have `receiver` run `action(*args)`. O(1)."""
         self._queue.append((receiver, action, args))
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._turn)
 
     def settle(self) -> None:
-        """Deliver all there is, and all that this leads to."""
+        """Deliver all messages, and those that they cause."""
         queue = self._queue
         while queue:
             receiver, action, args = queue.popleft()

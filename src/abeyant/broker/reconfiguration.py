@@ -1,4 +1,4 @@
-"""What brokers' settings must keep together, and by how much those that count threads may change at a time.
+"""Which brokers' settings must agree with one another, and which changes Kafka refuses while a broker runs.
 
 Kafka: `KafkaConfig.validateValues`, and what each of its `BrokerReconfigurable` asks of a change; in their words.
 """
@@ -31,7 +31,7 @@ _MEGABYTE = 1 << 20
 
 
 def check_together(values: Values) -> None:
-    """Raise ConfigError where settings contradict one another, or one has a value that its type alone allows."""
+    """Raise ConfigError for settings that contradict one another, and for values that only the type allows."""
     if values("log.retention.ms") == 0:
         raise _required("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
     if values("log.roll.ms") < 1:
@@ -91,7 +91,7 @@ def _pairs(name: str, text: str) -> list[tuple[str, str]]:
 
 
 def check_change(before: Values, after: Values) -> None:
-    """Raise ConfigError for a change that only a restart may make, or none."""
+    """Raise ConfigError for a change that Kafka refuses while the broker runs."""
     for name in _THREADS:
         now, then = before(name), after(name)
         limit = ""
@@ -151,7 +151,7 @@ def _is_of_listeners(found: Definition) -> bool:
 
 
 def _check_local(name: str, local: int, whole: str, limit: int) -> None:
-    """What stays on the broker is part of the whole; -2 stands for all of it, -1 for no limit."""
+    """Check that the local part is within the whole; -2 stands for all of it, -1 for no limit."""
     if limit < 0 or local == -2:
         return
     invalid = f"Invalid value {local} for configuration {name}:"
@@ -166,6 +166,6 @@ def _required(reason: str) -> ConfigError:
 
 
 def _refused(reason: str) -> ConfigError:
-    """As Kafka wraps what one of its parts says of a change."""
+    """Return the error as Kafka wraps what one of its parts says of a change."""
     error = f"org.apache.kafka.common.config.ConfigException: {reason}"
     return ConfigError(reason, f"Invalid value {error} for configuration Invalid dynamic configuration")

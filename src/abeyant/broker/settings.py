@@ -98,15 +98,15 @@ class Settings:
 
     @property
     def given(self) -> Mapping[str, str]:
-        """What the cluster was started with."""
+        """Return the settings that the cluster was started with."""
         return self._static
 
     def __getitem__(self, name: str) -> Any:
-        """The typed value for all brokers. Raises ConfigError for a name that Kafka does not know."""
+        """Return the typed value for all brokers. Raises ConfigError for an unknown name."""
         return self.value(name)
 
     def value(self, name: str, broker: int | None = None) -> Any:
-        """The typed value for one broker; its own changes come first. O(1)."""
+        """Return the typed value for one broker; its own changes come first. O(1)."""
         key = name, broker
         if key not in self._values:
             self._values[key] = definition("broker", name).parse(self._text(name, broker))
@@ -147,11 +147,11 @@ class Settings:
         self._values.clear()
 
     def changed(self, broker: int | None) -> dict[str, str]:
-        """What was changed for one broker, or with None for all of them, since the start."""
+        """Return the dynamic settings of one broker, or with None those of all brokers."""
         return dict(self._all_brokers if broker is None else self._brokers.get(broker, {}))
 
     def check_change(self, broker: int | None, given: Mapping[str, object]) -> Settings:
-        """Return what these are once `given` is all that is changed for one broker, or with None for all of them.
+        """Return the settings as they are with `given` as all dynamic settings of a broker, or with None of all.
 
         Raises ConfigError where Kafka would refuse that.
         """
@@ -185,13 +185,13 @@ class Settings:
         return after
 
     def change(self, broker: int | None, given: Mapping[str, object]) -> None:
-        """Let `given` be all that is changed for one broker, or with None for all of them. Raises as `check_change`."""
+        """Replace the dynamic settings of a broker, or with None those of all brokers. Raises as `check_change`."""
         after = self.check_change(broker, given)
         self._all_brokers, self._brokers = after._all_brokers, after._brokers
         self._values.clear()
 
     def for_topic(self, given: Mapping[str, object]) -> TopicSettings:
-        """A topic's settings, over these. Raises ConfigError."""
+        """Return a topic's settings, over these. Raises ConfigError."""
         return TopicSettings(self, given)
 
     def milliseconds(self, name: str, broker: int | None = None) -> int:
@@ -252,7 +252,7 @@ class TopicSettings:
             )
 
     def __getitem__(self, name: str) -> Any:
-        """The typed value. Raises ConfigError for a name that Kafka does not know."""
+        """Return the typed value. Raises ConfigError for an unknown name."""
         return self.value(name)
 
     def value(self, name: str, broker: int | None = None) -> Any:
@@ -362,7 +362,7 @@ def from_python(given: Mapping[str, object]) -> dict[str, str]:
 
 
 def texts_of(given: Mapping[str, object]) -> dict[str, str]:
-    """The values as Kafka writes them: true and not True, lists joined by commas."""
+    """Return values as Kafka writes them: true and not True, lists joined by commas."""
     return {name: _text(value) for name, value in given.items()}
 
 

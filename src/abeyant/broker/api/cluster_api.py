@@ -54,11 +54,11 @@ class ClusterApi(Outages):
     _faults: Faults
 
     def on_loop(self, action: Callable[..., T], *args: Any) -> T:
-        """Do `action` in the loop's thread, and return what it returns. From any thread. Not for users."""
+        """Call `action` in the loop's thread and return its result. From any thread. Not for users."""
         raise NotImplementedError
 
     def settled(self, action: Callable[..., T], *args: Any) -> T:
-        """Deliver what brokers have sent one another, then do `action`; in the loop's thread, from any. Not for users.
+        """Deliver the messages between brokers, then call `action` in the loop's thread. Not for users.
 
         So what a client has been answered is done in all brokers that take part: a commit has its markers.
         """
@@ -74,7 +74,7 @@ class ClusterApi(Outages):
     def create_topic(
         self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
     ) -> None:
-        """Make a topic; `replicas` of each partition, by default three or as many as there are brokers.
+        """Create a topic. The default of `replicas` is three, or as many as there are brokers.
 
         Partition 0 is led by broker 1, partition 1 by broker 2, and so on. `config` has Kafka's settings for topics,
         with dots or with underscores.
@@ -99,7 +99,7 @@ class ClusterApi(Outages):
         self.settled(create)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with all that is in it. Raises AbeyantError where there is none, or the disk is full."""
+        """Delete a topic and its records. Raises AbeyantError for an unknown topic, or a full disk."""
 
         def delete() -> None:
             try:
@@ -111,16 +111,16 @@ class ClusterApi(Outages):
         self.settled(delete)
 
     def topics(self) -> list[str]:
-        """The names of all topics, Kafka's internal ones included, in order."""
+        """Return the names of all topics, Kafka's internal ones included, in order."""
         return self.settled(lambda: sorted(self.controller.topics))
 
     def leader(self, topic: str, partition: int = 0) -> int | None:
-        """The broker that leads a partition; None where none does."""
+        """Return the broker that leads a partition; None without a leader."""
         leader = self.settled(lambda: self.partition_state(topic, partition).leader)
         return None if leader < 0 else leader
 
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """The brokers whose replicas are in sync."""
+        """Return the brokers whose replicas are in sync."""
         return self.settled(lambda: self.partition_state(topic, partition).isr)
 
     def records(
@@ -131,7 +131,7 @@ class ClusterApi(Outages):
         uncommitted: bool = False,
         isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     ) -> list[Written]:
-        """What was written to a topic, by partition and offset: what a consumer that reads all of it would see.
+        """Return the records of a topic by partition and offset, as a consumer of all of it would see them.
 
         With `isolation="read_committed"` what one with that `isolation.level` would: up to the first transaction that
         is open, and nothing of those that were aborted. With `uncommitted` also what the leader has and some in-sync
@@ -146,7 +146,7 @@ class ClusterApi(Outages):
         return self.settled(lambda: self._records(topic, partition, uncommitted, committed))
 
     def compact(self, topic: str) -> None:
-        """Compact a topic now, in all its replicas and up to what is committed, however little there is to gain.
+        """Compact a topic now: all its replicas, up to what is committed, however little that frees.
 
         It also happens without being asked, as `cleanup.policy=compact` and its other settings say. Raises
         AbeyantError where there is no such topic, or where its policy has no `compact`.
@@ -165,7 +165,7 @@ class ClusterApi(Outages):
     # -- brokers
 
     def pause(self, broker: int) -> None:
-        """Have a broker stand still, as under SIGSTOP: its connections stay, and nothing is done, until `resume`.
+        """Pause a broker, as under SIGSTOP: connections stay open, and it does nothing until `resume`.
 
         A second call does nothing. Raises AbeyantError for one that is stopped.
         """
@@ -178,7 +178,7 @@ class ClusterApi(Outages):
         self.settled(pause)
 
     def resume(self, broker: int) -> None:
-        """Have a paused broker go on, with what has come meanwhile first. Do nothing for one that runs."""
+        """Resume a paused broker; it first handles what has arrived meanwhile. Do nothing for one that runs."""
 
         def resume() -> None:
             self.broker_named(broker).resume()
@@ -187,7 +187,7 @@ class ClusterApi(Outages):
         self.settled(resume)
 
     def stop(self, broker: int) -> None:
-        """Stop a broker: its connections end, others lead what it led. What it had in memory is gone.
+        """Stop a broker: connections close, other brokers lead its partitions. Records in memory are lost.
 
         A second call does nothing.
         """
@@ -203,7 +203,7 @@ class ClusterApi(Outages):
         return self.settled(lambda: self.broker_named(broker).stopped)
 
     def start(self, broker: int) -> None:
-        """Start a broker that was stopped, where it was before. Raises AbeyantError where its port is taken."""
+        """Start a stopped broker again, at the same port. Raises AbeyantError where the port is taken."""
 
         def start() -> None:
             if not self.broker_named(broker).stopped:
@@ -223,7 +223,7 @@ class ClusterApi(Outages):
         times: int | None = None,
         **where: Unpack[Where],
     ) -> Fault:
-        """Have requests answered with an error, nothing being done: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
+        """Answer requests with an error and do nothing else: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
 
         `api` is Kafka's name for it, None for every one; "ReplicaFetch" is a follower's fetch. Only requests that match
         all that is given are struck. With `times` it ends by itself; else by `end()`, or with its `with` block. A
@@ -240,7 +240,7 @@ class ClusterApi(Outages):
         times: int | None = None,
         **where: Unpack[Where],
     ) -> Fault:
-        """Have requests handled `seconds` after they came, on the cluster's clock. The rest is as for `fail`.
+        """Handle requests `seconds` after they arrived, on the cluster's clock. The rest is as for `fail`.
 
         Until then `waiting` lists them, by the API's name.
         """
@@ -254,14 +254,14 @@ class ClusterApi(Outages):
         times: int | None = None,
         **where: Unpack[Where],
     ) -> Fault:
-        """Have requests lost: the connection ends, and nothing is done. The rest is as for `fail`.
+        """Lose requests: close the connection and do nothing else. The rest is as for `fail`.
 
         With `answer` the request is done, and its answer is lost: the client cannot tell the two apart.
         """
         return self._faults.drop(Target(api, **where), times, answer)
 
     def drop_connections(self, *, broker: int | None = None, client_id: str | None = None) -> int:
-        """End the connections that there are now, of one broker or of one client; returns how many."""
+        """Close the connections that are open now, of one broker or one client; return how many."""
         check_choice("client_id", client_id)
 
         def drop() -> int:
@@ -278,7 +278,7 @@ class ClusterApi(Outages):
     # -- groups
 
     def expire_member(self, group: str, member: str) -> None:
-        """Put a member out of its group now, as if its session were over: it was silent for too long.
+        """Expire the session of a member now, as if it had been silent for too long.
 
         `member` is its member id, its `group.instance.id`, or the client id that no other member has. Raises
         AbeyantError where there is no such group or member, or where its coordinator is stopped, paused or not ready.
@@ -290,7 +290,7 @@ class ClusterApi(Outages):
     # -- transactions
 
     def fence(self, transactional_id: str) -> None:
-        """Fence the producer that has a transactional id, as another one does that begins with the same id.
+        """Fence the producer of a transactional id, as another producer with the same id does.
 
         Its open transaction is aborted, and whatever it asks for is refused from now on. Raises AbeyantError where
         there is no such id, where its coordinator is paused, or while its transaction is being ended.
@@ -302,7 +302,7 @@ class ClusterApi(Outages):
     # -- what waits
 
     def waiting(self, kind: str | None = None, *, client: str | None = None) -> list[Waiting]:
-        """List what waits now, in all brokers: produces, fetches, followers' fetches, and so on; the oldest first.
+        """List the requests that wait now, oldest first: produces, fetches, followers' fetches and so on.
 
         `kind` is the purgatory's name, "Produce" for instance, `client` a client's id; by default all. Requests that a
         fault delays, or that have come to a paused broker, wait too (`Waiting.held_by`): by their API's name.
@@ -347,7 +347,7 @@ class ClusterApi(Outages):
             self.on_loop(self._give_up, awaited)
 
     def look(self) -> None:
-        """In the loop's thread, after a request: whether what somebody awaits is there. Not for users."""
+        """Complete the calls of `until_waiting` whose requests wait now. In the loop's thread. Not for users."""
         for awaited in list(self.awaited):
             found = self._waiting(awaited.kind, awaited.client)
             if len(found) >= awaited.number:

@@ -1,4 +1,4 @@
-"""A member put out of its group, by order of a test."""
+"""Expire a group member's session, for a test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def expire_member(cluster: Cluster, group: str, member: str) -> None:
-    """Do what happens when a member's session is over. Raises AbeyantError where that cannot be.
+    """Expire a member's session. Raises AbeyantError for an unknown group or member, or without a coordinator.
 
     In the loop's thread.
     """
@@ -48,7 +48,7 @@ def _shard(cluster: Cluster, group: str) -> GroupShard:
 
 
 def _one_member(group: str, asked: str, members: Mapping[str, tuple[str | None, str]]) -> str:
-    """The id of the member that is meant; `members` has the instance id and client id of each. Raises AbeyantError."""
+    """Return the member id for an id, instance id or client id; `members` has the latter two of each member."""
     if asked in members:
         return asked
     found = [member for member, names in members.items() if asked in names]

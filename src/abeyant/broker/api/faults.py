@@ -76,7 +76,7 @@ class Target:
             raise AbeyantError(f"{api} names topics, but no partitions: leave partition= out")
 
     def check(self, cluster: Cluster) -> None:
-        """Raise AbeyantError for a broker, a topic or a partition that there is not, or an API that nobody uses.
+        """Raise AbeyantError for an unknown broker, topic or partition, and for an API that no client uses here.
 
         A topic may be new where the API names new ones, as CreateTopics does, and where it is one of Kafka's own.
         """
@@ -163,15 +163,15 @@ class Fault:
 
     @property
     def active(self) -> bool:
-        """Whether it can strike still."""
+        """Return whether it can still strike."""
         return self in self._faults.ordered
 
     def end(self) -> None:
-        """Strike no more. A second call does nothing. Requests that were delayed come at their time all the same."""
+        """End it. A second call does nothing. Requests that it has delayed are still handled at their time."""
         self._faults.cluster.settled(self._faults.remove, self)
 
     def strike(self, call: Any) -> None:
-        """Do to `call` what this fault does. In the loop's thread."""
+        """Apply this fault to a call. In the loop's thread."""
         self.hits += 1
         if self.hits == self._times:
             self._faults.remove(self)
@@ -208,7 +208,7 @@ class Faults:
         return False
 
     def fail(self, target: Target, error: str, times: int | None) -> Fault:
-        """Answer with an error, and do nothing of what is asked for."""
+        """Answer with an error, and do nothing else."""
         code = error_code(error)
         fault = Fault(self, target, times, f"{code.name.upper()} for", lambda call: call.refuse(code))
         if code is ErrorCode.none:
@@ -216,7 +216,7 @@ class Faults:
         return self._order(fault)
 
     def delay(self, target: Target, seconds: float, times: int | None) -> Fault:
-        """Handle it `seconds` later, on the cluster's clock."""
+        """Handle requests `seconds` later, on the cluster's clock."""
         if not _is_number(seconds) or not 0 < seconds < _CENTURY:
             raise AbeyantError(f"seconds must be more than 0, and less than a century, not {seconds!r}")
 
@@ -230,7 +230,7 @@ class Faults:
         return self._order(Fault(self, target, times, f"{seconds:g} s more for", later))
 
     def drop(self, target: Target, times: int | None, answer: bool) -> Fault:
-        """End the connection: before the request is handled, or once it has been and its answer is due."""
+        """Close the connection, or with `answer` handle the request and lose the response."""
         if answer and target.api == REPLICA_FETCH:
             raise AbeyantError("a follower's fetch is lost with its answer: leave answer=True out")
 
@@ -244,7 +244,7 @@ class Faults:
         return self._order(Fault(self, target, times, "the answer lost of" if answer else "lost:", lose))
 
     def remove(self, fault: Fault) -> None:
-        """It strikes no more. In the loop's thread."""
+        """End a fault. In the loop's thread."""
         if fault in self.ordered:
             self.ordered.remove(fault)
         if not self.ordered:
@@ -261,7 +261,7 @@ class Faults:
 
 
 def error_code(name: str) -> ErrorCode:
-    """Kafka's error of that name, in whatever case. Raises AbeyantError with the nearest that exists."""
+    """Return Kafka's error of a name in any case. Raises AbeyantError with the nearest name."""
     found = ErrorCode.__members__.get(str(name).lower())
     if found is None:
         known = [known.upper() for known in ErrorCode.__members__]
@@ -270,7 +270,7 @@ def error_code(name: str) -> ErrorCode:
 
 
 def check_choice(name: str, value: object, said: str = "") -> None:
-    """Raise AbeyantError where nothing can have this `topic`, `partition`, `broker` or `client_id`; None is any."""
+    """Raise AbeyantError for a `topic`, `partition`, `broker` or `client_id` of a wrong type; None matches any."""
     if value is not None and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
         raise AbeyantError(f"{said or name} must be {_TYPES[name].__name__}, not {value!r}")
 

@@ -1,4 +1,4 @@
-"""A transactional id taken away from its producer, by order of a test."""
+"""Fence the producer of a transactional id, for a test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FENCED = (ErrorCode.none, ErrorCode.concurrent_transactions)  # the second: its
 
 
 def fence_producer(cluster: Cluster, transactional_id: str) -> None:
-    """Do what another producer does that begins with the same id. Raises AbeyantError where that cannot be.
+    """Fence as another producer with the same id does. Raises AbeyantError where that is impossible.
 
     In the loop's thread.
     """

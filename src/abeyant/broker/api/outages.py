@@ -1,4 +1,4 @@
-"""Brokers that are paused or stopped for as long as a block lasts: of our cluster, and of genuine Kafka."""
+"""Pause or stop brokers for the length of a block: of our cluster, or of genuine Kafka."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ class Outages:
     """What `paused` and `stopped` are made of; a cluster has the other methods."""
 
     def pause(self, broker: int) -> None:
-        """Have a broker stand still, as under SIGSTOP: its connections stay, and nothing is done, until `resume`."""
+        """Pause a broker, as under SIGSTOP: connections stay open, and it does nothing until `resume`."""
         raise NotImplementedError
 
     def resume(self, broker: int) -> None:
-        """Have a paused broker go on, with what has come meanwhile first."""
+        """Resume a paused broker; it first handles what has arrived meanwhile."""
         raise NotImplementedError
 
     def stop(self, broker: int) -> None:
-        """Stop a broker: its connections end, others lead what it led."""
+        """Stop a broker: connections close, other brokers lead its partitions."""
         raise NotImplementedError
 
     def start(self, broker: int) -> None:
-        """Start a broker that was stopped, where it was before."""
+        """Start a stopped broker again, at the same port."""
         raise NotImplementedError
 
     def is_stopped(self, broker: int) -> bool:
@@ -31,7 +31,7 @@ class Outages:
 
     @contextmanager
     def paused(self, *brokers: int) -> Iterator[None]:
-        """Pause these brokers for as long as the block lasts."""
+        """Pause these brokers for the length of the block."""
         with ExitStack() as stack:
             for broker in brokers:
                 self.pause(broker)
@@ -40,7 +40,7 @@ class Outages:
 
     @contextmanager
     def stopped(self, *brokers: int) -> Iterator[None]:
-        """Stop these brokers, and start them again when the block is over, unless that was done in it."""
+        """Stop these brokers, and start them again after the block, unless the block has done so."""
         with ExitStack() as stack:
             for broker in brokers:
                 self.stop(broker)

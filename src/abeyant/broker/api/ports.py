@@ -26,7 +26,7 @@ class Cluster(Protocol):
 
     @property
     def awaited(self) -> Sequence[object]:
-        """The calls of `until_waiting` that block."""
+        """Return the calls of `until_waiting` that block."""
 
     def on_loop(self, action: Callable[..., T], *args: Any) -> T:
         """Call `action` in the loop's thread and return its result. From any thread."""

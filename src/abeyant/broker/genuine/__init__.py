@@ -1,4 +1,4 @@
-"""Genuine Apache Kafka on loopback: three brokers from Maven, for captures of request logs, for tests and benchmarks.
+"""Genuine Apache Kafka on loopback: three brokers from Maven Central, for request logs, tests and benchmarks.
 
 `GenuineKafka` is the same with the face of our own cluster, for `pytest --kafka=genuine`; it needs the extra
 `broker`.

@@ -1,4 +1,4 @@
-"""The few requests that tests ask genuine Kafka for: topics made and deleted, what there is, records.
+"""The requests that tests send to genuine Kafka: create and delete topics, describe them, read records.
 
 One connection per request: these are for tests, between the requests that the test is about.
 """
@@ -43,7 +43,7 @@ class Admin:
         self._addresses = addresses
 
     def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
-        """Raises AbeyantError with what Kafka says against it."""
+        """Create a topic. Raises AbeyantError with Kafka's message."""
         of = _types(_CREATE_TOPICS)
         settings = tuple(of.CreatableTopicConfig(name=key, value=value) for key, value in config.items())
         topic = of.CreatableTopic(
@@ -55,14 +55,14 @@ class Admin:
             raise AbeyantError(f"cannot create topic {name!r}: {made.error_message or made.error_code.name.upper()}")
 
     def delete_topics(self, names: Iterable[str]) -> None:
-        """Those that are there."""
+        """Delete these topics; unknown ones are ignored."""
         asked = _types(_DELETE_TOPICS).DeleteTopicsRequest(
             topic_names=tuple(names), timeout=timedelta(seconds=_SECONDS)
         )
         self._ask(_DELETE_TOPICS, asked)
 
     def topics(self) -> dict[str, dict[int, Described]]:
-        """Every topic and its partitions."""
+        """Return every topic and its partitions."""
         asked = _types(_METADATA).MetadataRequest(topics=None, allow_auto_topic_creation=False)
         return {
             topic.name: {
@@ -110,7 +110,7 @@ class Admin:
 
 
 def _without(batches: Iterable[Batch], aborted: Iterable[Any]) -> Iterator[Batch]:
-    """The batches that are of no aborted transaction; each ends with its producer's next marker."""
+    """Yield the batches of no aborted transaction; each of these ends with its producer's next marker."""
     to_come = sorted((one.first_offset, one.producer_id) for one in aborted)
     under_way: set[int] = set()
     for batch in batches:
@@ -140,5 +140,5 @@ def _exchange(address: tuple[str, int], what: tuple[int, int], request: Any) -> 
 
 
 def _types(what: tuple[int, int]) -> Any:
-    """Kio's module with the request and all that it is made of."""
+    """Return kio's module with the request and its parts."""
     return sys.modules[load_request_schema(*what).__module__]

@@ -63,12 +63,12 @@ class Node:
 
     @property
     def logs(self) -> Path:
-        """Where this broker logs."""
+        """Return the folder of this broker's own logs."""
         return self.folder / "logs"
 
     @property
     def is_running(self) -> bool:
-        """Whether its process is there, be it frozen."""
+        """Return whether its process exists, frozen or not."""
         return self.process is not None and self.process.poll() is None
 
     def signal(self, number: signal.Signals) -> None:
@@ -176,7 +176,7 @@ class Cluster:
             self.stop()
 
     def check_alive(self) -> None:
-        """Complain about a broker that has ended by itself."""
+        """Raise ClusterError for a broker that has ended by itself."""
         for node in self.nodes.values():
             if node.process is None or node.process.poll() is not None:
                 raise ClusterError(f"broker {node.number} has ended (see {node.logs}/server.log)")

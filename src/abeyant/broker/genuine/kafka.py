@@ -80,16 +80,16 @@ class GenuineKafka(Outages):
         self._admin.delete_topics([name])
 
     def topics(self) -> list[str]:
-        """The names of all topics, in order."""
+        """Return the names of all topics, in order."""
         return sorted(self._admin.topics())
 
     def leader(self, topic: str, partition: int = 0) -> int | None:
-        """The broker that leads a partition; None where none does."""
+        """Return the broker that leads a partition; None without a leader."""
         leader = self._partitions(topic)[partition].leader
         return None if leader < 0 else leader
 
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """The brokers whose replicas are in sync."""
+        """Return the brokers whose replicas are in sync."""
         return self._partitions(topic)[partition].in_sync
 
     def records(
@@ -100,7 +100,7 @@ class GenuineKafka(Outages):
         uncommitted: bool = False,
         isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     ) -> list[Written]:
-        """What was written to a topic, as a consumer sees it."""
+        """Return the records of a topic, as a consumer sees them."""
         if uncommitted:
             self._skip("--kafka=genuine: only abeyant.broker shows what is not committed")
         return [
@@ -119,11 +119,11 @@ class GenuineKafka(Outages):
     # -- brokers, as in `ClusterApi`
 
     def pause(self, broker: int) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         self._nodes.freeze(broker)
 
     def resume(self, broker: int) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._nodes.thaw(broker)
 
     def stop(self, broker: int) -> None:

@@ -19,7 +19,7 @@ class Writer:
         return self
 
     def text(self, text: str | None) -> Self:
-        """A string; None is null."""
+        """Write a string; None is null."""
         if text is None:
             self._data += b"\xff\xff"
             return self
@@ -28,7 +28,7 @@ class Writer:
         return self
 
     def data(self, data: bytes) -> Self:
-        """Bytes."""
+        """Write bytes."""
         self._data += struct.pack(">i", len(data)) + data
         return self
 
@@ -51,16 +51,16 @@ class Reader:
         return int(value)
 
     def text(self) -> str:
-        """A string that is not null."""
+        """Read a string that is not null."""
         return self.nullable() or ""
 
     def nullable(self) -> str | None:
-        """A string."""
+        """Read a string; None is null."""
         size = self.number("h")
         return None if size < 0 else self._take(size).decode()
 
     def data(self) -> bytes:
-        """Bytes."""
+        """Read bytes."""
         return self._take(max(self.number("i"), 0))
 
     def _take(self, size: int) -> bytes:

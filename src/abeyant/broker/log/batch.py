@@ -95,7 +95,7 @@ class Batch:
 
     @property
     def last_sequence(self) -> int:
-        """The producer's sequence number of its last record; after 2^31 - 1 comes 0. -1 if it has none."""
+        """Return the sequence number of its last record, -1 without one; after 2^31 - 1 comes 0."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         sequence: int = self.base_sequence + self.last_offset_delta
@@ -103,28 +103,28 @@ class Batch:
 
     @property
     def compression(self) -> int:
-        """How its records are compressed: 0 not, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        """Return the codec of its records: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
         codec: int = self.attributes & _COMPRESSION
         return codec
 
     @property
     def timestamp_is_append_time(self) -> bool:
-        """Whether all its records have `max_timestamp` as their time."""
+        """Return whether `max_timestamp` is the time of all its records."""
         return bool(self.attributes & _APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it is part of a transaction."""
+        """Return whether it is part of a transaction."""
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds a transaction's marker and no one's data."""
+        """Return whether it holds a transaction's marker in place of data."""
         return bool(self.attributes & _CONTROL)
 
     @property
     def delete_horizon(self) -> int | None:
-        """From when compaction may remove the tombstones in it (ms); None before compaction has seen them."""
+        """Return when compaction may remove its tombstones (ms); None before the first compaction."""
         return self.base_timestamp if self.attributes & _DELETE_HORIZON else None
 
     @property
@@ -138,18 +138,18 @@ class Batch:
         return self.data[HEADER_SIZE:] if codec == NONE else decompress(codec, self.records)
 
     def crc_is_right(self) -> bool:
-        """Compute the CRC over all that it covers: some 10 GB/s with the processor's own instruction."""
+        """Return whether the CRC matches: some 10 GB/s with the processor's own instruction."""
         crc: int = self.crc
         return crc_of(self.data) == crc
 
     def placed(self, base_offset: int, leader_epoch: int) -> Batch:
-        """The same batch at its place in a log. Copies its bytes; its CRC stays right."""
+        """Return the batch at its place in a log. Copies its bytes; its CRC stays valid."""
         length = len(self.data) - LENGTH_END
         head = _PLACE.pack(base_offset, length, leader_epoch)
         return Batch(b"".join((head, memoryview(self.data)[_PLACE.size :])))
 
     def timed(self, max_timestamp: int, *, append_time: bool) -> Batch:
-        """The same batch with this greatest timestamp, of this kind, and so with another CRC."""
+        """Return the batch with this greatest timestamp, of this kind, and with a new CRC."""
         if max_timestamp == self.max_timestamp and append_time == bool(self.attributes & _APPEND_TIME):
             return self
         changed = bytearray(self.data)
@@ -204,7 +204,7 @@ def make_batch(
     producer_epoch: int = -1,
     base_sequence: int = NO_SEQUENCE,
 ) -> Batch:
-    """A batch around records that are encoded, and compressed as `attributes` says, already."""
+    """Return a batch of records that are already encoded, and compressed as `attributes` says."""
     delta = record_count - 1 if last_offset_delta is None else last_offset_delta
     data = bytearray(HEADER_SIZE + len(records))
     _HEADER.pack_into(

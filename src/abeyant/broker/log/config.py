@@ -1,4 +1,4 @@
-"""What a topic's settings tell its logs, typed. `settings.py` makes one from Kafka's names, with Kafka's defaults."""
+"""A topic's settings as its logs use them, typed. `settings.py` makes one from Kafka's names and defaults."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class LogConfig:
 
     @property
     def compact(self) -> bool:
-        """Whether old values of a key are removed."""
+        """Return whether old values of a key are removed."""
         return "compact" in self.cleanup_policy
 
     @property
     def delete(self) -> bool:
-        """Whether whole segments are removed by time and size."""
+        """Return whether whole segments are removed by time and size."""
         return "delete" in self.cleanup_policy

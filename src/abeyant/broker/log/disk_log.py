@@ -255,7 +255,7 @@ class DiskLog(Log):
         self._save_state()
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
-        """As a log in memory."""
+        """Remove everything, and start again at `offset`."""
         self._retreat(min(offset, self.start_offset))
         super().truncate_fully(offset, now_ms)
         self._save_state()
@@ -293,7 +293,7 @@ class DiskLog(Log):
                 self._doom(gone, now_ms + self.config.file_delete_delay_ms)
 
     def compact(self, now_ms: int, up_to: int, *, force: bool = False) -> int:
-        """As a log in memory."""
+        """Compact as a log in memory does."""
         before = self._compacted_to
         freed = super().compact(now_ms, up_to, force=force)
         if self._compacted_to != before:

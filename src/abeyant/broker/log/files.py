@@ -38,18 +38,18 @@ _CHUNK = 1 << 22  # bytes read at a time when a segment is recovered
 
 
 def name_of(base_offset: int, suffix: str) -> str:
-    """A file's name, which sorts as its offset does."""
+    """Return a file's name, which sorts as its offset does."""
     return f"{base_offset:020d}{suffix}"
 
 
 def offset_of(path: Path) -> int | None:
-    """The offset in a file's name; None for another kind of name."""
+    """Return the offset in a file's name; None for another kind of name."""
     stem = path.name.partition(".")[0]
     return int(stem) if len(stem) == 20 and stem.isascii() and stem.isdigit() else None
 
 
 def doomed(folder: Path) -> Path:
-    """A name for a folder that is to be deleted: nobody has it, and it is no longer than a name may be (255 bytes)."""
+    """Return a new name for a folder that will be deleted, of at most 255 bytes."""
     return folder.with_name(f"{folder.name[:200]}.{uuid.uuid4().hex}{DELETED}")
 
 
@@ -69,7 +69,7 @@ class FileSegment(Segment):
             raise _failed("open", path, error) from error
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes of the batches [start, end), whole. Raises StorageError."""
+        """Return the bytes of the batches [start, end). Raises StorageError."""
         position = self.position(start)
         size = self.position(end) - position
         try:

@@ -23,7 +23,7 @@ _SPARE_RATIO = 4
 
 
 class Journal:
-    """What the controller knows: topics, partitions, settings. Use from one thread."""
+    """The controller's state: topics, partitions, settings. Use from one thread."""
 
     def __init__(self, path: Path) -> None:
         """Read the file, if there is one, and write it anew. Raises StorageError."""
@@ -70,11 +70,11 @@ class Journal:
         return self._values[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a name, or else the default."""
+        """Return the value of a name, or the default."""
         return self._values.get(name, default)
 
     def items(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
-        """All names that begin with `prefix`, and their values, in the order in which they came."""
+        """Yield the names that begin with `prefix` and their values, oldest first."""
         return iter([(name, value) for name, value in self._values.items() if name.startswith(prefix)])
 
     def put(self, name: str, value: Any) -> None:
@@ -97,7 +97,7 @@ class Journal:
                 self._write_anew()
 
     def close(self) -> None:
-        """Have the disk hold it, and close the file."""
+        """Flush the file to the disk, and close it."""
         if self._fd >= 0:
             os.fsync(self._fd)
             os.close(self._fd)
@@ -105,7 +105,7 @@ class Journal:
 
 
 def _said(line: bytes) -> tuple[str, Any] | None:
-    """A line's name and value; None where it is damaged."""
+    """Return a line's name and value; None for a damaged line."""
     try:
         if int(line[:8], 16) != zlib.crc32(line[9:]):
             return None

@@ -66,7 +66,7 @@ class Log(ReadableLog):
     # Writing
 
     def append(self, records: bytes, leader_epoch: int, now_ms: int, *, from_client: bool = True) -> Appended:
-        """Append one batch as leader: check it, give it its offsets; or answer a duplicate as it was answered before.
+        """Append one batch as leader: check it and give it its offsets. Answer a duplicate as the first time.
 
         `from_client` False is for the coordinators, whose batches have no sequence numbers and may be markers.
         Raises a LogError: then nothing was appended.
@@ -196,11 +196,11 @@ class Log(ReadableLog):
         return self._epochs.end_of(epoch, self.end_offset)
 
     def epoch_at(self, offset: int) -> int | None:
-        """The epoch in which `offset` was written."""
+        """Return the epoch in which `offset` was written."""
         return self._epochs.at(offset)
 
     def epochs(self) -> list[tuple[int, int]]:
-        """Every epoch with its first offset."""
+        """Return every epoch with its first offset."""
         return self._epochs.entries()
 
     # Removing
@@ -242,7 +242,7 @@ class Log(ReadableLog):
         self._begin(offset, now_ms)
 
     def advance_start(self, offset: int, now_ms: int) -> bool:
-        """Let the log start at `offset` (DeleteRecords); whether it moved. Whole segments before it are removed.
+        """Let the log start at `offset` (DeleteRecords). Remove whole segments before it; return whether it moved.
 
         Raises OffsetOutOfRangeError above the end.
         """
@@ -314,7 +314,7 @@ class Log(ReadableLog):
         return before - self.size
 
     def _make_cleaned(self, base_offset: int, now_ms: int) -> Segment:
-        """A segment that is not part of the log yet."""
+        """Return a segment that is not part of the log yet."""
         return Segment(base_offset, now_ms)
 
     def _replace(self, group: list[Segment], target: Segment, now_ms: int) -> None:
@@ -364,7 +364,7 @@ class Log(ReadableLog):
         return self._producers.expire(now_ms, self.config.producer_expiration_ms)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Up to where a consumer with read_committed sees: no further than the first transaction that may yet abort.
+        """Return the end of what read_committed shows: at most the first offset of an open transaction.
 
         Nor before the start, where the first records of that one were deleted.
         """
@@ -372,20 +372,20 @@ class Log(ReadableLog):
         return high_watermark if unstable is None else min(max(unstable, self.start_offset), high_watermark)
 
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
-        """The aborted transactions with records in [start, end), for a consumer with read_committed."""
+        """Return the aborted transactions with records in [start, end), for read_committed."""
         return self._producers.aborted_between(start, end)
 
     @property
     def has_aborted_transactions(self) -> bool:
-        """Whether any is known."""
+        """Return whether any aborted transaction is known."""
         return self._producers.has_aborted
 
     def has_open_transaction(self, producer_id: int) -> bool:
-        """Whether this producer has a transaction open here."""
+        """Return whether this producer has an open transaction here."""
         return self._producers.has_open_transaction(producer_id)
 
     def in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether this producer has one open here, in this epoch of its."""
+        """Return whether this producer has an open transaction here in this epoch."""
         state = self._producers.get(producer_id)
         return state is not None and state.transaction_start is not None and state.epoch == epoch
 
@@ -414,7 +414,7 @@ class Log(ReadableLog):
 
 
 def _marker_in(batch: Batch) -> Marker | None:
-    """None also in a batch of which compaction has left nothing but the producer's epoch."""
+    """Return the marker of a control batch; None for data, and where compaction left an empty batch."""
     if batch.producer_id == NO_PRODUCER or not batch.is_control or not batch.record_count:
         return None
     return marker_of(batch)

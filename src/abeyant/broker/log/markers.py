@@ -28,7 +28,7 @@ class Marker(NamedTuple):
 
 
 def marker_of(batch: Batch) -> Marker:
-    """What a transaction's control batch says. Raises InvalidRecordError for another kind of control batch."""
+    """Return the marker in a control batch. Raises InvalidRecordError for another kind of control batch."""
     for record in records_of(batch):
         key, value = record.key, record.value
         if key is None or len(key) < _KEY.size or value is None or len(value) < _VALUE.size:
@@ -41,7 +41,7 @@ def marker_of(batch: Batch) -> Marker:
 
 
 def marker_batch(producer_id: int, producer_epoch: int, marker: Marker, now_ms: int) -> Batch:
-    """The control batch that ends a producer's transaction."""
+    """Return the control batch that ends a producer's transaction."""
     key = _KEY.pack(0, _COMMITTED if marker.commits else _ABORTED)
     record = Record(0, now_ms, key, _VALUE.pack(0, marker.coordinator_epoch))
     return make_batch(

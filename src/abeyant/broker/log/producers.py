@@ -55,7 +55,7 @@ class ProducerState:
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transaction_start")
 
     def __init__(self, producer_id: int) -> None:
-        """Nothing known yet."""
+        """Start with nothing known."""
         self.producer_id = producer_id
         self.epoch = _NO_EPOCH
         self.coordinator_epoch = -1
@@ -65,11 +65,11 @@ class ProducerState:
 
     @property
     def last_sequence(self) -> int:
-        """Of the last batch of this epoch; -1 before the first."""
+        """Return the last sequence number of this epoch; -1 before the first."""
         return self.batches[-1].last_sequence if self.batches else _NO_SEQUENCE
 
     def to_list(self) -> list[Any]:
-        """For a snapshot."""
+        """Return the state for a snapshot."""
         return [
             self.producer_id, self.epoch, self.coordinator_epoch, self.last_timestamp, self.transaction_start,
             [list(batch) for batch in self.batches],
@@ -90,7 +90,7 @@ class Producers:
     __slots__ = ("_aborted", "_ended", "_open", "_states")
 
     def __init__(self) -> None:
-        """Nobody yet."""
+        """Start without producers."""
         self._states: dict[int, ProducerState] = {}
         self._open: dict[int, int] = {}  # producer id -> first offset
         self._ended: list[tuple[int, int]] = []  # (first offset, marker's), while the high watermark is not past it
@@ -100,15 +100,15 @@ class Producers:
         return len(self._states)
 
     def states(self) -> list[ProducerState]:
-        """Every producer known, as DescribeProducers tells them."""
+        """Return all producers, as DescribeProducers lists them."""
         return list(self._states.values())
 
     def get(self, producer_id: int) -> ProducerState | None:
-        """One producer, if it is known."""
+        """Return one producer; None if it is unknown."""
         return self._states.get(producer_id)
 
     def duplicate_of(self, batch: Batch) -> WrittenBatch | None:
-        """The batch of the last five that this one repeats, sequence for sequence."""
+        """Return the batch of the last five that has the same sequence numbers; None for new records."""
         state = self._states.get(batch.producer_id)
         if state is None or state.epoch != batch.producer_epoch:
             return None
@@ -176,7 +176,7 @@ class Producers:
             )
 
     def note_data(self, batch: Batch) -> None:
-        """A batch of data is in the log now."""
+        """Record a batch of data that was appended."""
         state = self._state(batch.producer_id)
         if state.epoch != batch.producer_epoch:
             state.batches.clear()
@@ -193,7 +193,7 @@ class Producers:
             self._open[batch.producer_id] = batch.base_offset
 
     def note_marker(self, batch: Batch, marker: Marker) -> None:
-        """A transaction's end is in the log now."""
+        """Record a marker that was appended."""
         state = self._state(batch.producer_id)
         if state.epoch != batch.producer_epoch:
             state.batches.clear()
@@ -210,7 +210,7 @@ class Producers:
             self._aborted.append(AbortedTransaction(batch.producer_id, first, batch.last_offset, stable))
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """The first offset of a transaction that is open, or whose end is not below the high watermark.
+        """Return the first offset of a transaction that is open, or ends at or above the high watermark.
 
         O(transactions open or just ended). What has ended below the high watermark is forgotten: it never falls.
         """
@@ -223,11 +223,11 @@ class Producers:
 
     @property
     def has_aborted(self) -> bool:
-        """Whether any aborted transaction is known."""
+        """Return whether any aborted transaction is known."""
         return bool(self._aborted)
 
     def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
-        """The aborted transactions that have a record in [start, end)."""
+        """Return the aborted transactions that have a record in [start, end)."""
         found = []
         for aborted in self._aborted[bisect_left(self._aborted, start, key=_marker_offset) :]:
             if aborted.first_offset < end:
@@ -237,11 +237,11 @@ class Producers:
         return found
 
     def has_open_transaction(self, producer_id: int) -> bool:
-        """Whether this producer has a transaction open here."""
+        """Return whether this producer has an open transaction here."""
         return producer_id in self._open
 
     def expire(self, now_ms: int, after_ms: int) -> int:
-        """Forget the producers that wrote nothing for `after_ms`, and have no transaction open; how many."""
+        """Forget producers without an open transaction that wrote nothing for `after_ms`; return how many."""
         gone = [
             state.producer_id
             for state in self._states.values()
@@ -252,18 +252,18 @@ class Producers:
         return len(gone)
 
     def forget_before(self, start: int) -> None:
-        """The log begins at `start` now: forget transactions that ended before. The producers stay known."""
+        """Forget transactions that ended before the new start of the log. Producers stay known."""
         self._ended = [ended for ended in self._ended if ended[1] >= start]
         del self._aborted[: bisect_left(self._aborted, start, key=_marker_offset)]
 
     def forget_aborted(self, last_offset: int) -> None:
-        """Nothing is left of the transaction whose marker is there, but the marker."""
+        """Forget the transaction with this marker: compaction has removed all of its records."""
         place = bisect_left(self._aborted, last_offset, key=_marker_offset)
         if place < len(self._aborted) and self._aborted[place].last_offset == last_offset:
             del self._aborted[place]
 
     def snapshot(self) -> dict[str, Any]:
-        """All of it, as plain lists that JSON can write."""
+        """Return everything, as plain lists that JSON can write."""
         return {
             "producers": [state.to_list() for state in self._states.values()],
             "ended": [list(ended) for ended in self._ended],

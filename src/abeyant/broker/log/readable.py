@@ -1,4 +1,4 @@
-"""How a log is read: its segments in the order of their offsets, and what of them is looked for.
+"""How a log is read: segments in the order of their offsets, and lookups in them.
 
 Every look-up is O(log batches); nothing is read again to count bytes.
 """
@@ -24,7 +24,7 @@ class FoundOffset(NamedTuple):
 
 
 class ReadableLog:
-    """What is in a log, from `start_offset` to `end_offset`; a `Log` is this, and how it is written."""
+    """The read side of a log, from `start_offset` to `end_offset`. `Log` adds the write side."""
 
     topic: str
     partition: int
@@ -34,7 +34,7 @@ class ReadableLog:
     _bases: list[int]  # their base offsets
 
     def read(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> bytes:
-        """Whole batches from the one that holds `offset`, all below `up_to`, no more than `max_bytes` of them.
+        """Return whole batches, from the one that holds `offset`, below `up_to`, of at most `max_bytes`.
 
         With `min_one` the first may exceed `max_bytes`. Raises OffsetOutOfRangeError below the start or above the end.
         Memory: one batch is handed out as it is, several are joined.
@@ -43,7 +43,7 @@ class ReadableLog:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_batches(self, offset: int, max_bytes: int, up_to: int, *, min_one: bool) -> list[Batch]:
-        """As `read`, one by one: a follower in this process appends these, and shares their bytes."""
+        """Return the same as single batches: a follower in this process appends these, and shares their bytes."""
         tail = self._segments[-1].tail
         if tail is not None and tail.base_offset == offset >= self.start_offset and tail.next_offset == up_to:
             return [tail] if tail.size <= max_bytes or min_one else []  # most often it wants what was just appended
@@ -72,7 +72,7 @@ class ReadableLog:
             min_one = False
 
     def bytes_between(self, offset: int, up_to: int) -> int:
-        """Bytes of the whole batches from the one that holds `offset` to those below `up_to`.
+        """Return the bytes of the whole batches from the one that holds `offset` to the last below `up_to`.
 
         O(log batches), and O(segments) between them.
         """
@@ -87,7 +87,7 @@ class ReadableLog:
         return count
 
     def end_of_read(self, offset: int, size: int) -> int:
-        """Where the batch begins that comes after the `size` bytes that `read` gave from `offset`.
+        """Return the offset of the batch after the `size` bytes that `read` returned from `offset`.
 
         O(log batches), and O(segments) between them.
         """
@@ -114,7 +114,7 @@ class ReadableLog:
             yield from segment.batches(segment.index_of(offset))
 
     def offset_for_time(self, timestamp_ms: int) -> FoundOffset | None:
-        """The first record at or after `timestamp_ms`, in the order of offsets; None if there is none."""
+        """Return the first record at or after `timestamp_ms`, by offset; None if there is none."""
         for segment in self._segments[self._segment_index(self.start_offset) :]:
             if segment.max_timestamp < timestamp_ms:
                 continue
@@ -128,7 +128,7 @@ class ReadableLog:
         return None
 
     def max_timestamp(self) -> FoundOffset | None:
-        """The first record with the greatest timestamp of all (ListOffsets' -3); None if no record has one."""
+        """Return the first record with the greatest timestamp (ListOffsets' -3); None if none has a timestamp."""
         greatest = max(self._segments, key=_max_timestamp)
         if greatest.max_timestamp < 0:
             return None
@@ -140,7 +140,7 @@ class ReadableLog:
 
 
 def epoch_of(batch: Batch) -> int | None:
-    """The epoch that a batch was written in; None where that is not known."""
+    """Return the epoch of a batch; None if unknown."""
     epoch: int = batch.leader_epoch
     return epoch if epoch >= 0 else None
 

@@ -86,7 +86,7 @@ class Walker:
         return Survey(least, greatest, in_order, plain, without_key)
 
     def read(self, index: int, base_offset: int, base_timestamp: int) -> Record:
-        """The next record. `index` is for the error: MalformedRecordsError."""
+        """Return the next record. `index` is for the error: MalformedRecordsError."""
         end = self._begin(index)
         self._need(1)
         self._position += 1
@@ -110,7 +110,7 @@ class Walker:
 
     @property
     def at_end(self) -> bool:
-        """Whether all bytes were read."""
+        """Return whether all bytes were read."""
         return self._position == self._end
 
     def _begin(self, index: int) -> int:
@@ -200,7 +200,7 @@ def decode(records: bytes, count: int, base_offset: int, base_timestamp: int) ->
 
 
 def encode(records: list[Record], base_offset: int, base_timestamp: int) -> bytes:
-    """The records' bytes, not yet compressed, their offsets and times relative to the batch's own."""
+    """Return the records' bytes, uncompressed, offsets and times relative to the batch's own."""
     out = bytearray()
     for record in records:
         body = bytearray(b"\0")

@@ -1,4 +1,4 @@
-"""A run of a log's batches: found by offset, byte or time in O(log batches), and removed as a whole.
+"""A run of a log's batches: looked up by offset, byte or time in O(log batches), and removed as a whole.
 
 `Segment` keeps its batches in memory; `log/files.py` has the one that keeps them in a file.
 """
@@ -23,7 +23,7 @@ class Segment:
     )  # fmt: skip
 
     def __init__(self, base_offset: int, now_ms: int) -> None:
-        """Without a batch. `base_offset` is what its first batch will have, at least."""
+        """Start empty. `base_offset` is the least that its first batch may have."""
         self.base_offset = base_offset
         self.created_ms = now_ms
         self.modified_ms = now_ms
@@ -36,27 +36,27 @@ class Segment:
         self.tail: Batch | None = None  # the last batch, where its bytes are in memory anyway
 
     def __len__(self) -> int:
-        """How many batches."""
+        """Return the number of batches."""
         return len(self._offsets)
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Return the bytes."""
         return self._ends[-1] if self._ends else 0
 
     @property
     def next_offset(self) -> int:
-        """After its last batch."""
+        """Return the offset after its last batch."""
         return self._lasts[-1] + 1 if self._lasts else self.base_offset
 
     @property
     def max_timestamp(self) -> int:
-        """The greatest of all its batches, ms; -1 without one."""
+        """Return the greatest timestamp, ms; -1 without one."""
         return self._times[-1] if self._times else -1
 
     @property
     def last_time(self) -> int:
-        """When it was last written to, ms: as its records say, or else as the clock said."""
+        """Return when it was last written to, ms: by its records, or else by the clock."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.modified_ms
 
     def append(self, batch: Batch, now_ms: int) -> None:
@@ -79,14 +79,14 @@ class Segment:
         self._ends.append(end)
 
     def index_of(self, offset: int) -> int:
-        """The batch that holds `offset`, or else the first one after it; `len` if there is none. O(log batches).
+        """Return the batch that holds `offset`, or else the first after it; `len` for none. O(log batches).
 
         So too the end of the batches that lie below `offset` as a whole.
         """
         return bisect_left(self._lasts, offset)
 
     def index_of_time(self, timestamp: int, since: int) -> int:
-        """The first batch from `since` on that has a record of `timestamp` ms or later; `len` if there is none.
+        """Return the first batch from `since` on with a record of `timestamp` ms or later; `len` for none.
 
         O(log batches), but for batches before `since`, whose greater times hide those after them.
         """
@@ -96,29 +96,29 @@ class Segment:
         return index
 
     def index_within(self, start: int, end: int, max_bytes: int) -> int:
-        """Up to which of the batches [start, end) `max_bytes` reach. O(log batches)."""
+        """Return up to which of the batches [start, end) `max_bytes` reach. O(log batches)."""
         return min(bisect_right(self._ends, self.position(start) + max_bytes), end)
 
     def position(self, index: int) -> int:
-        """Bytes before a batch."""
+        """Return the bytes before a batch."""
         return self._ends[index - 1] if index else 0
 
     def first_offset(self, index: int) -> int:
-        """A batch's base offset."""
+        """Return a batch's base offset."""
         return self._offsets[index]
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes of the batches [start, end), whole."""
+        """Return the bytes of the batches [start, end)."""
         if end - start == 1:
             return self._data[start]
         return b"".join(self._data[start:end])
 
     def batch(self, index: int) -> Batch:
-        """One batch."""
+        """Return one batch."""
         return Batch(self.read(index, index + 1))
 
     def batches(self, start: int = 0, end: int | None = None) -> Iterator[Batch]:
-        """The batches [start, end)."""
+        """Yield the batches [start, end)."""
         for index in range(start, len(self) if end is None else end):
             yield self.batch(index)
 
@@ -130,14 +130,14 @@ class Segment:
         del self._offsets[count:], self._lasts[count:], self._ends[count:], self._times[count:]
 
     def flush(self) -> None:
-        """Memory needs none."""
+        """Do nothing: memory needs no flush."""
 
     def close(self) -> None:
-        """Let go of the bytes."""
+        """Release the bytes."""
         self.truncate(0)
 
     def discard(self) -> None:
-        """Close it, for good: it is part of no log."""
+        """Close it for good: it is part of no log."""
         self.close()
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""What a leader checks of a batch that it is sent, and changes in it, before the batch gets its offsets.
+"""What a leader checks and changes in a client's batch before the batch gets its offsets.
 
 As Kafka's leader does: the size, the CRC, the header against itself, then every record, for which a compressed batch is
 decompressed. A batch is compressed anew only where the topic's `compression.type` asks for another codec than it has.
@@ -21,7 +21,7 @@ _KEPT_ATTRIBUTES = 0x10  # transactional; the codec and the kind of timestamp ar
 
 
 def the_batch(records: bytes, config: LogConfig, *, from_client: bool) -> Batch:
-    """The one batch that `records` is, its size, CRC and header checked.
+    """Return the one batch in `records`; check its size, CRC and header.
 
     Raises CorruptRecordError, InvalidRecordError, RecordTooLargeError.
     """
@@ -64,7 +64,7 @@ def _check_header(batch: Batch) -> None:
 
 
 def checked(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
-    """The batch as the log keeps it: its records checked, its greatest timestamp set, compressed as the topic asks.
+    """Return the batch as the log stores it: records checked, greatest timestamp set, compressed by the topic's codec.
 
     Raises InvalidRecordError, InvalidTimestampError, UndecodableError, RecordTooLargeError (when it grew).
     """
@@ -98,7 +98,7 @@ def checked(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
 
 
 def records_of(batch: Batch) -> list[Record]:
-    """Its records, decompressed and read out, with their offsets and times.
+    """Return a batch's records, decompressed, with their offsets and times.
 
     Raises UndecodableError, InvalidRecordError.
     """
@@ -119,7 +119,7 @@ def _outside(least: int, greatest: int, config: LogConfig, now_ms: int) -> bool:
 
 
 def _check_each(batch: Batch, payload: bytes, config: LogConfig, now_ms: int) -> None:
-    """Find what is wrong with each record: the slow way, for when something may be."""
+    """Check each record by itself: the slow way, where a record may be invalid."""
     append_time = config.message_timestamp_type == "LogAppendTime"
     errors: list[tuple[int, str]] = []
     untimely = False
@@ -155,7 +155,7 @@ def _check_each(batch: Batch, payload: bytes, config: LogConfig, now_ms: int) ->
 
 
 def _rewritten(batch: Batch, payload: bytes, codec: int) -> Batch:
-    """The same records one after the other, compressed by `codec`."""
+    """Return a batch of the same records, compressed by `codec`."""
     records = decode(payload, batch.record_count, batch.base_offset, batch.base_timestamp)
     records = [record._replace(offset=batch.base_offset + index) for index, record in enumerate(records)]
     return make_batch(

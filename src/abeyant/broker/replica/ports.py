@@ -58,23 +58,23 @@ class Cluster(Protocol):
 
     @property
     def controller(self) -> Controller:
-        """Topics, leaders and in-sync sets."""
+        """Return the controller: topics, leaders and in-sync sets."""
 
     @property
     def network(self) -> Network:
-        """Messages between brokers."""
+        """Return the messages between brokers."""
 
     @property
     def observer(self) -> Observer | None:
-        """The request log."""
+        """Return the request log; None without one."""
 
     @property
     def settings(self) -> Settings:
-        """The brokers' settings."""
+        """Return the brokers' settings."""
 
     @property
     def brokers(self) -> Mapping[int, Broker]:
-        """All brokers by id, stopped ones included."""
+        """Return all brokers by id, stopped ones included."""
 
 
 class Broker(Receiver, Protocol):
@@ -97,19 +97,19 @@ class Broker(Receiver, Protocol):
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster that it is part of."""
+        """Return the cluster that it is part of."""
 
     @property
     def fetchers(self) -> Fetchers:
-        """Its follower side."""
+        """Return its follower side."""
 
     @property
     def now(self) -> Callable[[], float]:
-        """The clock, in seconds."""
+        """Return the clock, in seconds."""
 
     @property
     def now_ms(self) -> Callable[[], int]:
-        """The clock, in milliseconds since 1970."""
+        """Return the clock, in milliseconds since 1970."""
 
     def ask_leader(self, leader: int, fetch: ReplicaFetch) -> None:
         """Send a fetch to the broker that leads."""

@@ -51,7 +51,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 
 def _only(request: Any) -> Message:
-    """The one transaction of an older version, as newer ones have it."""
+    """Return the one transaction of an older version in the form of newer ones."""
     return Message(
         transactional_id=request.v3_and_below_transactional_id,
         producer_id=request.v3_and_below_producer_id,

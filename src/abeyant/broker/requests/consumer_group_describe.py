@@ -70,7 +70,7 @@ def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> Message
 
 
 def _assignment(call: Call, assignment: Assignment) -> Message:
-    """Topics that are gone are left out: nobody can say what they were called."""
+    """Return an assignment without deleted topics, whose names are not known any more."""
     present = call.broker.cluster.controller.by_id
     rows = [row for row in by_topic(assignment) if row.topic_id in present]
     for row in rows:

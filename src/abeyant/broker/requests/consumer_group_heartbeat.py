@@ -52,7 +52,7 @@ def refused(_: Any, error: ErrorCode) -> Message:
 
 
 def _check(call: Call, beat: HeartbeatRequest) -> None:
-    """What can be seen without the group. Raises ApiError, with Kafka's words."""
+    """Raise ApiError, with Kafka's message, for a request that is invalid in any group."""
     if not call.request.group_id:
         raise ApiError(ErrorCode.invalid_request, "GroupId can't be empty.")
     for name, text in (("InstanceId", beat.instance_id), ("RackId", beat.rack_id)):
@@ -119,7 +119,7 @@ def _message(beaten: HeartbeatResponse, interval: Any) -> Message:
 
 
 def by_topic(assignment: Assignment) -> list[Message]:
-    """An assignment's partitions, by their topics' ids."""
+    """Return an assignment's partitions, by topic id."""
     return [
         Message(topic_id=topic, partitions=[index for _, index in rows])
         for topic, rows in groupby(sorted(assignment), lambda partition: partition[0])

@@ -53,7 +53,7 @@ def _failed(group_id: str, error: ErrorCode) -> Message:
 
 
 def _described(group: ClassicGroup) -> Message:
-    """What members have is told while that is settled."""
+    """Return the group; its members' metadata and assignments only while it is stable."""
     found = _failed(group.id, ErrorCode.none)
     stable = group.state is State.STABLE
     found.group_state = group.state.value

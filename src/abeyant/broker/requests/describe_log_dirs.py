@@ -34,7 +34,7 @@ def handle(call: Call) -> None:
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
-    """The same error for everything; before version 3 a directory alone has room for it."""
+    """Return the response with this error; before version 3 only its directory has a field for it."""
     return _response(error, "", [], _UNKNOWN, _UNKNOWN)
 
 

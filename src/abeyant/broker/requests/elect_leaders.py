@@ -136,7 +136,7 @@ def _answer(call: Call, results: dict[_Key, _Error], operation: DelayedElectLead
 
 
 def _response(error: ErrorCode, results: dict[_Key, _Error], names: Iterable[str] = ()) -> Message:
-    """`names` are those of topics to be named though nothing is told of them."""
+    """Return the response; `names` are topics that it lists without partitions."""
     topics = {name: Message(topic=name, partition_result=[]) for name in names}
     for (name, index), (code, message) in results.items():
         topic = topics.setdefault(name, Message(topic=name, partition_result=[]))

@@ -59,7 +59,7 @@ class Asked:
 
     @property
     def key(self) -> Key:
-        """What it is known by in a session."""
+        """Return the key of the partition in a fetch session."""
         return self.name, self.topic_id, self.index
 
 
@@ -79,7 +79,7 @@ class Got:
 
     @property
     def is_news(self) -> bool:
-        """Whether it has to be told in any case."""
+        """Return whether a session's response has it in any case."""
         return bool(self.records) or self.error is not ErrorCode.none or self.diverging is not OMIT
 
 
@@ -167,7 +167,7 @@ class Reading:
         self.asked = asked
 
     def read(self, *, known: bool = False, again: bool = False) -> list[Got]:
-        """What there is, within the bytes that are allowed; the first batch may exceed them (KIP-74).
+        """Read within the request's limits; the first batch may exceed them (KIP-74).
 
         `again` when it has waited, `known` when it goes on with a session: a topic that is gone is missed by its name.
         """
@@ -193,7 +193,7 @@ class Reading:
         return results
 
     def waits(self, results: list[Got]) -> list[Awaited] | None:
-        """What it is to wait for; None where it is to be answered now."""
+        """Return what the fetch has to wait for; None to answer it now."""
         request = self._call.request
         if request.max_wait.total_seconds() <= 0 or not results:
             return None
@@ -235,7 +235,7 @@ class Reading:
             got.aborted = self._aborted(partition, asked.offset, len(got.records)) if got.records else []
 
     def _diverges(self, got: Got, partition: Partition) -> bool:
-        """Whether the reader's last record is of a history that is not this one's (KIP-320, KIP-595)."""
+        """Return whether the reader's last record is of another history than this log's (KIP-320, KIP-595)."""
         asked = got.asked
         epoch, end = partition.log.epoch_end(asked.last_epoch)
         if epoch == -1 or end == -1 or asked.offset < partition.log.start_offset:
@@ -286,7 +286,7 @@ def handle(call: Call) -> None:
 
 
 def _in_session(call: Call) -> tuple[FetchSession | None, list[Asked]]:
-    """The session, if there is one, and all that is asked for in it. Raises ApiError."""
+    """Return the session, if there is one, and the partitions to read. Raises ApiError."""
     request = call.request
     # What is asked for twice is read once, as it was asked for last.
     asked = list(

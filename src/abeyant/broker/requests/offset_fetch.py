@@ -64,7 +64,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 
 def _group(call: Call, asked: Any) -> tuple[Any, Message, PendingAck | None]:
-    """What is asked, the answer, and what has to be replicated before it may be given."""
+    """Return the request's part, its response, and the write that has to be acknowledged before it is sent."""
     try:
         shard = shard_of(call, asked.group_id, nameless=True)
         _require_member(shard, asked)
@@ -81,14 +81,14 @@ def _group(call: Call, asked: Any) -> tuple[Any, Message, PendingAck | None]:
 
 
 def _require_member(shard: GroupShard, asked: Any) -> None:
-    """Whether a member of a group of the new protocol knows where it is. Raises ApiError."""
+    """Raise ApiError for a member of a consumer group that is unknown, or at another epoch."""
     consumers = shard.consumers.get(asked.group_id)
     if consumers is not None and (asked.member_id is not None or asked.member_epoch >= 0):
         consumers.require_epoch(consumers.require(asked.member_id or ""), asked.member_epoch)
 
 
 def _failed(asked: Any, error: ErrorCode, request: Any) -> Message:
-    """The group's error; where a version has no room for one, that of each partition."""
+    """Return the group's error; in versions without a field for it, the error of each partition."""
     topics = []
     if request.__version__ < _GROUP_ERROR_SINCE:
         topics = [
@@ -107,7 +107,7 @@ class _Reader:
         self._replicated = replicated
 
     def topics(self, asked: Any) -> Iterable[Message]:
-        """Those that are asked for."""
+        """Yield the topics of the request."""
         by_id = self._call.broker.cluster.controller.by_id
         for topic in asked.topics:
             name = topic.name
@@ -123,7 +123,7 @@ class _Reader:
             yield _topic(name, topic.topic_id, [self._committed(key) for key in keys])
 
     def all_topics(self, asked: Any) -> Iterable[Message]:
-        """All in which the group has committed anything; by id, those that are there still."""
+        """Yield all topics with committed offsets; in versions with ids, only those that exist."""
         by_topic: dict[str, list[Message]] = {}
         for (name, index), _ in self._shard.offsets.of_group(asked.group_id, self._replicated):
             by_topic.setdefault(name, []).append(self._committed(OffsetKey(asked.group_id, name, index)))

@@ -57,7 +57,7 @@ class _Result:
 
 
 def handle(call: Call) -> None:
-    """Append, then answer or wait."""
+    """Append, then answer, or wait for acks=all."""
     request = call.request
     acks = request.acks
     if acks not in (_ALL, 0, 1):
@@ -141,7 +141,7 @@ def _append(call: Call, topic: Any, data: Any, acks: int, verified: Verified | N
 
 
 def _check(records: bytes, version: int) -> None:
-    """What can be seen without the log: one whole batch of format 2. Kafka: `ProduceRequest.validateRecords`."""
+    """Raise ApiError unless this is one whole batch of format 2. Kafka: `ProduceRequest.validateRecords`."""
     end = _batch_end(records, 0)
     if end is None or records[_UP_TO_MAGIC - 1] != 2:
         raise ApiError(ErrorCode.invalid_record)
@@ -152,7 +152,7 @@ def _check(records: bytes, version: int) -> None:
 
 
 def _batch_end(records: bytes, at: int) -> int | None:
-    """Where the batch at `at` ends; None where no whole one is there."""
+    """Return where the batch at `at` ends; None for an incomplete one."""
     left = len(records) - at
     if left < _UP_TO_MAGIC:
         return None

@@ -1,4 +1,4 @@
-"""TLS: the user's certificate, or one that is made for this machine together with the authority that signed it."""
+"""TLS: the user's certificate, or one made for this machine together with an authority that signs it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "r
 
 
 class Certificates:
-    """The brokers' certificates, and the file by which clients know whom to trust."""
+    """The brokers' certificates, and the authority's file for clients."""
 
     def __init__(self, host: str) -> None:
         """`host`: for which a certificate is made where the settings name none."""
@@ -75,7 +75,7 @@ class Certificates:
             ) from None
 
     def _load_trust(self, context: ssl.SSLContext, values: Values) -> None:
-        """Let clients show a certificate, where that is wanted; whoever signed it has to be trusted."""
+        """Verify clients' certificates where the settings ask for it, against the authorities of the truststore."""
         wanted = values("ssl.client.auth")
         file, text = values("ssl.truststore.location"), values("ssl.truststore.certificates")
         if wanted == "none":
@@ -93,7 +93,7 @@ class Certificates:
         context.verify_mode = _CLIENT_AUTH[wanted]
 
     def close(self) -> None:
-        """Remove the authority's file."""
+        """Delete the authority's file."""
         if self._folder is not None:
             self._folder.cleanup()
 

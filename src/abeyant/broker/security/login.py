@@ -1,4 +1,4 @@
-"""SASL: what a client has to go through before it may ask for anything else.
+"""SASL: how a client authenticates before any other request.
 
 A client names a mechanism (SaslHandshake), then sends tokens until it is in (SaslAuthenticate; after version 0 of the
 handshake bare tokens in place of requests, as in Kafka's `SaslServerAuthenticator`). PLAIN is a name and a password
@@ -24,11 +24,11 @@ _BEFORE: Final = ("ApiVersions", "SaslHandshake", "SaslAuthenticate")  # what a 
 
 
 class AuthenticationError(Exception):
-    """A client is not let in; the message is for it."""
+    """A failed authentication; the message is for the client."""
 
 
 class Users:
-    """Names and passwords, and the mechanisms by which they may be shown."""
+    """Names and passwords, and the SASL mechanisms that are enabled."""
 
     def __init__(self, passwords: Mapping[str, str], mechanisms: tuple[str, ...]) -> None:
         """Raises AbeyantError where a mechanism's library is not installed, ValueError for what is no text."""
@@ -44,11 +44,11 @@ class Users:
                 self._scram[mechanism] = _scramp().ScramMechanism(mechanism), known
 
     def scram_iterations(self) -> dict[str, dict[str, int]]:
-        """By user and SCRAM mechanism, how often the password is hashed."""
+        """Return, by user and SCRAM mechanism, how often the password is hashed."""
         return {name: dict.fromkeys(self._scram, _ITERATIONS) for name in self.passwords if self._scram}
 
     def conversation(self, mechanism: str) -> Conversation:
-        """One client's with the broker, by one of the mechanisms."""
+        """Start one client's authentication by a mechanism."""
         if mechanism == "PLAIN":
             return _Plain(self.passwords)
         scram, known = self._scram[mechanism]
@@ -56,18 +56,18 @@ class Users:
 
 
 class Conversation(Protocol):
-    """Tokens there and back."""
+    """The tokens of one authentication."""
 
     ended: bool
     user: str
     """The name that the client gave."""
 
     def answer(self, token: bytes) -> bytes:
-        """The token that answers the client's. `ended` once it is in. Raises AuthenticationError."""
+        """Return the response to the client's token; `ended` once authenticated. Raises AuthenticationError."""
 
 
 class Login:
-    """How far one connection has come. Use from the loop's thread only."""
+    """The state of one connection's authentication. Use from the loop's thread only."""
 
     __slots__ = ("_conversation", "_users", "bare", "largest")
 
@@ -81,27 +81,27 @@ class Login:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """Those there are."""
+        """Return the mechanisms that are enabled."""
         return self._users.mechanisms
 
     @property
     def waits_for_token(self) -> bool:
-        """Whether a mechanism has been agreed on."""
+        """Return whether a mechanism has been agreed on."""
         return self._conversation is not None
 
     @property
     def user(self) -> str:
-        """Who has asked to be let in."""
+        """Return the user name that the client has given."""
         assert self._conversation is not None
         return self._conversation.user
 
     def admit(self, api: str) -> None:
-        """Raise ValueError for a request that has to wait until the client is in."""
+        """Raise ValueError for an API that needs authentication first."""
         if api not in _BEFORE:
             raise ValueError(f"it asked for {api} before it had authenticated")
 
     def begin(self, mechanism: str, *, bare: bool) -> bool:
-        """Agree on a mechanism; False where it is not there."""
+        """Agree on a mechanism; return False where it is not enabled."""
         if mechanism not in self.mechanisms:
             return False
         self._conversation = self._users.conversation(mechanism)
@@ -109,7 +109,7 @@ class Login:
         return True
 
     def answer(self, token: bytes) -> tuple[bytes, bool]:
-        """The answer to a token, and whether the client is in now. Raises AuthenticationError."""
+        """Return the response to a token, and whether the client is authenticated now. Raises AuthenticationError."""
         assert self._conversation is not None
         answer = self._conversation.answer(token)
         return answer, self._conversation.ended
@@ -176,14 +176,14 @@ class _Scram:
         return final
 
     def _forgive(self, final: str) -> None:
-        """Let the client's nonce only end with ours, as Kafka does: librdkafka before 2.6.1 has its own part twice."""
+        """Accept a nonce that only ends with ours, as Kafka does: librdkafka before 2.6.1 sends its own part twice."""
         sent, ours = final.partition(",r=")[2].partition(",")[0], self._server.nonce
         if sent.endswith(str(ours)):
             self._server.nonce = type(ours)(sent)
 
 
 def _verifier(mechanism: str, password: str) -> tuple[bytes, bytes, bytes, int]:
-    """What is kept of a password: salt, stored key, server key, iterations (RFC 5802, section 3).
+    """Return what is stored of a password: salt, stored key, server key, iterations (RFC 5802, section 3).
 
     As Kafka and librdkafka, without SASLprep: it would take some passwords for others, and refuse some.
     """

@@ -1,4 +1,4 @@
-"""How clients have to come: one of Kafka's four security protocols, for all brokers of a cluster."""
+"""The security protocol of a cluster's clients: one of Kafka's four, for all brokers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Security:
-    """What a cluster asks of its clients. Made before its loop runs, and not changed."""
+    """How clients of a cluster connect and authenticate. Created before the loop runs, and not changed."""
 
     def __init__(self, protocol: str, users: Mapping[str, str] | None, host: str, settings: Settings) -> None:
         """`users` have a password each. Raises ValueError for nonsense, AbeyantError for what is missing."""
@@ -55,15 +55,15 @@ class Security:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """By which a client may authenticate, where it has to."""
+        """Return the SASL mechanisms that are enabled; none without SASL."""
         return self._users.mechanisms if self._users else ()
 
     def login(self) -> Login | None:
-        """What a new connection has to go through before anything else, or None."""
+        """Return the authentication of a new connection; None without SASL."""
         return Login(self._users, self._largest) if self._users else None
 
     def scram_iterations(self) -> dict[str, dict[str, int]]:
-        """By user and SCRAM mechanism, how often the password is hashed."""
+        """Return, by user and SCRAM mechanism, how often the password is hashed."""
         return self._users.scram_iterations() if self._users else {}
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class Security:
 
 
 def _mechanisms(settings: Settings) -> tuple[str, ...]:
-    """Those that are set, else all of ours: Kafka's default is GSSAPI, which is not here."""
+    """Return the mechanisms of the setting, by default all of ours: Kafka's default, GSSAPI, is not here."""
     if "sasl.enabled.mechanisms" not in settings.given:
         return MECHANISMS
     wanted = tuple(settings["sasl.enabled.mechanisms"])

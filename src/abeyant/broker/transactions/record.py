@@ -116,7 +116,7 @@ class _Reader:
         return self._data[self._position - size : self._position]
 
     def count(self, form: struct.Struct) -> int:
-        """How many there are, 0 for none at all; `form` is that of version 0."""
+        """Write a length, 0 for none; `form` is that of version 0."""
         return max(self._varint() - 1 if self._flexible else self.fields(form)[0], 0)
 
     def tags(self) -> dict[int, bytes]:

@@ -1,4 +1,4 @@
-"""Whether a request's arrays can be as long as they say: asked before kio reads it.
+"""Check that a request's arrays can be as long as they announce, before kio reads it.
 
 kio (0.6) takes memory for as many elements as an array announces, before it reads the first of them. Five bytes can
 announce 34 billion; where the system refuses that much, kio ends the process, with all brokers in it and the program
@@ -52,7 +52,7 @@ def checked_reader(entity: Any, read: Callable[[memoryview, int], tuple[Any, int
 
 
 def walker(entity: Any) -> Walk:
-    """What walks through one of kio's entities. Raises ValueError for a field of a type that no request has."""
+    """Return a function that walks through one of kio's entities. Raises ValueError for an unknown type."""
     flexible: bool = entity.__flexible__
     steps: list[tuple[int, Walk]] = []  # a number of bytes to skip, and what comes after them
     tagged: dict[int, Walk] = {}
@@ -121,7 +121,7 @@ def _compact(data: memoryview, position: int) -> int:
 
 
 def _compact_string(data: memoryview, position: int) -> int:
-    """As Kafka reads it: no longer than one of the older versions, in which it may have to be told to others."""
+    """Walk over a string, which is at most as long as in older versions, as in Kafka."""
     size = data[position]
     if size < _LONG:
         return position + (size or 1)
@@ -142,7 +142,7 @@ def _bytes(data: memoryview, position: int) -> int:
 
 
 def _nullable(inner: Walk) -> Walk:
-    """An entity that may be missing: a byte below zero says so."""
+    """Return the walk over an entity that may be missing: then its first byte is below zero."""
     return lambda data, position: position + 1 if data[position] > 127 else inner(data, position + 1)
 
 
@@ -191,7 +191,7 @@ def _tags(known: dict[int, Walk]) -> Walk:
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
-    """An unsigned one, and where it ends."""
+    """Return an unsigned varint, and where it ends."""
     value = data[position]
     if value < _LONG:
         return value, position + 1

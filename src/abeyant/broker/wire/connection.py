@@ -1,4 +1,4 @@
-"""One connection: frames in, frames out, one request in work at a time.
+"""One connection: frames in, frames out, one request at a time.
 
 Ground rules
 ------------
@@ -34,20 +34,20 @@ _REQUESTS = 16  # in a turn of the loop, of one connection: about a millisecond
 
 
 class Receiver(Protocol):
-    """Who handles what connections receive."""
+    """The handler of what connections receive: a broker."""
 
     def connected(self, connection: Connection) -> None:
-        """A client has come."""
+        """Register a new connection."""
 
     def receive(self, connection: Connection, frame: memoryview) -> None:
-        """A request. Ends with `connection.answer` or `connection.close`, now or later."""
+        """Handle a request, and end with `connection.answer` or `connection.close`, now or later."""
 
     def disconnected(self, connection: Connection) -> None:
-        """The connection is over, whoever ended it."""
+        """Forget a connection that has ended."""
 
 
 class Staging:
-    """The buffer that a loop's connections receive into."""
+    """The buffer into which all connections of a loop receive."""
 
     __slots__ = ("_readable", "writable")
 
@@ -56,7 +56,7 @@ class Staging:
         self._readable = self.writable.toreadonly()
 
     def first(self, count: int) -> memoryview:
-        """What has been received."""
+        """Return the first `count` bytes."""
         return self._readable[:count]
 
 
@@ -110,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
     # -- for the broker
 
     def answer(self, parts: list[bytes]) -> None:
-        """Send an answer, given without its length, and go on to the next request. No parts: there is no answer."""
+        """Send a response without its length, and go on to the next request. No parts: send nothing."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -122,20 +122,20 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on_soon()
 
     def close(self, why: str = "") -> None:
-        """End it; what had been answered is still sent. `why` is logged, where there is something to be said."""
+        """Close after what has been written is sent; log `why` unless it is empty."""
         if why:
             logger("broker").warning("connection of %s closed: %s", self.peer, why)
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """End it at once, and forget what has not been sent."""
+        """Close at once, and discard what has not been sent."""
         if self._transport is not None:
             self._transport.abort()
 
     @property
     def closed(self) -> bool:
-        """Whether nobody would get an answer any more."""
+        """Return whether no response can be sent any more."""
         return self._transport is None or self._transport.is_closing()
 
     def __repr__(self) -> str:
@@ -144,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
     # -- for asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has come."""
+        """Begin: a client has connected."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is none, and does what one does
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
@@ -153,24 +153,24 @@ class Connection(asyncio.BufferedProtocol):
         self._receiver.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Forget everything: the connection has ended."""
         self._transport = None
         self._frame = None
         self._backlog = b""
         self._receiver.disconnected(self)
 
     def pause_writing(self) -> None:
-        """The client does not take what we send."""
+        """Stop handling requests: the client is a slow reader."""
         self._choked = True
 
     def resume_writing(self) -> None:
-        """It has taken enough."""
+        """Go on: the client has read enough."""
         self._choked = False
         if not self._busy and (self._backlog or self._paused):
             self._go_on_soon()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where to put what comes next."""
+        """Return where the transport puts the next bytes."""
         frame = self._frame
         if frame is None:
             return self._staging.writable
@@ -179,7 +179,7 @@ class Connection(asyncio.BufferedProtocol):
         return memoryview(frame)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """It has come."""
+        """Handle `nbytes` bytes that have arrived."""
         frame = self._frame
         if frame is None:
             received = self._staging.first(nbytes)
@@ -200,13 +200,13 @@ class Connection(asyncio.BufferedProtocol):
             self._receiver.receive(self, memoryview(frame).toreadonly()[4:])
 
     def eof_received(self) -> bool:
-        """The client sends no more; nobody half-closes in Kafka, so that is the end."""
+        """Return False, which closes the transport: no client of Kafka half-closes."""
         return False
 
     # -- inside
 
     def _parse(self, received: memoryview) -> None:
-        """Hand out the frames, until one is not answered at once, or it is the others' turn."""
+        """Hand out frames until one is not answered at once, or it is time for other connections."""
         position, end = 0, len(received)
         left = _REQUESTS
         while end - position >= 4:
@@ -228,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
             self._begin_frame(received[position:])
 
     def _begin_frame(self, first: memoryview) -> None:
-        """Keep the beginning of a frame of which the rest is to come."""
+        """Keep the first part of a frame."""
         self._filled = len(first)
         if self._filled < 4:
             self._need = 4
@@ -239,7 +239,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frame[: self._filled] = first
 
     def _size_of(self, head: memoryview | bytearray) -> int:
-        """The size of a frame, its length included; 0 where the client has been cut off for it."""
+        """Return a frame's size with its length field; close the connection and return 0 for an invalid one."""
         size: int = _LENGTH.unpack_from(head)[0]
         most, limit = self._max_request, "socket.request.max.bytes"
         if self.login is not None and 0 <= self.login.largest < most:
@@ -259,13 +259,13 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _go_on_soon(self) -> None:
-        """In the loop's next turn, once."""
+        """Schedule `_go_on` for the loop's next turn, once."""
         if not self._goes_on:
             self._goes_on = True
             self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
-        """Begin the next request, if one has come, and read on."""
+        """Handle the next request, if one has arrived, and read again."""
         self._goes_on = False
         if self._busy or self._choked or self.closed:
             return

@@ -1,4 +1,4 @@
-"""How fast a broker accepts connections, against `max.connection.creation.rate`.
+"""The rate at which a broker accepts connections, against `max.connection.creation.rate`.
 
 Kafka: `ConnectionQuotas`, with `Rate`, `SampledStat` and `QuotaUtils`.
 """

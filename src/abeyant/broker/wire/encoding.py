@@ -31,7 +31,7 @@ _SMALL = [bytes([number]) for number in range(128)]  # numbers of one byte
 
 
 def encoder(entity: Any) -> Encode:
-    """What writes one of kio's entities, given any object with its fields. Raises ValueError for a type unknown."""
+    """Return a function that writes one of kio's entities from any object with its fields."""
     flexible: bool = entity.__flexible__
     steps: list[tuple[Callable[[Any], Any], Encode]] = []  # what to take of the object, and how to write it
     last: Encode | None = None  # what the object itself ends with
@@ -66,7 +66,7 @@ def _is_number(field: Field[Any]) -> bool:
 
 
 def _items(field: Field[Any]) -> Any:
-    """The type of an array's elements; None for what is no array."""
+    """Return the type of an array's elements; None for a field that is no array."""
     for kind in (field.type, *get_args(field.type)):
         if get_origin(kind) is tuple:
             return get_args(kind)[0]
@@ -74,7 +74,7 @@ def _items(field: Field[Any]) -> Any:
 
 
 def _run(run: list[Field[Any]]) -> tuple[Callable[[Any], Any], Encode]:
-    """Numbers, packed at once."""
+    """Return what to take for a run of numbers, and how to pack them at once."""
     kinds = [field.metadata["kafka_type"] for field in run]
     pack = Struct(">" + "".join(map(_NUMBERS.__getitem__, kinds))).pack
     converted = [(index, _CONVERTERS[kind]) for index, kind in enumerate(kinds) if kind in _CONVERTERS]
@@ -100,7 +100,7 @@ def _milliseconds(time: timedelta) -> int:
 
 
 def moment(time: datetime | int | None) -> int:
-    """A time in milliseconds, as the protocol has it; -1 for none."""
+    """Return a time in milliseconds, as in the protocol; -1 for none."""
     if isinstance(time, datetime):
         return round(time.timestamp() * 1000)
     return -1 if time is None else time  # milliseconds: no `datetime` has what is beyond the year 9999
@@ -116,7 +116,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 
 
 def _field(field: Field[Any], flexible: bool) -> Encode:
-    """A field by itself."""
+    """Return the encoder of a single field."""
     kind = _items(field)
     if kind is not None:
         return _array(encoder(kind) if is_dataclass(kind) else _primitive(field, flexible), flexible)
@@ -162,7 +162,7 @@ def _bytes(append: Append, value: bytes) -> None:
 
 
 def _nullable(write: Encode) -> Encode:
-    """An entity that may be missing: a byte below zero says so (KIP-893)."""
+    """Return the encoder of an entity that may be missing: then its first byte is below zero (KIP-893)."""
 
     def encode(append: Append, message: Any) -> None:
         if message is None:
@@ -190,7 +190,7 @@ def _no_tags(append: Append, _: Any) -> None:
 
 
 def _tags(tagged: list[Field[Any]]) -> Encode:
-    """Tagged fields (KIP-482): those that differ from their defaults, in the order of their tags."""
+    """Return the encoder of tagged fields (KIP-482): those that differ from their defaults, by tag."""
     known = [
         (field.metadata["tag"], attrgetter(field.name), field.default, _field(field, flexible=True))
         for field in sorted(tagged, key=lambda field: field.metadata["tag"])
@@ -218,7 +218,7 @@ def _itself(value: Any) -> Any:
 
 
 def _varint(value: int) -> bytes:
-    """An unsigned one: seven bits a byte, the lowest first."""
+    """Return an unsigned varint: seven bits a byte, the lowest first."""
     if value < len(_SMALL):
         return _SMALL[value]
     found = bytearray()

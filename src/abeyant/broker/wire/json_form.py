@@ -1,4 +1,4 @@
-"""A message as Kafka's own logs write it: JSON with the protocol's field names, records by their size.
+"""Messages as Kafka's own logs write them: JSON with the protocol's field names, records by their size.
 
 The names, and what is left out, are those of Kafka's generated `JsonConverter` classes: kio's `max_wait` is `maxWaitMs`
 again, an id is 22 characters of base64, a tagged field that has its default is not there.
@@ -77,7 +77,7 @@ def _converter(kind: str, hint: Any) -> Callable[[Any], Any]:
 
 
 def _nested(hint: Any) -> type | None:
-    """The entity that a field holds, one or many; None for a primitive."""
+    """Return the entity that a field holds, one or many; None for a primitive."""
     if dataclasses.is_dataclass(hint):
         return typing.cast("type", hint)
     return next((found for part in typing.get_args(hint) if (found := _nested(part)) is not None), None)
@@ -96,7 +96,7 @@ def _span(value: timedelta | None) -> int:
 
 
 def id_form(value: uuid.UUID | None) -> str:
-    """A topic's id as Kafka shows it: 22 characters."""
+    """Return a topic id as Kafka shows it: 22 characters."""
     return _NO_ID if value is None else base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
 
 

@@ -1,4 +1,4 @@
-"""A broker's listening socket: lets clients in until it is closed.
+"""A broker's listening socket, which accepts clients until it is closed.
 
 It takes the place of asyncio's `Server`: on Python 3.11 a client that came in the turn in which such a server was
 closed was left with a connection that nobody served and nobody ended.
@@ -75,7 +75,7 @@ class Listener:
         self._loop.add_reader(self._socket, self._accept)
 
     def close(self) -> None:
-        """Let nobody in any more, and free the port. Those that are being let in find their connection ended."""
+        """Stop accepting, and free the port. Clients whose handshake is in progress are disconnected."""
         if not self._closed:
             self._loop.remove_reader(self._socket)
             self._socket.close()

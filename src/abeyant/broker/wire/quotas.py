@@ -46,7 +46,7 @@ class ConnectionQuotas:
 
     @property
     def full(self) -> bool:
-        """Whether no connection may be accepted. O(1)."""
+        """Return whether no connection may be accepted. O(1)."""
         return len(self._held) >= self._limits.connections()
 
     def refusal(self, address: str) -> str:

@@ -180,7 +180,7 @@ class ConsumerGroup:
     def require_may_commit(
         self, member_id: str, epoch: int, partitions: Iterable[Partition], *, transactional: bool, knows_stale: bool
     ) -> None:
-        """Whether offsets are a client's to commit. Raises ApiError. Kafka: `ConsumerGroup.validateOffsetCommit`.
+        """Raise ApiError unless the client may commit. Kafka: `ConsumerGroup.validateOffsetCommit`.
 
         An older epoch will do for what the member has had since then. `knows_stale`: whether the client understands
         what one of the new protocol may be told.
@@ -232,7 +232,7 @@ class ConsumerGroup:
             del self.static[member.instance_id]
 
     def subscribed_with(self, member: ConsumerMember, without: str) -> Collection[Subscription]:
-        """How members subscribe once one is as it is here, and another is gone. O(1) where that changes nothing."""
+        """Return the subscriptions after adding one member and removing another. O(1) where nothing changes."""
         known = self.members.get(member.id)
         if known is not None and known.subscription == member.subscription and without not in self.members:
             return self.subscriptions.keys()

@@ -94,7 +94,7 @@ class _Name:
         self._fitting: dict[tuple[Any, int, int], int] = {}
 
     def through(self, tree: Any, start: int, flags: int) -> int:
-        """Where one may be after the expression, having been at one of `start`."""
+        """Return where a match can be after the expression, from the positions `start`."""
         for op, given in tree:
             if not start:
                 return 0
@@ -131,7 +131,7 @@ class _Name:
         return ends
 
     def _where(self, op: Any, given: Any, flags: int) -> int:
-        """The positions before a character that fits."""
+        """Return the positions before a character that matches."""
         key = op, id(given), flags & IGNORECASE  # the expression outlives this
         found = self._fitting.get(key)
         if found is None:
@@ -154,7 +154,7 @@ class _Name:
 
 
 def _fits(op: Any, given: Any, chars: set[str]) -> bool:
-    """Whether a character does, of which these are the cases that count."""
+    """Return whether a character matches; these are its cases that count."""
     if op is ops.ANY:
         return True  # no name has a newline
     if op is ops.IN:

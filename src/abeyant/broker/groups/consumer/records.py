@@ -32,7 +32,7 @@ class CompactWriter(Writer):
     """Appends types of the flexible encoding."""
 
     def size(self, size: int) -> Self:
-        """A length; -1 is null."""
+        """Write a length; -1 is null."""
         left = size + 1
         while left > 0x7F:
             self.numbers("B", left & 0x7F | 0x80)
@@ -41,13 +41,13 @@ class CompactWriter(Writer):
         return self
 
     def compact(self, text: str | None) -> Self:
-        """A string; None is null."""
+        """Write a string; None is null."""
         if text is None:
             return self.size(-1)
         return self.compact_data(text.encode())
 
     def compact_data(self, data: bytes) -> Self:
-        """Bytes."""
+        """Write bytes."""
         return self.size(len(data)).numbers(f"{len(data)}s", data)
 
     def partitions(self, assignment: Assignment, since: Mapping[Partition, int] | None = None) -> Self:
@@ -68,7 +68,7 @@ class CompactWriter(Writer):
         return self
 
     def end(self) -> bytes:
-        """All of it."""
+        """Return all of it."""
         self.numbers("B", _NO_TAGS)
         return self.done()
 
@@ -77,7 +77,7 @@ class CompactReader(Reader):
     """Reads types of the flexible encoding."""
 
     def size(self) -> int:
-        """A length; -1 is null."""
+        """Read a length; -1 is null."""
         value = shift = 0
         while (byte := self.number("B")) > 0x7F:
             value |= (byte & 0x7F) << shift
@@ -85,16 +85,16 @@ class CompactReader(Reader):
         return (value | byte << shift) - 1
 
     def compact(self) -> str | None:
-        """A string."""
+        """Read a string; None is null."""
         size = self.size()
         return None if size < 0 else self._take(size).decode()
 
     def compact_data(self) -> bytes:
-        """Bytes."""
+        """Read bytes."""
         return self._take(max(self.size(), 0))
 
     def texts(self) -> tuple[str, ...]:
-        """An array of strings."""
+        """Read an array of strings."""
         return tuple(self.compact() or "" for _ in range(self.size()))
 
     def partitions(self, since: dict[Partition, int] | None = None) -> Assignment:

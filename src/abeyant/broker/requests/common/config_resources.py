@@ -18,7 +18,7 @@ TOPIC, BROKER, GROUP = 2, 4, 32
 
 
 def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> int | None:
-    """The broker that a resource names: this one, or with an empty name None, for all. Raises ApiError for another."""
+    """Return the broker that a resource names: this one, or None for all. Raises ApiError for another."""
     if not name:
         return None
     own = call.broker.id

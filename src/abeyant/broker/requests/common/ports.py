@@ -37,19 +37,19 @@ class Cluster(replica_ports.Cluster, Protocol):
 
     @property
     def brokers(self) -> Mapping[int, Broker]:
-        """All brokers by id, stopped ones included."""
+        """Return all brokers by id, stopped ones included."""
 
     @property
     def clock(self) -> Clock:
-        """The one clock."""
+        """Return the one clock."""
 
     @property
     def directory(self) -> DataDirectory | None:
-        """Where logs are on disk; None for logs in memory."""
+        """Return where logs are on disk; None for logs in memory."""
 
     @property
     def security(self) -> Security:
-        """TLS, SASL and users."""
+        """Return the clients' security: TLS, SASL and users."""
 
 
 class Broker(ports.Broker, Protocol):
@@ -67,11 +67,11 @@ class Broker(ports.Broker, Protocol):
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster that it is part of."""
+        """Return the cluster that it is part of."""
 
     @property
     def log_dir(self) -> str:
-        """Where its logs are, as clients are told."""
+        """Return where its logs are, as clients see it."""
 
     def handle(self, call: Any) -> None:
-        """Handle a call; an exception is logged and answered with UNKNOWN_SERVER_ERROR."""
+        """Handle a call; log an exception and answer with UNKNOWN_SERVER_ERROR."""
