@@ -71,7 +71,7 @@ class NothingLost(RuleBasedStateMachine):
             settings={"min.insync.replicas": min_in_sync, "replica.lag.time.max.ms": 5000},
         ).open()
         self.kafka.create_topic("orders", replicas=3, config={"retention.ms": -1})  # the records are old
-        self.kafka.observer = self  # type: ignore[assignment]  # the machine is told of every answer
+        self.kafka.observer = self  # type: ignore[assignment]  # the machine sees every response
 
     @property
     def cluster(self) -> Cluster:
@@ -90,8 +90,8 @@ class NothingLost(RuleBasedStateMachine):
 
     # In the loop's thread
 
-    def answered(self, call: Any, response: Any) -> None:
-        """The observer of answers: K2's moment is now."""
+    def log_response(self, call: Any, response: Any) -> None:
+        """Check each response when it is sent (K2)."""
         if call.api.name != "Produce":
             return
         sent = self.sent[call.request.topic_data[0].partition_data[0].records]
@@ -113,11 +113,11 @@ class NothingLost(RuleBasedStateMachine):
         elif result.error_code is ErrorCode.request_timed_out and now < sent.at + TIMEOUT:
             self.faults.append(f"{sent} timed out too early, at {now}")
 
-    def replicated(self, *_: object) -> None:
-        """A follower was answered: nothing to note."""
+    def log_replica_fetch(self, *_: object) -> None:
+        """Ignore followers' fetches."""
 
-    def in_sync_changed(self, *_: object) -> None:
-        """Nor here."""
+    def log_isr_change(self, *_: object) -> None:
+        """Ignore changes of the in-sync set."""
 
     def close(self) -> None:
         """The cluster ends."""

@@ -1,4 +1,4 @@
-"""Kafka's request log: a line for each request when its answer has left, as `abeyant analyze` and `model` read it.
+"""Kafka's request log: a line for each request once its response is sent, as `abeyant analyze` and `model` read it.
 
 The format is that of Kafka's `RequestChannel.updateRequestMetrics` and its logger `kafka.request.logger` at DEBUG. Each
 broker writes a file of its own, since a line does not say which broker it is of.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _FETCH: Final = 1
 _ALTER_PARTITION: Final = 56
-# Brokers of one process have no connections with one another: what is told of a client's
+# Brokers of one process have no connections with one another: this stands in place of a client's
 _IN_PROCESS: Final = ("127.0.0.1:0", "ANONYMOUS", ("unknown", "unknown"), "PLAINTEXT")
 _CONFIGURING: Final = ("AlterConfigs", "IncrementalAlterConfigs")
 _SCOPES: Final[dict[int, Scope]] = {2: "topic", 4: "broker", 32: "group"}  # by the type of a resource
@@ -54,35 +54,35 @@ class RequestLog:
         self._numbers: dict[int, int] = {}  # of followers' fetches
         self._broken = False
 
-    def answered(self, call: Call, response: Any) -> None:
-        """Write a line for a client's request; None for a response where there is none."""
+    def log_response(self, call: Call, response: Any) -> None:
+        """Write a line for a client's request; `response` is None where none is sent."""
         request = call.request
         name = getattr(request, "client_software_name", "")
         if name:
             call.connection.software = (name, request.client_software_version)
         if call.connection.login is not None or call.api.name == "SaslAuthenticate":
             return  # Kafka's authenticator answers these, and writes no line: one would have the password
-        asked = None if request is None else json_form(call.codec.request_entity, request)
-        if asked is not None and call.api.name in _CONFIGURING:
-            _hide_secrets(asked)
+        request_form = None if request is None else json_form(call.codec.request_entity, request)
+        if request_form is not None and call.api.name in _CONFIGURING:
+            _hide_secrets(request_form)
         self._write(
             call.broker,
             _header(
                 call.api.key, call.version, call.correlation_id, call.client_id, _WORDS.sub("_", call.api.name).upper()
             ),
-            asked,
+            request_form,
             None if response is None else json_form(call.codec.response_entity, response),
             call.since,
             call.local,
             call.connection,
         )
 
-    def replicated(self, broker: Broker, fetch: ReplicaFetch, answer: ReplicaAnswer, since: float) -> None:
+    def log_replica_fetch(self, broker: Broker, fetch: ReplicaFetch, answer: ReplicaAnswer, since: float) -> None:
         """Write a line for a follower's fetch, as if it had come over the wire in a fetch session."""
         topics = broker.cluster.controller.topics
-        wanted, given = _Grouped(topics), _Grouped(topics)
+        positions, results = _Grouped(topics), _Grouped(topics)
         for position in fetch.positions:
-            wanted.add(
+            positions.add(
                 position.topic,
                 {
                     "partition": position.partition,
@@ -93,18 +93,18 @@ class RequestLog:
                     "partitionMaxBytes": broker.replica_partition_bytes,
                 },
             )
-        for answered in answer.partitions:
-            given.add(
-                answered.topic,
+        for partition in answer.partitions:
+            results.add(
+                partition.topic,
                 {
-                    "partitionIndex": answered.partition,
-                    "errorCode": 0 if answered.error is None else int(answered.error),
-                    "highWatermark": answered.high_watermark,
-                    "lastStableOffset": answered.high_watermark,
-                    "logStartOffset": answered.start,
+                    "partitionIndex": partition.partition,
+                    "errorCode": 0 if partition.error is None else int(partition.error),
+                    "highWatermark": partition.high_watermark,
+                    "lastStableOffset": partition.high_watermark,
+                    "logStartOffset": partition.start,
                     "abortedTransactions": None,
                     "preferredReadReplica": -1,
-                    "recordsSizeInBytes": sum(batch.size for batch in answered.records or ()),
+                    "recordsSizeInBytes": sum(batch.size for batch in partition.records or ()),
                 },
             )
         self._numbers[fetch.follower] = number = self._numbers.get(fetch.follower, -1) + 1
@@ -119,26 +119,26 @@ class RequestLog:
                 "isolationLevel": 0,
                 "sessionId": fetch.number,
                 "sessionEpoch": number,
-                "topics": wanted.topics,
+                "topics": positions.topics,
                 "forgottenTopicsData": [],
                 "rackId": "",
             },
-            {"throttleTimeMs": 0, "errorCode": 0, "sessionId": fetch.number, "responses": given.topics},
+            {"throttleTimeMs": 0, "errorCode": 0, "sessionId": fetch.number, "responses": results.topics},
             since,
             0.0,
         )
 
-    def in_sync_changed(self, broker: Broker, before: PartitionState, after: PartitionState) -> None:
+    def log_isr_change(self, broker: Broker, before: PartitionState, after: PartitionState) -> None:
         """Write a line for a leader's change of the in-sync set, which it asks the controller for."""
         topic_id = id_form(after.topic_id)
-        asked = {
+        request = {
             "partitionIndex": after.partition,
             "leaderEpoch": before.leader_epoch,
             "newIsrWithEpochs": [{"brokerId": replica, "brokerEpoch": -1} for replica in after.isr],
             "leaderRecoveryState": 0,
             "partitionEpoch": before.partition_epoch,
         }
-        answered = {
+        response = {
             "partitionIndex": after.partition,
             "errorCode": 0,
             "leaderId": after.leader,
@@ -150,8 +150,8 @@ class RequestLog:
         self._write(
             broker,
             _header(_ALTER_PARTITION, 3, 0, str(broker.id), "ALTER_PARTITION"),
-            {"brokerId": broker.id, "brokerEpoch": -1, "topics": [{"topicId": topic_id, "partitions": [asked]}]},
-            {"throttleTimeMs": 0, "errorCode": 0, "topics": [{"topicId": topic_id, "partitions": [answered]}]},
+            {"brokerId": broker.id, "brokerEpoch": -1, "topics": [{"topicId": topic_id, "partitions": [request]}]},
+            {"throttleTimeMs": 0, "errorCode": 0, "topics": [{"topicId": topic_id, "partitions": [response]}]},
             broker.now(),
             None,
         )
@@ -160,7 +160,7 @@ class RequestLog:
         """Close the files."""
         files, self._files = self._files, {}
         for file in files.values():
-            with suppress(OSError):  # what the disk does not take has been told before, or is a line or two
+            with suppress(OSError):  # a full disk was logged before, or a line or two are missing
                 file.close()
 
     def _write(
@@ -234,9 +234,9 @@ class _Grouped:
         partitions.append(partition)
 
 
-def _hide_secrets(asked: dict[str, Any]) -> None:
+def _hide_secrets(request_form: dict[str, Any]) -> None:
     """Write no value of a setting that is secret, or that nobody knows. Kafka: `KafkaConfig.loggableValue`."""
-    for resource in asked["resources"]:
+    for resource in request_form["resources"]:
         kind = resource["resourceType"]
         known = definitions(_SCOPES[kind]) if kind in _SCOPES else {}
         for one in resource["configs"]:

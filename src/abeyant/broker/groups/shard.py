@@ -205,7 +205,7 @@ class GroupShard(Shard):
             group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
         return group
 
-    def join(self, beat: HeartbeatRequest, group_id: str, then: Callable[[HeartbeatResponse], object]) -> None:
+    def join(self, request: HeartbeatRequest, group_id: str, then: Callable[[HeartbeatResponse], object]) -> None:
         """Join a consumer member; create its group if there is none, or upgrade a classic one.
 
         Raises ApiError: GROUP_ID_NOT_FOUND, where the classic group cannot be upgraded.
@@ -218,7 +218,7 @@ class GroupShard(Shard):
         elif group is None:
             group = ConsumerGroup(group_id)
             first = [] if classic is None else [(classic_records.group_key(group_id), None)]
-        self.consuming.heartbeat(group, beat, then, first)
+        self.consuming.heartbeat(group, request, then, first)
         if first and group_id in self.consumers:
             self.consuming.resume(self.consumers[group_id])
 

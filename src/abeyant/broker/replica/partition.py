@@ -38,7 +38,7 @@ class Partition:
         "leads",
         "log",
         "min_isr",
-        "min_isr_wanted",
+        "min_isr_setting",
         "remotes",
         "state",
         "topic",
@@ -78,7 +78,7 @@ class Partition:
             self._lead(before)
         else:
             self._follow()
-        self._set_min_isr(self.min_isr_wanted)
+        self._set_min_isr(self.min_isr_setting)
         self.raise_high_watermark()
         self._check_all()
 
@@ -110,8 +110,8 @@ class Partition:
 
     def configure(self, topic: Topic) -> None:
         """Apply the topic's settings."""
-        self.min_isr_wanted = topic.settings.value("min.insync.replicas", self.broker.id)
-        self._set_min_isr(self.min_isr_wanted)
+        self.min_isr_setting = topic.settings.value("min.insync.replicas", self.broker.id)
+        self._set_min_isr(self.min_isr_setting)
         self.log.reconfigure(topic.settings.log_config(self.broker.id))
 
     def close(self) -> None:
@@ -309,7 +309,7 @@ class Partition:
             return
         observer = self.broker.cluster.observer
         if observer is not None:
-            observer.in_sync_changed(self.broker, before, changed)
+            observer.log_isr_change(self.broker, before, changed)
         if self.broker.id in changed.replicas:
             self.become(changed)
 

@@ -43,13 +43,13 @@ class Fetchers(Protocol):
 class Observer(Protocol):
     """The request log, where one is written. A broker stands as Any, since the log reads more of it than this."""
 
-    def replicated(self, broker: Any, fetch: ReplicaFetch, answer: ReplicaAnswer, since: float) -> None:
+    def log_replica_fetch(self, broker: Any, fetch: ReplicaFetch, answer: ReplicaAnswer, since: float) -> None:
         """Log a follower's fetch."""
 
-    def in_sync_changed(self, broker: Any, before: PartitionState, after: PartitionState) -> None:
+    def log_isr_change(self, broker: Any, before: PartitionState, after: PartitionState) -> None:
         """Log a change of the in-sync set."""
 
-    def answered(self, call: Any, response: Any) -> None:
+    def log_response(self, call: Any, response: Any) -> None:
         """Log a client's request; `response` is None where none is sent."""
 
 

@@ -32,10 +32,10 @@ class Remote:
         "broker",
         "caught_up_at",
         "end",
+        "sent_high_watermark",
+        "sent_start",
         "session",
         "start",
-        "told_high_watermark",
-        "told_start",
     )
 
     def __init__(self, broker: int, caught_up_at: float) -> None:
@@ -45,8 +45,8 @@ class Remote:
         self.start = UNKNOWN
         self.session: FollowerSession | None = None
         self.caught_up_at = caught_up_at
-        self.told_high_watermark = UNKNOWN
-        self.told_start = UNKNOWN
+        self.sent_high_watermark = UNKNOWN
+        self.sent_start = UNKNOWN
         self._fetched_at = caught_up_at
         self._end_then = 1 << 63  # the leader's end at that fetch
 

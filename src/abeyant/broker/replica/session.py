@@ -117,7 +117,7 @@ class Session:
             if remote.session is not self:
                 self._partitions[partition] = None
                 remote.session = self
-                remote.told_high_watermark = remote.told_start = UNKNOWN
+                remote.sent_high_watermark = remote.sent_start = UNKNOWN
             self._follow(partition, remote, position, now)
 
     def _follow(self, partition: Partition, remote: Remote, position: Position, now: float) -> None:
@@ -144,8 +144,8 @@ class Session:
     def _has_news(self, partition: Partition, remote: Remote) -> bool:
         return (
             remote.end < partition.log.end_offset
-            or remote.told_high_watermark < partition.high_watermark
-            or remote.told_start < partition.log.start_offset
+            or remote.sent_high_watermark < partition.high_watermark
+            or remote.sent_start < partition.log.start_offset
         )
 
     def _refuse(self, position: Position, error: ErrorCode) -> None:
@@ -186,8 +186,8 @@ class Session:
                     continue
                 for batch in records:
                     left -= batch.size
-            remote.told_high_watermark = partition.high_watermark
-            remote.told_start = log.start_offset
+            remote.sent_high_watermark = partition.high_watermark
+            remote.sent_start = log.start_offset
             answers.append(
                 Answered(
                     partition.topic, partition.index, partition.state.leader_epoch, None, records,
@@ -197,7 +197,7 @@ class Session:
         answer = ReplicaAnswer(self._broker.id, number, answers)
         observer = self._broker.cluster.observer
         if observer is not None and self._fetch is not None:
-            observer.replicated(self._broker, self._fetch, answer, self.fetched_at)
+            observer.log_replica_fetch(self._broker, self._fetch, answer, self.fetched_at)
         self._broker.answer_follower(self.follower, answer)
 
 

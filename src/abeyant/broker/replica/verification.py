@@ -43,7 +43,7 @@ class Verifications:
         known.first_sequence = min(known.first_sequence, sequence)
         return known
 
-    def check(self, batch: Batch, given: Verification | None) -> None:
+    def check(self, batch: Batch, verification: Verification | None) -> None:
         """Check that a client's batch is part of a verified transaction, or is its first.
 
         Raises InvalidTransactionStateError, OutOfOrderSequenceError.
@@ -51,23 +51,23 @@ class Verifications:
         producer_id = batch.producer_id
         if not batch.is_transactional or self._log.in_transaction(producer_id, batch.producer_epoch):
             return
-        if given is None or not self.holds(given):
+        if verification is None or not self.holds(verification):
             raise InvalidTransactionStateError("Record was not part of an ongoing transaction")
         sequence = batch.base_sequence
-        if given.bumps and sequence and self._log.producer(producer_id) is None:
+        if verification.bumps and sequence and self._log.producer(producer_id) is None:
             raise OutOfOrderSequenceError(
                 f"Invalid sequence number for producer {producer_id}: {sequence} (incoming seq. number). Expected"
                 " sequence 0 for transactions v2 idempotent producer with no existing state."
             )
-        if sequence > given.first_sequence:
+        if sequence > verification.first_sequence:
             raise OutOfOrderSequenceError(
                 f"Out of order sequence number for producer {producer_id}: {sequence} (incoming seq. number),"
-                f" {given.first_sequence} (earliest seen sequence)"
+                f" {verification.first_sequence} (earliest seen sequence)"
             )
 
-    def holds(self, given: Verification) -> bool:
+    def holds(self, verification: Verification) -> bool:
         """Return whether it has not been cancelled meanwhile."""
-        return self._by_producer.get(given.producer_id) is given
+        return self._by_producer.get(verification.producer_id) is verification
 
     def forget(self, producer_id: int) -> None:
         """Forget a producer's verification: its transaction has begun here, or has ended."""

@@ -10,7 +10,7 @@ from typing import Any
 from abeyant.broker.coordinator.topics import OFFSETS, partition_for, present
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.transactional import answered, shard_of
+from abeyant.broker.requests.common.transactional import answer_with, shard_of
 from abeyant.broker.transactions.transaction import Producer
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -18,9 +18,9 @@ _KNOWS_FENCED_SINCE = 2
 
 
 def handle(call: Call) -> None:
-    """Have the coordinator do it."""
+    """Add the partition at the coordinator."""
     request = call.request
-    then = answered(call, lambda error: refused(request, error), _KNOWS_FENCED_SINCE)
+    then = answer_with(call, lambda error: refused(request, error), _KNOWS_FENCED_SINCE)
     cluster = call.broker.cluster
     try:
         shard = shard_of(call, request.transactional_id)

@@ -11,7 +11,7 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.transactional import known_to, shard_of
+from abeyant.broker.requests.common.transactional import error_for_version, shard_of
 from abeyant.broker.transactions.transaction import BUMPS_SINCE, Key, Producer
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -26,18 +26,18 @@ def handle(call: Call) -> None:
     request = call.request
     if call.version < _BATCHED_SINCE:
         one = _only(request)
-        _treat(call, one, lambda errors: call.answer(_alone(one, errors)))
+        _add_or_verify(call, one, lambda errors: call.answer(_alone(one, errors)))
         return
     results: list[Message] = []
 
-    def treated(transaction: Any, errors: _Errors) -> None:
+    def finished(transaction: Any, errors: _Errors) -> None:
         topics = _topics(transaction, errors)
         results.append(Message(transactional_id=transaction.transactional_id, topic_results=topics))
         if len(results) == len(request.transactions):
             call.answer(_batched(ErrorCode.none, results))
 
     for transaction in request.transactions:
-        _treat(call, transaction, lambda errors, transaction=transaction: treated(transaction, errors))  # type: ignore[misc]
+        _add_or_verify(call, transaction, lambda errors, transaction=transaction: finished(transaction, errors))  # type: ignore[misc]
     if not request.transactions:
         call.answer(_batched(ErrorCode.none, results))
 
@@ -65,7 +65,7 @@ def _keys(transaction: Any) -> list[Key]:
     return [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
 
 
-def _treat(call: Call, transaction: Any, then: Callable[[_Errors], object]) -> None:
+def _add_or_verify(call: Call, transaction: Any, then: Callable[[_Errors], object]) -> None:
     keys = _keys(transaction)
     topics = call.broker.cluster.controller.topics
     missing = {key for key in keys if key[0] not in topics or not 0 <= key[1] < len(topics[key[0]].partitions)}
@@ -75,7 +75,7 @@ def _treat(call: Call, transaction: Any, then: Callable[[_Errors], object]) -> N
         return
 
     def same(error: ErrorCode) -> None:
-        then(dict.fromkeys(keys, known_to(call, error, _KNOWS_FENCED_SINCE)))
+        then(dict.fromkeys(keys, error_for_version(call, error, _KNOWS_FENCED_SINCE)))
 
     producer = Producer(transaction.producer_id, transaction.producer_epoch)
     try:

@@ -26,22 +26,22 @@ _OWN_ID_SINCE = 1  # the version
 
 
 def handle(call: Call) -> None:
-    """Take the member one step on."""
+    """Join, heartbeat or leave."""
     request = call.request
-    beat = _beat(call)
+    heartbeat = _heartbeat(call)
 
-    def answer(beaten: HeartbeatResponse) -> None:
-        call.answer(_response(call, beaten))
+    def answer(response: HeartbeatResponse) -> None:
+        call.answer(_response(call, response))
 
     try:
-        _check(call, beat)
+        _check(call, heartbeat)
         shard = shard_of(call, request.group_id)
-        if beat.epoch in (LEAVES, LEAVES_FOR_A_WHILE):
-            shard.consuming.leave(shard.consumer_group(request.group_id), beat, answer)
-        elif beat.epoch == _JOINS:
-            shard.join(beat, request.group_id, answer)
+        if heartbeat.epoch in (LEAVES, LEAVES_FOR_A_WHILE):
+            shard.consuming.leave(shard.consumer_group(request.group_id), heartbeat, answer)
+        elif heartbeat.epoch == _JOINS:
+            shard.join(heartbeat, request.group_id, answer)
         else:
-            shard.consuming.heartbeat(shard.consumer_group(request.group_id), beat, answer)
+            shard.consuming.heartbeat(shard.consumer_group(request.group_id), heartbeat, answer)
     except ApiError as error:
         answer(HeartbeatResponse(error.code, error.message))
 
@@ -51,37 +51,37 @@ def refused(_: Any, error: ErrorCode) -> Message:
     return _message(HeartbeatResponse(error), NO_TIME)
 
 
-def _check(call: Call, beat: HeartbeatRequest) -> None:
+def _check(call: Call, heartbeat: HeartbeatRequest) -> None:
     """Raise ApiError, with Kafka's message, for a request that is invalid in any group."""
     if not call.request.group_id:
         raise ApiError(ErrorCode.invalid_request, "GroupId can't be empty.")
-    for name, text in (("InstanceId", beat.instance_id), ("RackId", beat.rack_id)):
+    for name, text in (("InstanceId", heartbeat.instance_id), ("RackId", heartbeat.rack_id)):
         if text is not None and not text:
             raise ApiError(ErrorCode.invalid_request, f"{name} can't be empty.")
-    if not beat.member_id:
+    if not heartbeat.member_id:
         raise ApiError(ErrorCode.invalid_request, "MemberId can't be empty.")
-    if beat.epoch == _JOINS:
-        if beat.rebalance_timeout < 0:
+    if heartbeat.epoch == _JOINS:
+        if heartbeat.rebalance_timeout < 0:
             raise ApiError(ErrorCode.invalid_request, "RebalanceTimeoutMs must be provided in first request.")
-        if beat.owned is None or beat.owned:
+        if heartbeat.owned is None or heartbeat.owned:
             raise ApiError(ErrorCode.invalid_request, "TopicPartitions must be empty when (re-)joining.")
-        if beat.topics is None and beat.regex is None:
+        if heartbeat.topics is None and heartbeat.regex is None:
             raise ApiError(
                 ErrorCode.invalid_request,
                 "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
             )
-    elif beat.epoch == LEAVES_FOR_A_WHILE and beat.instance_id is None:
+    elif heartbeat.epoch == LEAVES_FOR_A_WHILE and heartbeat.instance_id is None:
         raise ApiError(ErrorCode.invalid_request, "InstanceId can't be null.")
-    elif beat.epoch < LEAVES_FOR_A_WHILE:
+    elif heartbeat.epoch < LEAVES_FOR_A_WHILE:
         raise ApiError(ErrorCode.invalid_request, "MemberEpoch is invalid.")
-    if beat.assignor is not None and beat.assignor not in ASSIGNORS:
+    if heartbeat.assignor is not None and heartbeat.assignor not in ASSIGNORS:
         raise ApiError(
             ErrorCode.unsupported_assignor,
-            f"ServerAssignor {beat.assignor} is not supported. Supported assignors: {', '.join(ASSIGNORS)}.",
+            f"ServerAssignor {heartbeat.assignor} is not supported. Supported assignors: {', '.join(ASSIGNORS)}.",
         )
 
 
-def _beat(call: Call) -> HeartbeatRequest:
+def _heartbeat(call: Call) -> HeartbeatRequest:
     request = call.request
     owned = request.topic_partitions
     member_id = request.member_id
@@ -102,19 +102,19 @@ def _beat(call: Call) -> HeartbeatRequest:
     )
 
 
-def _response(call: Call, beaten: HeartbeatResponse) -> Message:
+def _response(call: Call, response: HeartbeatResponse) -> Message:
     interval = call.broker.cluster.controller.groups.value(call.request.group_id, "consumer.heartbeat.interval.ms")
-    return _message(beaten, timedelta(milliseconds=interval) if beaten.epoch > 0 else NO_TIME)
+    return _message(response, timedelta(milliseconds=interval) if response.epoch > 0 else NO_TIME)
 
 
-def _message(beaten: HeartbeatResponse, interval: Any) -> Message:
+def _message(response: HeartbeatResponse, interval: Any) -> Message:
     return Message(
-        error_code=beaten.error,
-        error_message=beaten.message,
-        member_id=beaten.member_id,
-        member_epoch=beaten.epoch,
+        error_code=response.error,
+        error_message=response.message,
+        member_id=response.member_id,
+        member_epoch=response.epoch,
         heartbeat_interval=interval,
-        assignment=None if beaten.assignment is None else Message(topic_partitions=by_topic(beaten.assignment)),
+        assignment=None if response.assignment is None else Message(topic_partitions=by_topic(response.assignment)),
     )
 
 

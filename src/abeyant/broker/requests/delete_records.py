@@ -14,7 +14,7 @@ from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 
-class Deleted:
+class PendingDelete:
     """One partition of the request, and its result."""
 
     __slots__ = ("error", "low_watermark", "partition", "pending", "required")
@@ -51,12 +51,12 @@ class DelayedDeleteRecords(PartitionsOperation):
 
 def handle(call: Call) -> None:
     """Delete, then wait."""
-    topics: list[tuple[str, list[tuple[int, Deleted | ErrorCode]]]] = []
+    topics: list[tuple[str, list[tuple[int, PendingDelete | ErrorCode]]]] = []
     for topic in call.request.topics:
         topics.append(
-            (topic.name, [(asked.partition_index, _delete(call, topic, asked)) for asked in topic.partitions])
+            (topic.name, [(query.partition_index, _delete(call, topic, query)) for query in topic.partitions])
         )
-    waiting = [one for _, results in topics for _, one in results if isinstance(one, Deleted)]
+    waiting = [one for _, results in topics for _, one in results if isinstance(one, PendingDelete)]
     if not waiting:
         _answer(call, topics)
         return
@@ -72,24 +72,24 @@ def refused(request: Any, error: ErrorCode) -> Message:
         topics=[
             Message(
                 name=topic.name,
-                partitions=[_response(asked.partition_index, error, -1) for asked in topic.partitions],
+                partitions=[_response(query.partition_index, error, -1) for query in topic.partitions],
             )
             for topic in request.topics
         ],
     )
 
 
-def _delete(call: Call, topic: Any, asked: Any) -> Deleted | ErrorCode:
+def _delete(call: Call, topic: Any, query: Any) -> PendingDelete | ErrorCode:
     try:
-        partition = call.partition(topic.name, None, asked.partition_index)
+        partition = call.partition(topic.name, None, query.partition_index)
         if not partition.log.config.delete and partition.log.config.compact:
             raise ApiError(ErrorCode.policy_violation)
-        return Deleted(partition, partition.delete_records(asked.offset))
+        return PendingDelete(partition, partition.delete_records(query.offset))
     except ApiError as error:
         return error.code
 
 
-def _answer(call: Call, topics: list[tuple[str, list[tuple[int, Deleted | ErrorCode]]]]) -> None:
+def _answer(call: Call, topics: list[tuple[str, list[tuple[int, PendingDelete | ErrorCode]]]]) -> None:
     call.answer(
         Message(
             topics=[
@@ -100,7 +100,7 @@ def _answer(call: Call, topics: list[tuple[str, list[tuple[int, Deleted | ErrorC
     )
 
 
-def _responded(index: int, one: Deleted | ErrorCode) -> Message:
+def _responded(index: int, one: PendingDelete | ErrorCode) -> Message:
     if isinstance(one, ErrorCode):
         return _response(index, one, -1)
     return _response(index, one.error, one.low_watermark)

@@ -20,24 +20,24 @@ _NAMED_TWICE = "Duplicate topic name."
 
 
 def handle(call: Call) -> None:
-    """Delete those that are there, and answer with a result for each."""
+    """Delete the topics, and answer with a result for each."""
     controller = call.broker.cluster.controller
     deletable = call.broker.cluster.settings["delete.topic.enable"]
-    asked = _asked(call.request)
+    targets = _targets(call.request)
     results = []
-    by_id = set()  # of those that are named too
-    for name, topic_id in dict.fromkeys(asked):
+    by_id = set()  # topics that are named both by id and by name
+    for name, topic_id in dict.fromkeys(targets):
         try:
             if not deletable:
                 raise ApiError(ErrorCode.topic_deletion_disabled if call.version >= 3 else ErrorCode.invalid_request)
-            if asked.count((name, topic_id)) > 1:
+            if targets.count((name, topic_id)) > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate topic id." if topic_id else _NAMED_TWICE)
             if name is not None and topic_id is not None:
                 raise ApiError(ErrorCode.invalid_request, "You may not specify both topic name and topic id.")
             if name is None and topic_id is None:
                 raise ApiError(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
             topic = controller.topic_of(name, topic_id)
-            if (topic.name, None) in asked and (None, topic.id) in asked:
+            if (topic.name, None) in targets and (None, topic.id) in targets:
                 by_id.add(topic.id)
                 continue
             controller.delete_topic(topic)
@@ -54,11 +54,11 @@ def handle(call: Call) -> None:
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
     return Message(
-        responses=[_response(name, topic_id, error, None) for name, topic_id in _asked(request)],
+        responses=[_response(name, topic_id, error, None) for name, topic_id in _targets(request)],
     )
 
 
-def _asked(request: Any) -> list[tuple[str | None, Any]]:
+def _targets(request: Any) -> list[tuple[str | None, Any]]:
     return [(name, None) for name in request.topic_names] + [(topic.name, topic.topic_id) for topic in request.topics]
 
 

@@ -15,10 +15,10 @@ _UNKNOWN = -1
 
 
 def handle(call: Call) -> None:
-    """Tell of those that are asked for and are here."""
+    """Describe the partitions of the request that this broker has, or all of them."""
     broker = call.broker
-    asked = call.request.topics
-    wanted = None if asked is None else {(topic.topic, index) for topic in asked for index in topic.partitions}
+    filters = call.request.topics
+    wanted = None if filters is None else {(topic.topic, index) for topic in filters for index in topic.partitions}
     topics: dict[str, list[Message]] = {}
     for key, partition in broker.partitions.items():
         if wanted is None or key in wanted:

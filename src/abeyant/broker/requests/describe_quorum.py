@@ -24,12 +24,12 @@ def handle(call: Call) -> None:
     topics = []
     for topic in call.request.topics:
         rows = []
-        for asked in topic.partitions:
-            if (topic.topic_name, asked.partition_index) == _PLACE:
+        for query in topic.partitions:
+            if (topic.topic_name, query.partition_index) == _PLACE:
                 rows.append(_quorum(cluster))
                 found = True
             else:
-                rows.append(_partition(asked.partition_index, ErrorCode.unknown_topic_or_partition, _NOT_HERE))
+                rows.append(_partition(query.partition_index, ErrorCode.unknown_topic_or_partition, _NOT_HERE))
         topics.append(Message(topic_name=topic.topic_name, partitions=rows))
     # Where voters listen: the controller does so nowhere.
     nodes = [Message(node_id=cluster.controller.controller_id, listeners=())] if found else []

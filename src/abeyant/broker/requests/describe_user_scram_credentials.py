@@ -16,10 +16,10 @@ _MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}  # Kafka's numbers
 
 
 def handle(call: Call) -> None:
-    """Tell of those that are asked for; of all, where none is named."""
+    """Describe the users of the request, or all of them."""
     known = call.broker.cluster.security.scram_iterations()
-    asked = Counter(user.name for user in call.request.users or ())
-    call.answer(_response(ErrorCode.none, "", [_result(name, asked[name], known.get(name)) for name in asked or known]))
+    names = Counter(user.name for user in call.request.users or ())
+    call.answer(_response(ErrorCode.none, "", [_result(name, names[name], known.get(name)) for name in names or known]))
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
@@ -35,10 +35,10 @@ def _result(name: str, times: int, credentials: dict[str, int] | None) -> Messag
     elif credentials is None:
         error = ErrorCode.resource_not_found
         message = f"Attempt to describe a user credential that does not exist: {name}"
-    told = [] if error is not ErrorCode.none or credentials is None else [
+    infos = [] if error is not ErrorCode.none or credentials is None else [
         Message(mechanism=_MECHANISMS[mechanism], iterations=count) for mechanism, count in credentials.items()
     ]  # fmt: skip
-    return Message(user=name, error_code=error, error_message=message, credential_infos=told)
+    return Message(user=name, error_code=error, error_message=message, credential_infos=infos)
 
 
 def _response(error: ErrorCode, message: str | None, results: list[Message]) -> Message:

@@ -73,7 +73,7 @@ def handle(call: Call) -> None:
     every = request.topic_partitions is None
     results = {}
     elected: list[PartitionState] = []
-    for key in _asked(controller, request):
+    for key in _partitions(controller, request):
         try:
             elected.append(_elect(controller, key, unclean=request.election_type == _UNCLEAN))
             results[key] = ErrorCode.none, None
@@ -99,17 +99,17 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 
 def _same(request: Any, error: ErrorCode, message: str | None) -> dict[_Key, _Error]:
-    asked = request.topic_partitions or ()
-    return {(topic.topic, index): (error, message) for topic in asked for index in topic.partitions}
+    topics = request.topic_partitions or ()
+    return {(topic.topic, index): (error, message) for topic in topics for index in topic.partitions}
 
 
-def _asked(controller: Controller, request: Any) -> Iterator[_Key]:
+def _partitions(controller: Controller, request: Any) -> Iterator[_Key]:
     if request.topic_partitions is None:
         for topic in list(controller.topics.values()):
             yield from [(topic.name, state.partition) for state in topic.partitions]
     else:
-        for asked in request.topic_partitions:
-            yield from [(asked.topic, index) for index in asked.partitions]
+        for wanted in request.topic_partitions:
+            yield from [(wanted.topic, index) for index in wanted.partitions]
 
 
 def _elect(controller: Controller, key: _Key, *, unclean: bool) -> PartitionState:

@@ -10,21 +10,21 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.transactional import known_to, shard_of
+from abeyant.broker.requests.common.transactional import error_for_version, shard_of
 from abeyant.broker.transactions.shard import NOBODY
 from abeyant.broker.transactions.transaction import BUMPS_SINCE, Producer
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 _KNOWS_FENCED_SINCE = 2
-_BUMPS_SINCE = 5  # the version with which a client says that it takes another epoch for each transaction
+_BUMPS_SINCE = 5  # the version from which clients take a new epoch for each transaction
 
 
 def handle(call: Call) -> None:
-    """Have the coordinator do it."""
+    """End the transaction at the coordinator."""
     request = call.request
 
     def ended(error: ErrorCode, producer: Producer) -> None:
-        call.answer(_response(known_to(call, error, _KNOWS_FENCED_SINCE), producer))
+        call.answer(_response(error_for_version(call, error, _KNOWS_FENCED_SINCE), producer))
 
     try:
         shard = shard_of(call, request.transactional_id)

@@ -36,26 +36,26 @@ FILL: dict[str, dict[str, object]] = {
 _UNCOMMITTED, _COMMITTED = 0, 1
 _WITH_IDS = 13  # the version from which topics are named by their ids
 _FROM_FOLLOWERS = 11  # the version from which consumers may read from any replica (KIP-392)
-# Kafka finds these before it reads, and such answers have an empty list where others have none.
+# Kafka finds these errors before it reads; then the list of aborted transactions is empty in place of null.
 _UNKNOWN = (
     ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id, ErrorCode.inconsistent_topic_id,
     ErrorCode.topic_authorization_failed, ErrorCode.invalid_topic_exception,
 )  # fmt: skip
 
 
-class Asked:
-    """One partition of a fetch."""
+class PartitionQuery:
+    """One partition of a fetch request."""
 
     __slots__ = ("index", "last_epoch", "leader_epoch", "max_bytes", "name", "offset", "topic_id")
 
-    def __init__(self, name: str | None, topic_id: uuid.UUID | None, asked: Any) -> None:
+    def __init__(self, name: str | None, topic_id: uuid.UUID | None, query: Any) -> None:
         self.name = name
         self.topic_id = topic_id
-        self.index: int = asked.partition
-        self.offset: int = asked.fetch_offset
-        self.max_bytes: int = asked.partition_max_bytes
-        self.leader_epoch: int = asked.current_leader_epoch
-        self.last_epoch: int = asked.last_fetched_epoch
+        self.index: int = query.partition
+        self.offset: int = query.fetch_offset
+        self.max_bytes: int = query.partition_max_bytes
+        self.leader_epoch: int = query.current_leader_epoch
+        self.last_epoch: int = query.last_fetched_epoch
 
     @property
     def key(self) -> Key:
@@ -63,13 +63,13 @@ class Asked:
         return self.name, self.topic_id, self.index
 
 
-class Got:
-    """What a read has brought for one partition."""
+class PartitionResult:
+    """What was read of one partition."""
 
-    __slots__ = ("aborted", "asked", "diverging", "error", "high_watermark", "partition", "records", "stable", "start")
+    __slots__ = ("aborted", "diverging", "error", "high_watermark", "partition", "query", "records", "stable", "start")
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+    def __init__(self, query: PartitionQuery) -> None:
+        self.query = query
         self.partition: Partition | None = None
         self.error: ErrorCode = ErrorCode.none
         self.records = b""
@@ -83,7 +83,7 @@ class Got:
         return bool(self.records) or self.error is not ErrorCode.none or self.diverging is not OMIT
 
 
-class Awaited:
+class PendingFetch:
     """One partition of a fetch that waits: its offset, and how many bytes are available from there."""
 
     __slots__ = ("_counted_to", "_leader_epoch", "_leads", "_max_bytes", "_offset", "bytes", "committed", "partition")
@@ -115,7 +115,7 @@ class Awaited:
 class DelayedFetch(BrokerOperation):
     """Waits in the Fetch purgatory, keyed by its partitions."""
 
-    __slots__ = ("_answer", "_awaited", "_min_bytes")
+    __slots__ = ("_answer", "_min_bytes", "_pending")
 
     kind = "Fetch"
 
@@ -123,7 +123,7 @@ class DelayedFetch(BrokerOperation):
         self,
         timeout: float,
         min_bytes: int,
-        awaited: list[Awaited],
+        pending: list[PendingFetch],
         client_id: str,
         since: float,
         answer: Callable[[], object],
@@ -131,20 +131,20 @@ class DelayedFetch(BrokerOperation):
         """Wait for at most `timeout` seconds; `answer` is called once, and reads the records."""
         super().__init__(timeout, client_id, since)
         self._min_bytes = min_bytes
-        self._awaited = awaited
+        self._pending = pending
         self._answer = answer
 
     def keys(self) -> Iterable[tuple[str, int]]:
         """Return all partitions of the fetch."""
-        return ((awaited.partition.topic, awaited.partition.index) for awaited in self._awaited)
+        return ((pending.partition.topic, pending.partition.index) for pending in self._pending)
 
     def try_complete(self) -> bool:
         """Complete when there are `min_bytes`. Only partitions that have grown are counted. Kafka: `DelayedFetch`."""
         total = 0
-        for awaited in self._awaited:
-            if not awaited.poll():
+        for pending in self._pending:
+            if not pending.poll():
                 return self.force_complete()
-            total += awaited.bytes
+            total += pending.bytes
         return total >= self._min_bytes and self.force_complete()
 
     def on_complete(self) -> None:
@@ -152,99 +152,99 @@ class DelayedFetch(BrokerOperation):
         self._answer()
 
 
-class Reading:
-    """A fetch in work: reads all of its partitions, now and again when it has waited."""
+class FetchReader:
+    """Reads the partitions of a fetch: at once, and `again` when it has waited."""
 
-    __slots__ = ("_call", "_committed", "_from_a_replica", "_max_bytes", "asked")
+    __slots__ = ("_call", "_committed", "_from_a_replica", "_max_bytes", "queries")
 
-    def __init__(self, call: Call, asked: list[Asked]) -> None:
+    def __init__(self, call: Call, queries: list[PartitionQuery]) -> None:
         request = call.request
         self._call = call
         self._committed = request.isolation_level == _COMMITTED
-        # Replicas in this process do not come this way, and there are no others.
+        # Replicas in this process fetch through replica/session.py, and there are no others.
         self._from_a_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
         self._max_bytes = min(request.max_bytes, call.broker.cluster.settings["fetch.max.bytes"])
-        self.asked = asked
+        self.queries = queries
 
-    def read(self, *, known: bool = False, again: bool = False) -> list[Got]:
+    def read(self, *, in_session: bool = False, again: bool = False) -> list[PartitionResult]:
         """Read within the request's limits; the first batch may exceed them (KIP-74).
 
-        `again` when it has waited, `known` when it goes on with a session: a topic that is gone is missed by its name.
+        `again` after a wait, `in_session` in a fetch session: then a deleted topic is missed by its name.
         """
         left = self._max_bytes
         min_one = True
         results = []
-        for asked in self.asked:
-            got = Got(asked)
+        for query in self.queries:
+            result = PartitionResult(query)
             try:
-                self._read(got, min(asked.max_bytes, left), min_one)
+                self._read(result, min(query.max_bytes, left), min_one)
             except ApiError as error:
-                got.error = error.code
-                if (again or known) and error.code is ErrorCode.unknown_topic_id:
-                    got.error = ErrorCode.unknown_topic_or_partition
+                result.error = error.code
+                if (again or in_session) and error.code is ErrorCode.unknown_topic_id:
+                    result.error = ErrorCode.unknown_topic_or_partition
                 if not again and error.code in _UNKNOWN:
-                    got.aborted = []
+                    result.aborted = []
             except LogError as error:
-                got.error = ErrorCode(error.code)
-            if got.records:
+                result.error = ErrorCode(error.code)
+            if result.records:
                 min_one = False
-                left = max(left - len(got.records), 0)
-            results.append(got)
+                left = max(left - len(result.records), 0)
+            results.append(result)
         return results
 
-    def waits(self, results: list[Got]) -> list[Awaited] | None:
+    def waits(self, results: list[PartitionResult]) -> list[PendingFetch] | None:
         """Return what the fetch has to wait for; None to answer it now."""
         request = self._call.request
         if request.max_wait.total_seconds() <= 0 or not results:
             return None
-        there = 0
-        for got in results:
-            if got.error is not ErrorCode.none or got.diverging is not OMIT:
+        size = 0
+        for result in results:
+            if result.error is not ErrorCode.none or result.diverging is not OMIT:
                 return None
-            there += len(got.records)
-        if there >= request.min_bytes:
+            size += len(result.records)
+        if size >= request.min_bytes:
             return None
         return [
-            Awaited(got.partition, got.asked.offset, got.asked.max_bytes, self._committed)
-            for got in results
-            if got.partition is not None
+            PendingFetch(result.partition, result.query.offset, result.query.max_bytes, self._committed)
+            for result in results
+            if result.partition is not None
         ]
 
-    def _read(self, got: Got, max_bytes: int, min_one: bool) -> None:
-        asked = got.asked
+    def _read(self, result: PartitionResult, max_bytes: int, min_one: bool) -> None:
+        query = result.query
         if max_bytes < 0:
             raise ApiError(ErrorCode.unknown_server_error)
-        partition = self._call.partition(asked.name, asked.topic_id, asked.index)
+        partition = self._call.partition(query.name, query.topic_id, query.index)
         if self._from_a_replica:
             raise ApiError(ErrorCode.not_leader_or_follower)
-        partition.check_leader(asked.leader_epoch, leader_only=self._call.version < _FROM_FOLLOWERS)
+        partition.check_leader(query.leader_epoch, leader_only=self._call.version < _FROM_FOLLOWERS)
         log = partition.log
-        if asked.last_epoch >= 0 and self._diverges(got, partition):
-            got.partition = partition
+        if query.last_epoch >= 0 and self._diverges(result, partition):
+            result.partition = partition
             return
         mark = partition.high_watermark
         stable = partition.last_stable_offset
         end = stable if self._committed else mark
-        if asked.offset < log.start_offset or asked.offset > log.end_offset:  # above the mark there is nothing yet
+        if query.offset < log.start_offset or query.offset > log.end_offset:  # up to the log end it is empty
             raise ApiError(ErrorCode.offset_out_of_range)
-        got.partition = partition
-        if asked.offset < end:
-            got.records = log.read(asked.offset, max_bytes, end, min_one=min_one)
-        got.high_watermark, got.stable, got.start = mark, stable, log.start_offset
+        result.partition = partition
+        if query.offset < end:
+            result.records = log.read(query.offset, max_bytes, end, min_one=min_one)
+        result.high_watermark, result.stable, result.start = mark, stable, log.start_offset
         if self._committed:
-            got.aborted = self._aborted(partition, asked.offset, len(got.records)) if got.records else []
+            result.aborted = self._aborted(partition, query.offset, len(result.records)) if result.records else []
 
-    def _diverges(self, got: Got, partition: Partition) -> bool:
+    def _diverges(self, result: PartitionResult, partition: Partition) -> bool:
         """Return whether the reader's last record is of another history than this log's (KIP-320, KIP-595)."""
-        asked = got.asked
-        epoch, end = partition.log.epoch_end(asked.last_epoch)
-        if epoch == -1 or end == -1 or asked.offset < partition.log.start_offset:
+        query = result.query
+        epoch, end = partition.log.epoch_end(query.last_epoch)
+        if epoch == -1 or end == -1 or query.offset < partition.log.start_offset:
             raise ApiError(ErrorCode.offset_out_of_range)
-        if epoch >= asked.last_epoch and end >= asked.offset:
+        if epoch >= query.last_epoch and end >= query.offset:
             return False
-        got.diverging = Message(epoch=epoch, end_offset=end)
-        got.high_watermark, got.stable = partition.high_watermark, partition.last_stable_offset
-        got.start = partition.log.start_offset
+        result.diverging = Message(epoch=epoch, end_offset=end)
+        result.high_watermark, result.stable = partition.high_watermark, partition.last_stable_offset
+        result.start = partition.log.start_offset
         return True
 
     def _aborted(self, partition: Partition, start: int, size: int) -> list[Message]:
@@ -264,34 +264,34 @@ def handle(call: Call) -> None:
         call.answer(refused(request, ErrorCode.unknown_server_error))
         return
     try:
-        session, asked = _in_session(call)
+        session, queries = _in_session(call)
     except ApiError as error:
         call.answer(_fetched(error.code, NO_SESSION, []))
         return
-    reading = Reading(call, asked)
-    results = reading.read(known=session is not None)
-    awaited = reading.waits(results)
-    if awaited is None:
+    reader = FetchReader(call, queries)
+    results = reader.read(in_session=session is not None)
+    pending = reader.waits(results)
+    if pending is None:
         _answer(call, results, session)
         return
     operation = DelayedFetch(
         request.max_wait.total_seconds(),
         request.min_bytes,
-        awaited,
+        pending,
         call.client_id,
         call.since,
-        lambda: _answer(call, reading.read(again=True), session),
+        lambda: _answer(call, reader.read(again=True), session),
     )
-    call.broker.fetch_purgatory.try_complete_else_watch(operation, [one.partition for one in awaited])
+    call.broker.fetch_purgatory.try_complete_else_watch(operation, [one.partition for one in pending])
 
 
-def _in_session(call: Call) -> tuple[FetchSession | None, list[Asked]]:
+def _in_session(call: Call) -> tuple[FetchSession | None, list[PartitionQuery]]:
     """Return the session, if there is one, and the partitions to read. Raises ApiError."""
     request = call.request
-    # What is asked for twice is read once, as it was asked for last.
-    asked = list(
+    # A partition that is named twice is read once, by its last query.
+    queries = list(
         {
-            (topic.topic, topic.topic_id, one.partition): Asked(topic.topic, topic.topic_id, one)
+            (topic.topic, topic.topic_id, one.partition): PartitionQuery(topic.topic, topic.topic_id, one)
             for topic in request.topics
             for one in topic.partitions
         }.values()
@@ -301,11 +301,11 @@ def _in_session(call: Call) -> tuple[FetchSession | None, list[Asked]]:
     ]
     broker = call.broker
     session = broker.fetch_sessions.session_for(
-        request, asked, forgotten, broker.now(), uses_ids=call.version >= _WITH_IDS
+        request, queries, forgotten, broker.now(), uses_ids=call.version >= _WITH_IDS
     )
     if session is not None:
-        asked = [kept.asked for kept in session.partitions.values()]
-    return session, asked
+        queries = [kept.query for kept in session.partitions.values()]
+    return session, queries
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
@@ -313,22 +313,22 @@ def refused(request: Any, error: ErrorCode) -> Message:
     results = []
     for topic in request.topics:
         for partition in topic.partitions:
-            got = Got(Asked(topic.topic, topic.topic_id, partition))
-            got.error = error
-            got.aborted = []
-            results.append(_response(got, None))
+            result = PartitionResult(PartitionQuery(topic.topic, topic.topic_id, partition))
+            result.error = error
+            result.aborted = []
+            results.append(_response(result, None))
     return _fetched(error, NO_SESSION, _by_topic(results))
 
 
-def _answer(call: Call, results: list[Got], session: FetchSession | None) -> None:
+def _answer(call: Call, results: list[PartitionResult], session: FetchSession | None) -> None:
     number = NO_SESSION
     if session is not None and session.partitions:
         number = session.id
         news = session.select(results)
-        if call.request.session_epoch > 0:  # a full fetch is answered in full
+        if call.request.session_epoch > 0:  # a full fetch gets all partitions
             results = news
-    response = _fetched(ErrorCode.none, number, _by_topic([_response(got, call) for got in results]))
-    if moved := [got.asked.key for got in results if got.error in MOVED]:
+    response = _fetched(ErrorCode.none, number, _by_topic([_response(result, call) for result in results]))
+    if moved := [result.query.key for result in results if result.error in MOVED]:
         response.node_endpoints = leaders_of(call, moved)
     call.answer(response)
 
@@ -339,28 +339,28 @@ def _fetched(error: ErrorCode, session: int, topics: list[Message]) -> Message:
     )  # fmt: skip
 
 
-def _response(got: Got, call: Call | None) -> tuple[Asked, Message]:
-    return got.asked, Message(
-        partition_index=got.asked.index,
-        error_code=got.error,
-        high_watermark=got.high_watermark,
-        last_stable_offset=got.stable,
-        log_start_offset=got.start,
-        diverging_epoch=got.diverging,
-        current_leader=current_leader(call, *got.asked.key) if call is not None and got.error in MOVED else OMIT,
+def _response(result: PartitionResult, call: Call | None) -> tuple[PartitionQuery, Message]:
+    return result.query, Message(
+        partition_index=result.query.index,
+        error_code=result.error,
+        high_watermark=result.high_watermark,
+        last_stable_offset=result.stable,
+        log_start_offset=result.start,
+        diverging_epoch=result.diverging,
+        current_leader=current_leader(call, *result.query.key) if call is not None and result.error in MOVED else OMIT,
         snapshot_id=OMIT,
-        aborted_transactions=got.aborted,
+        aborted_transactions=result.aborted,
         preferred_read_replica=-1,
-        records=got.records,
+        records=result.records,
     )
 
 
-def _by_topic(results: Iterable[tuple[Asked, Message]]) -> list[Message]:
+def _by_topic(results: Iterable[tuple[PartitionQuery, Message]]) -> list[Message]:
     topics: dict[tuple[str | None, uuid.UUID | None], Message] = {}
-    for asked, response in results:
-        topic = topics.get((asked.name, asked.topic_id))
+    for query, response in results:
+        topic = topics.get((query.name, query.topic_id))
         if topic is None:
-            topic = Message(topic=asked.name, topic_id=asked.topic_id, partitions=[])
-            topics[asked.name, asked.topic_id] = topic
+            topic = Message(topic=query.name, topic_id=query.topic_id, partitions=[])
+            topics[query.name, query.topic_id] = topic
         topic.partitions.append(response)
     return list(topics.values())

@@ -12,7 +12,7 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.transactional import known_to, shard_of
+from abeyant.broker.requests.common.transactional import error_for_version, shard_of
 from abeyant.broker.transactions.shard import NOBODY
 from abeyant.broker.transactions.transaction import Producer
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -27,30 +27,30 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def handle(call: Call) -> None:
-    """Answer with an id that nobody has, or that nobody has any more."""
+    """Allocate a new producer id, or take over the one of a transactional id with a new epoch."""
     request = call.request
     expected = Producer(request.producer_id, request.producer_epoch)
 
-    def given(error: ErrorCode, producer: Producer) -> None:
-        call.answer(_response(known_to(call, error, _KNOWS_FENCED_SINCE), producer))
+    def respond(error: ErrorCode, producer: Producer) -> None:
+        call.answer(_response(error_for_version(call, error, _KNOWS_FENCED_SINCE), producer))
 
     if (expected.id == NOBODY.id) is not (expected.epoch == NOBODY.epoch):
-        given(ErrorCode.invalid_request, NOBODY)
+        respond(ErrorCode.invalid_request, NOBODY)
     elif request.transactional_id is None:
-        given(ErrorCode.none, Producer(call.broker.cluster.controller.allocate_producer_id(), 0))
+        respond(ErrorCode.none, Producer(call.broker.cluster.controller.allocate_producer_id(), 0))
     elif not request.transactional_id:
-        given(ErrorCode.invalid_request, NOBODY)
+        respond(ErrorCode.invalid_request, NOBODY)
     else:
         timeout_ms = request.transaction_timeout // _MILLISECOND
         if not 0 < timeout_ms <= call.broker.cluster.settings["transaction.max.timeout.ms"]:
-            given(ErrorCode.invalid_transaction_timeout, NOBODY)
+            respond(ErrorCode.invalid_transaction_timeout, NOBODY)
             return
         try:
             shard = shard_of(call, request.transactional_id)
         except ApiError as error:
-            given(error.code, NOBODY)
+            respond(error.code, NOBODY)
             return
-        shard.initialize(request.transactional_id, timeout_ms, None if expected == NOBODY else expected, given)
+        shard.initialize(request.transactional_id, timeout_ms, None if expected == NOBODY else expected, respond)
 
 
 def refused(request: Any, error: ErrorCode) -> Message:

@@ -13,10 +13,10 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
-    """Answer at once."""
+    """List the reassignments of the partitions in the request, or all of them."""
     topics = call.broker.cluster.controller.topics
-    asked = call.request.topics
-    wanted = None if asked is None else {topic.name: set(topic.partition_indexes) for topic in asked}
+    filters = call.request.topics
+    wanted = None if filters is None else {topic.name: set(topic.partition_indexes) for topic in filters}
     results = []
     for name, topic in topics.items():
         moving = [

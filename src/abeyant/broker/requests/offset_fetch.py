@@ -33,19 +33,19 @@ _GROUP_ERROR_SINCE = 2
 def handle(call: Call) -> None:
     """Answer for each group; before version 8 there is one.
 
-    Whoever requires what is stable is told of all that has been written, once every in-sync replica has it: as in
-    Kafka, which takes this for a write.
+    With `require_stable` the offsets are read up to the log's end, and the response waits until every in-sync replica
+    has them: as in Kafka, which treats this as a write.
     """
     request = call.request
-    found = [_group(call, asked) for asked in ([request] if request.groups is None else request.groups)]
+    found = [_group(call, query) for query in ([request] if request.groups is None else request.groups)]
     waiting = [acked for _, _, acked in found if acked is not None]
 
     def answer() -> None:
         rows = [
             message
             if acked is None or acked.error is ErrorCode.none
-            else _failed(asked, coordinator_error(acked.error), request)
-            for asked, message, acked in found
+            else _failed(query, coordinator_error(acked.error), request)
+            for query, message, acked in found
         ]
         if request.groups is None:
             call.answer(rows[0])
@@ -59,43 +59,43 @@ def handle(call: Call) -> None:
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
     if request.groups is not None:
-        return Message(groups=[_failed(asked, error, request) for asked in request.groups])
+        return Message(groups=[_failed(query, error, request) for query in request.groups])
     return _failed(request, error, request)
 
 
-def _group(call: Call, asked: Any) -> tuple[Any, Message, PendingAck | None]:
+def _group(call: Call, query: Any) -> tuple[Any, Message, PendingAck | None]:
     """Return the request's part, its response, and the write that has to be acknowledged before it is sent."""
     try:
-        shard = shard_of(call, asked.group_id, nameless=True)
-        _require_member(shard, asked)
+        shard = shard_of(call, query.group_id, nameless=True)
+        _require_member(shard, query)
     except ApiError as error:
-        return asked, _failed(asked, error.code, call.request), None
+        return query, _failed(query, error.code, call.request), None
     acked = None
     replicated = shard.replicated
     if call.request.require_stable and replicated < shard.partition.log.end_offset:
         replicated = shard.partition.log.end_offset
         acked = PendingAck(shard.partition, replicated)
     reader = _Reader(call, shard, replicated)
-    topics = reader.all_topics(asked) if asked.topics is None else reader.topics(asked)
-    return asked, Message(group_id=asked.group_id, error_code=ErrorCode.none, topics=list(topics)), acked
+    topics = reader.all_topics(query) if query.topics is None else reader.topics(query)
+    return query, Message(group_id=query.group_id, error_code=ErrorCode.none, topics=list(topics)), acked
 
 
-def _require_member(shard: GroupShard, asked: Any) -> None:
+def _require_member(shard: GroupShard, query: Any) -> None:
     """Raise ApiError for a member of a consumer group that is unknown, or at another epoch."""
-    consumers = shard.consumers.get(asked.group_id)
-    if consumers is not None and (asked.member_id is not None or asked.member_epoch >= 0):
-        consumers.require_epoch(consumers.require(asked.member_id or ""), asked.member_epoch)
+    consumers = shard.consumers.get(query.group_id)
+    if consumers is not None and (query.member_id is not None or query.member_epoch >= 0):
+        consumers.require_epoch(consumers.require(query.member_id or ""), query.member_epoch)
 
 
-def _failed(asked: Any, error: ErrorCode, request: Any) -> Message:
+def _failed(query: Any, error: ErrorCode, request: Any) -> Message:
     """Return the group's error; in versions without a field for it, the error of each partition."""
     topics = []
     if request.__version__ < _GROUP_ERROR_SINCE:
         topics = [
             _topic(topic.name, None, [_partition(index, _NONE, error) for index in topic.partition_indexes])
-            for topic in asked.topics
+            for topic in query.topics
         ]
-    return Message(group_id=asked.group_id, error_code=error, topics=topics)
+    return Message(group_id=query.group_id, error_code=error, topics=topics)
 
 
 class _Reader:
@@ -106,10 +106,10 @@ class _Reader:
         self._shard = shard
         self._replicated = replicated
 
-    def topics(self, asked: Any) -> Iterable[Message]:
+    def topics(self, query: Any) -> Iterable[Message]:
         """Yield the topics of the request."""
         by_id = self._call.broker.cluster.controller.by_id
-        for topic in asked.topics:
+        for topic in query.topics:
             name = topic.name
             if self._call.version >= _IDS_SINCE:
                 known = by_id.get(topic.topic_id)
@@ -119,14 +119,14 @@ class _Reader:
                     yield _topic(None, topic.topic_id, partitions)
                     continue
                 name = known.name
-            keys = [OffsetKey(asked.group_id, name, index) for index in topic.partition_indexes]
+            keys = [OffsetKey(query.group_id, name, index) for index in topic.partition_indexes]
             yield _topic(name, topic.topic_id, [self._committed(key) for key in keys])
 
-    def all_topics(self, asked: Any) -> Iterable[Message]:
+    def all_topics(self, query: Any) -> Iterable[Message]:
         """Yield all topics with committed offsets; in versions with ids, only those that exist."""
         by_topic: dict[str, list[Message]] = {}
-        for (name, index), _ in self._shard.offsets.of_group(asked.group_id, self._replicated):
-            by_topic.setdefault(name, []).append(self._committed(OffsetKey(asked.group_id, name, index)))
+        for (name, index), _ in self._shard.offsets.of_group(query.group_id, self._replicated):
+            by_topic.setdefault(name, []).append(self._committed(OffsetKey(query.group_id, name, index)))
         present = self._call.broker.cluster.controller.topics
         for name, partitions in by_topic.items():
             known = present.get(name)

@@ -33,14 +33,14 @@ def refused(request: Any, error: ErrorCode) -> Message:
     )
 
 
-def _look_up(call: Call, topic: Any, asked: Any) -> Message:
+def _look_up(call: Call, topic: Any, query: Any) -> Message:
     try:
-        partition = call.partition(topic.topic, None, asked.partition)
-        partition.check_leader(asked.current_leader_epoch)
-        epoch, end = partition.log.epoch_end(asked.leader_epoch)
+        partition = call.partition(topic.topic, None, query.partition)
+        partition.check_leader(query.current_leader_epoch)
+        epoch, end = partition.log.epoch_end(query.leader_epoch)
     except ApiError as error:
-        return _response(asked.partition, error.code, -1, -1)
-    return _response(asked.partition, ErrorCode.none, epoch, end)
+        return _response(query.partition, error.code, -1, -1)
+    return _response(query.partition, ErrorCode.none, epoch, end)
 
 
 def _response(partition: int, error: ErrorCode, epoch: int, end: int) -> Message:

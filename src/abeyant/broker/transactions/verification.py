@@ -39,14 +39,14 @@ def verify(broker: Broker, question: Question, then: Then) -> None:
     give_up = broker.now() + settings["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
     backoff = settings["add.partitions.to.txn.retry.backoff.ms"] / 1000
 
-    def answered(errors: dict[Key, ErrorCode]) -> None:
+    def retry_or_finish(errors: dict[Key, ErrorCode]) -> None:
         again = question.adds and ErrorCode.concurrent_transactions in errors.values() and broker.now() < give_up
         if again:
-            broker.timer.call_later(backoff, _ask, broker, question, answered)
+            broker.timer.call_later(backoff, _ask, broker, question, retry_or_finish)
         else:
             then(errors)
 
-    _ask(broker, question, answered)
+    _ask(broker, question, retry_or_finish)
 
 
 def _ask(broker: Broker, question: Question, then: Then) -> None:
@@ -79,14 +79,14 @@ def _errors(question: Question, response: Any) -> dict[Key, ErrorCode]:
     if response.error_code is not ErrorCode.none:
         return dict.fromkeys(question.keys, response.error_code)
     return {
-        (topic.name, result.partition_index): _told(question, result.partition_error_code)
+        (topic.name, result.partition_index): _client_error(question, result.partition_error_code)
         for transaction in response.results_by_transaction
         for topic in transaction.topic_results
         for result in topic.results_by_partition
     }
 
 
-def _told(question: Question, error: ErrorCode) -> ErrorCode:
+def _client_error(question: Question, error: ErrorCode) -> ErrorCode:
     """Return the error as producers know it."""
     if error is ErrorCode.producer_fenced:
         return ErrorCode.invalid_producer_epoch

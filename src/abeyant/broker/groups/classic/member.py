@@ -69,21 +69,21 @@ class Member:
         "syncing",
     )
 
-    def __init__(self, group_id: str, member_id: str, asked: Joining) -> None:
+    def __init__(self, group_id: str, member_id: str, joining: Joining) -> None:
         """Create the member from its first JoinGroup."""
         self.id = member_id
-        self.instance_id = asked.instance_id
-        self.client_id = asked.client_id
-        self.client_host = asked.client_host
-        self.session_timeout = asked.session_timeout
-        self.rebalance_timeout = asked.rebalance_timeout
-        self.protocol_type = asked.protocol_type
-        self.protocols = asked.protocols
+        self.instance_id = joining.instance_id
+        self.client_id = joining.client_id
+        self.client_host = joining.client_host
+        self.session_timeout = joining.session_timeout
+        self.rebalance_timeout = joining.rebalance_timeout
+        self.protocol_type = joining.protocol_type
+        self.protocols = joining.protocols
         self.assignment = b""
         self.is_new = False  # it does not know its id yet: only its JoinGroup shows that it is alive
         self.joining: Callable[[Joined], object] | None = None  # answers its JoinGroup
         self.syncing: Callable[[Synced], object] | None = None  # answers its SyncGroup
-        self.session = Session(group_id, member_id, asked.client_id)
+        self.session = Session(group_id, member_id, joining.client_id)
 
     def metadata(self, protocol: str | None) -> bytes:
         """Return its metadata for a protocol; empty for one that it does not support."""

@@ -40,25 +40,25 @@ class ClassicProtocol:
 
     # -- JoinGroup
 
-    def join(self, group: ClassicGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
+    def join(self, group: ClassicGroup, joining: Joining, then: Callable[[Joined], object]) -> None:
         """Join a member, new or known. `then` is called once, unless the member sends another JoinGroup meanwhile."""
-        if not self._accepts(group, asked.member_id):
-            self._turn_away(group, asked.member_id)
+        if not self._accepts(group, joining.member_id):
+            self._turn_away(group, joining.member_id)
             then(Joined(ErrorCode.group_max_size_reached, ""))
         elif group.state is State.DEAD:
-            then(Joined(ErrorCode.coordinator_not_available, asked.member_id))
-        elif not group.supports(asked.protocol_type, [name for name, _ in asked.protocols]):
-            then(Joined(ErrorCode.inconsistent_group_protocol, asked.member_id))
-        elif not asked.member_id:
-            self._join_new(group, asked, then)
-        elif asked.member_id in group.pending:
-            if asked.instance_id is not None:  # a static member is never given an id first
-                then(Joined(ErrorCode.unknown_server_error, asked.member_id))
+            then(Joined(ErrorCode.coordinator_not_available, joining.member_id))
+        elif not group.supports(joining.protocol_type, [name for name, _ in joining.protocols]):
+            then(Joined(ErrorCode.inconsistent_group_protocol, joining.member_id))
+        elif not joining.member_id:
+            self._join_new(group, joining, then)
+        elif joining.member_id in group.pending:
+            if joining.instance_id is not None:  # a static member is never given an id first
+                then(Joined(ErrorCode.unknown_server_error, joining.member_id))
                 return
-            self._waits.unwatch(group.pending[asked.member_id])
-            self._add(group, asked.member_id, asked, then)
+            self._waits.unwatch(group.pending[joining.member_id])
+            self._add(group, joining.member_id, joining, then)
         else:
-            self._join_again(group, asked, then)
+            self._join_again(group, joining, then)
 
     def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
         """Return whether there is room for a member."""
@@ -76,42 +76,42 @@ class ClassicProtocol:
         elif member_id in group.members:
             self._drop(group, group.members[member_id])
 
-    def _join_new(self, group: ClassicGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
-        new_id = group.new_id(asked.client_id, asked.instance_id)
-        if asked.instance_id is not None:
-            if asked.instance_id in group.static:
-                self._join_in_place(group, asked.instance_id, new_id, asked, then)
+    def _join_new(self, group: ClassicGroup, joining: Joining, then: Callable[[Joined], object]) -> None:
+        new_id = group.new_id(joining.client_id, joining.instance_id)
+        if joining.instance_id is not None:
+            if joining.instance_id in group.static:
+                self._join_in_place(group, joining.instance_id, new_id, joining, then)
             else:
-                self._add(group, new_id, asked, then)
-        elif asked.needs_id:
-            session = group.pending[new_id] = Session(group.id, new_id, asked.client_id)
-            self._waits.watch(session, asked.session_timeout / 1000)
+                self._add(group, new_id, joining, then)
+        elif joining.needs_id:
+            session = group.pending[new_id] = Session(group.id, new_id, joining.client_id)
+            self._waits.watch(session, joining.session_timeout / 1000)
             then(Joined(ErrorCode.member_id_required, new_id))
         else:
-            self._add(group, new_id, asked, then)
+            self._add(group, new_id, joining, then)
 
-    def _join_again(self, group: ClassicGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
+    def _join_again(self, group: ClassicGroup, joining: Joining, then: Callable[[Joined], object]) -> None:
         try:
-            member = group.require(asked.member_id, asked.instance_id)
+            member = group.require(joining.member_id, joining.instance_id)
         except ApiError as error:
-            then(Joined(error.code, asked.member_id))
+            then(Joined(error.code, joining.member_id))
             return
         if group.state is State.EMPTY:
-            then(Joined(ErrorCode.unknown_member_id, asked.member_id))
+            then(Joined(ErrorCode.unknown_member_id, joining.member_id))
         elif (
             group.state is State.PREPARING
-            or member.protocols != asked.protocols
+            or member.protocols != joining.protocols
             # The leader joins again when what is to be assigned has changed, a topic's partitions for instance.
             or (group.state is State.STABLE and group.leader == member.id)
         ):
-            self._update(group, member, asked, then)
+            self._update(group, member, joining, then)
             self.rebalances.rebalance(group)
         else:  # it has lost the response, or has nothing new
             leads = group.state is State.COMPLETING and group.leader == member.id
             then(self.rebalances.joined(group, member, leads=leads))
 
-    def _add(self, group: ClassicGroup, member_id: str, asked: Joining, then: Callable[[Joined], object]) -> None:
-        member = Member(group.id, member_id, asked)
+    def _add(self, group: ClassicGroup, member_id: str, joining: Joining, then: Callable[[Joined], object]) -> None:
+        member = Member(group.id, member_id, joining)
         member.is_new = True
         member.joining = then
         if group.state is State.PREPARING and group.previous is State.EMPTY:
@@ -120,14 +120,14 @@ class ClassicProtocol:
         self._waits.watch(member.session, _NEW_MEMBER_JOIN)
         self.rebalances.rebalance(group)
 
-    def _update(self, group: ClassicGroup, member: Member, asked: Joining, then: Callable[[Joined], object]) -> None:
-        member.rebalance_timeout = asked.rebalance_timeout
-        member.session_timeout = asked.session_timeout
-        group.update_protocols(member, asked.protocols)
+    def _update(self, group: ClassicGroup, member: Member, joining: Joining, then: Callable[[Joined], object]) -> None:
+        member.rebalance_timeout = joining.rebalance_timeout
+        member.session_timeout = joining.session_timeout
+        group.update_protocols(member, joining.protocols)
         group.await_join(member, then)
 
     def _join_in_place(
-        self, group: ClassicGroup, instance_id: str, new_id: str, asked: Joining, then: Callable[[Joined], object]
+        self, group: ClassicGroup, instance_id: str, new_id: str, joining: Joining, then: Callable[[Joined], object]
     ) -> None:
         """Replace a restarted static member; without other changes it keeps its assignment and needs no rebalance."""
         old = group.members[group.static[instance_id]]
@@ -136,7 +136,7 @@ class ClassicProtocol:
         self._waits.unwatch(old.session)
         member = group.replace(instance_id, new_id)
         self.rebalances.watch(member)
-        self._update(group, member, asked, then)
+        self._update(group, member, joining, then)
         if group.state is not State.STABLE:
             self.rebalances.rebalance(group)
             return
@@ -153,7 +153,7 @@ class ClassicProtocol:
                 group.update_protocols(member, before[2])
                 self._waits.unwatch(member.session)
                 self.rebalances.watch(group.replace(instance_id, old_id))
-            elif asked.may_skip:
+            elif joining.may_skip:
                 leads = group.leader == member.id
                 group.answer_join(
                     member, self.rebalances.joined(group, member, leads=leads)._replace(skip_assignment=leads)

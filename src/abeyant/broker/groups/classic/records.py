@@ -51,12 +51,12 @@ def read_group_value(group_id: str, data: bytes) -> ClassicGroup:
         client_id, client_host = reader.text(), reader.text()
         rebalance_timeout = reader.number("i") if version >= 1 else -1
         session_timeout = reader.number("i")
-        asked = Joining(
+        joining = Joining(
             member_id, instance_id, client_id, client_host, session_timeout,
             session_timeout if rebalance_timeout < 0 else rebalance_timeout, protocol_type,
             ((protocol or "", reader.data()),),
         )  # fmt: skip
-        member = Member(group_id, member_id, asked)
+        member = Member(group_id, member_id, joining)
         member.assignment = reader.data()
         group.add(member)
     group.protocol_type = protocol_type or None

@@ -97,7 +97,7 @@ class ConsumerProtocol:
     def heartbeat(
         self,
         group: ConsumerGroup,
-        beat: HeartbeatRequest,
+        request: HeartbeatRequest,
         then: Callable[[HeartbeatResponse], object],
         first: Sequence[Entry] = (),
     ) -> None:
@@ -106,11 +106,11 @@ class ConsumerProtocol:
         `first` are records to write before, where the group used the classic protocol until now.
         """
         entries = list(first)
-        before, target = self._present(group, beat, entries)
-        member = _updated(before, beat)
-        owned = NOTHING if beat.epoch == _JOINS else beat.owned
-        after, topics = self.advance(group, before, member, target, owned, entries, replaced=_replaced(group, beat))
-        tell = beat.whole or after.assigned != before.assigned
+        before, target = self._present(group, request, entries)
+        member = _updated(before, request)
+        owned = NOTHING if request.epoch == _JOINS else request.owned
+        after, topics = self.advance(group, before, member, target, owned, entries, replaced=_replaced(group, request))
+        tell = request.whole or after.assigned != before.assigned
         answer = HeartbeatResponse(ErrorCode.none, None, member.id, after.epoch, after.assigned if tell else None)
         if not entries:
             then(answer)
@@ -177,52 +177,52 @@ class ConsumerProtocol:
             group.topics = topics
 
     def _present(
-        self, group: ConsumerGroup, beat: HeartbeatRequest, entries: list[Entry]
+        self, group: ConsumerGroup, request: HeartbeatRequest, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment | None]:
         """Return the member and its target. Raises ApiError."""
-        member = group.members.get(beat.member_id)
-        if beat.instance_id is not None:
-            present = group.static.get(beat.instance_id)
-            if present is not None and present != beat.member_id:
-                return self._in_place(group, group.members[present], beat, entries)
-            if beat.epoch != _JOINS and present is None:
-                raise ApiError(ErrorCode.unknown_member_id, f"Instance id {beat.instance_id} is unknown.")
-        if beat.epoch == _JOINS:
+        member = group.members.get(request.member_id)
+        if request.instance_id is not None:
+            present = group.static.get(request.instance_id)
+            if present is not None and present != request.member_id:
+                return self._in_place(group, group.members[present], request, entries)
+            if request.epoch != _JOINS and present is None:
+                raise ApiError(ErrorCode.unknown_member_id, f"Instance id {request.instance_id} is unknown.")
+        if request.epoch == _JOINS:
             if member is None:
                 if len(group.members) >= self._max_size:
                     raise ApiError(
                         ErrorCode.group_max_size_reached,
                         f"The consumer group has reached its maximum capacity of {self._max_size} members.",
                     )
-                return ConsumerMember(beat.member_id), None
+                return ConsumerMember(request.member_id), None
             rejoined = member._replace(
                 epoch=0, previous_epoch=-1, state=MemberState.STABLE, assigned=NOTHING, revoking=NOTHING
             )
             return rejoined, group.target.get(member.id)
-        member = group.require(beat.member_id)
-        lost = beat.epoch == member.previous_epoch and beat.owned is not None and beat.owned <= member.assigned
-        if beat.epoch != member.epoch and not lost:  # the response to it may have been lost
-            size = "larger" if beat.epoch > member.epoch else "smaller"
+        member = group.require(request.member_id)
+        lost = request.epoch == member.previous_epoch and request.owned is not None and request.owned <= member.assigned
+        if request.epoch != member.epoch and not lost:  # the response to it may have been lost
+            size = "larger" if request.epoch > member.epoch else "smaller"
             raise ApiError(
                 ErrorCode.fenced_member_epoch,
-                f"The consumer group member has a {size} member epoch ({beat.epoch}) than the one known by the group"
+                f"The consumer group member has a {size} member epoch ({request.epoch}) than the one known by the group"
                 f" coordinator ({member.epoch}). The member must abandon all its partitions and rejoin.",
             )
         return member, group.target.get(member.id)
 
     def _in_place(
-        self, group: ConsumerGroup, old: ConsumerMember, beat: HeartbeatRequest, entries: list[Entry]
+        self, group: ConsumerGroup, old: ConsumerMember, request: HeartbeatRequest, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment | None]:
         """Replace a restarted static member: it keeps its assignment."""
-        if beat.epoch != _JOINS:
-            raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {beat.instance_id} is another member's now.")
+        if request.epoch != _JOINS:
+            raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {request.instance_id} is another member's now.")
         if old.epoch != LEAVES_FOR_A_WHILE and old.classic is None:
             raise ApiError(
                 ErrorCode.unreleased_instance_id,
-                f"Static member {beat.member_id} with instance id {beat.instance_id} cannot join the group because the"
-                f" instance id is owned by member {old.id} that is still active.",
+                f"Static member {request.member_id} with instance id {request.instance_id} cannot join the group"
+                f" because the instance id is owned by member {old.id} that is still active.",
             )
-        return self.take_place(group, old, beat.member_id, entries)
+        return self.take_place(group, old, request.member_id, entries)
 
     def take_place(
         self, group: ConsumerGroup, old: ConsumerMember, new_id: str, entries: list[Entry]
@@ -239,17 +239,22 @@ class ConsumerProtocol:
 
     # -- members that leave or expire
 
-    def leave(self, group: ConsumerGroup, beat: HeartbeatRequest, then: Callable[[HeartbeatResponse], object]) -> None:
+    def leave(
+        self, group: ConsumerGroup, request: HeartbeatRequest, then: Callable[[HeartbeatResponse], object]
+    ) -> None:
         """Remove a member; a static one may leave temporarily. Raises ApiError."""
-        if beat.instance_id is not None and group.static.get(beat.instance_id, beat.member_id) != beat.member_id:
-            raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {beat.instance_id} is another member's now.")
-        member = group.require(beat.member_id)
-        answer = HeartbeatResponse(ErrorCode.none, None, member.id, beat.epoch)
+        if (
+            request.instance_id is not None
+            and group.static.get(request.instance_id, request.member_id) != request.member_id
+        ):
+            raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {request.instance_id} is another member's now.")
+        member = group.require(request.member_id)
+        answer = HeartbeatResponse(ErrorCode.none, None, member.id, request.epoch)
 
         def then_told(error: ErrorCode) -> None:
             then(answer if error is ErrorCode.none else HeartbeatResponse(error))
 
-        if beat.epoch == LEAVES_FOR_A_WHILE:
+        if request.epoch == LEAVES_FOR_A_WHILE:
             away = member._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NOTHING)
             entry = (records.key(records.CURRENT, group.id, member.id), records.current_value(away))
             self._groups.keep([entry], then_told)
@@ -310,9 +315,9 @@ class ConsumerProtocol:
             self._waits.unwatch(session)
 
 
-def _updated(member: ConsumerMember, beat: HeartbeatRequest) -> ConsumerMember:
+def _updated(member: ConsumerMember, request: HeartbeatRequest) -> ConsumerMember:
     """Return the member with the fields that the heartbeat has set."""
-    regex = member.regex if beat.regex is None else beat.regex
+    regex = member.regex if request.regex is None else request.regex
     if regex:
         try:
             patterns.check(regex)
@@ -322,22 +327,22 @@ def _updated(member: ConsumerMember, beat: HeartbeatRequest) -> ConsumerMember:
                 f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
             ) from None
     return member._replace(
-        instance_id=beat.instance_id or member.instance_id,
-        rack_id=beat.rack_id or member.rack_id,
-        client_id=beat.client_id,
-        client_host=beat.client_host,
-        topics=member.topics if beat.topics is None else tuple(sorted(set(beat.topics))),
+        instance_id=request.instance_id or member.instance_id,
+        rack_id=request.rack_id or member.rack_id,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        topics=member.topics if request.topics is None else tuple(sorted(set(request.topics))),
         regex=regex,
-        rebalance_timeout=member.rebalance_timeout if beat.rebalance_timeout < 0 else beat.rebalance_timeout,
-        assignor=beat.assignor or member.assignor,
+        rebalance_timeout=member.rebalance_timeout if request.rebalance_timeout < 0 else request.rebalance_timeout,
+        assignor=request.assignor or member.assignor,
         classic=None,
     )
 
 
-def _replaced(group: ConsumerGroup, beat: HeartbeatRequest) -> str:
+def _replaced(group: ConsumerGroup, request: HeartbeatRequest) -> str:
     """Return the id of the static member that the heartbeat's replaces; empty for none."""
-    present = "" if beat.instance_id is None else group.static.get(beat.instance_id, "")
-    return "" if present == beat.member_id else present
+    present = "" if request.instance_id is None else group.static.get(request.instance_id, "")
+    return "" if present == request.member_id else present
 
 
 def tombstones(group_id: str, member_id: str) -> list[Entry]:

@@ -57,35 +57,35 @@ class ClassicInConsumerGroup:
 
     # -- JoinGroup
 
-    def join(self, group: ConsumerGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
+    def join(self, group: ConsumerGroup, joining: Joining, then: Callable[[Joined], object]) -> None:
         """Handle a JoinGroup."""
         try:
-            self._join(group, asked, then)
+            self._join(group, joining, then)
         except ApiError as error:
             then(Joined(error.code, ""))
 
-    def _join(self, group: ConsumerGroup, asked: Joining, then: Callable[[Joined], object]) -> None:
+    def _join(self, group: ConsumerGroup, joining: Joining, then: Callable[[Joined], object]) -> None:
         self._migration.require_may_join(group)
-        member_id = asked.member_id or str(uuid.uuid4())
-        if len(group.members) >= self._max_size and asked.member_id not in group.members:
+        member_id = joining.member_id or str(uuid.uuid4())
+        if len(group.members) >= self._max_size and joining.member_id not in group.members:
             raise ApiError(ErrorCode.group_max_size_reached)
-        if not group.supports(asked.protocol_type, [name for name, _ in asked.protocols]):
+        if not group.supports(joining.protocol_type, [name for name, _ in joining.protocols]):
             raise ApiError(ErrorCode.inconsistent_group_protocol)
-        if not asked.member_id and asked.instance_id is None and asked.needs_id:
+        if not joining.member_id and joining.instance_id is None and joining.needs_id:
             then(Joined(ErrorCode.member_id_required, member_id))
             return
         entries: list[Entry] = []
-        old, before, target = self._present(group, asked, member_id, entries)
+        old, before, target = self._present(group, joining, member_id, entries)
         replaced = "" if old is None else old.id
         try:
-            member, owned = self._updated(before, asked)
+            member, owned = self._updated(before, joining)
         except ValueError:
             raise ApiError(ErrorCode.unknown_server_error) from None  # Kafka's error for metadata that is no consumer's
         downgrades = old is not None and self._migration.downgrades(group, [old.id], coming=1)
         after, topics = self._consuming.advance(group, before, member, target, owned, entries, replaced=replaced)
         stale = downgrades and after.epoch > group.target_epoch  # there will be a rebalance, and this is not in it yet
         epoch = member.epoch if stale else after.epoch
-        answer = Joined(ErrorCode.none, member_id, epoch, CONSUMER, asked.protocols[0][0])
+        answer = Joined(ErrorCode.none, member_id, epoch, CONSUMER, joining.protocols[0][0])
 
         def written(error: ErrorCode) -> None:
             then(answer if error is ErrorCode.none else Joined(error, ""))
@@ -103,31 +103,31 @@ class ClassicInConsumerGroup:
             self._consuming.deadlines.start(group.id, group.members[member_id], Duty.SYNC, object())
 
     def _present(
-        self, group: ConsumerGroup, asked: Joining, member_id: str, entries: list[Entry]
+        self, group: ConsumerGroup, joining: Joining, member_id: str, entries: list[Entry]
     ) -> tuple[ConsumerMember | None, ConsumerMember, Assignment | None]:
         """Return the member that is replaced, the member itself, and its target. Raises ApiError."""
-        if asked.instance_id is not None:
-            if asked.member_id:
-                member = group.require_instance(member_id, asked.instance_id)
+        if joining.instance_id is not None:
+            if joining.member_id:
+                member = group.require_instance(member_id, joining.instance_id)
                 return None, member, group.target.get(member.id)
-            if asked.instance_id in group.static:
-                old = group.members[group.static[asked.instance_id]]
+            if joining.instance_id in group.static:
+                old = group.members[group.static[joining.instance_id]]
                 return old, *self._consuming.take_place(group, old, member_id, entries)
         known = group.members.get(member_id)
         return None, known or ConsumerMember(member_id), group.target.get(member_id)
 
-    def _updated(self, member: ConsumerMember, asked: Joining) -> tuple[ConsumerMember, Assignment]:
+    def _updated(self, member: ConsumerMember, joining: Joining) -> tuple[ConsumerMember, Assignment]:
         """Return the member with its new metadata, and the partitions that it lists as owned. Raises ValueError."""
-        said = read_subscription(asked.protocols[0][1])
+        said = read_subscription(joining.protocols[0][1])
         told = member._replace(
-            instance_id=asked.instance_id or member.instance_id,
+            instance_id=joining.instance_id or member.instance_id,
             rack_id=said.rack_id or member.rack_id,
-            client_id=asked.client_id,
-            client_host=asked.client_host,
+            client_id=joining.client_id,
+            client_host=joining.client_host,
             topics=tuple(sorted(set(said.topics))),
             regex=None,
-            rebalance_timeout=asked.rebalance_timeout,
-            classic=Classic(asked.session_timeout, asked.protocols),
+            rebalance_timeout=joining.rebalance_timeout,
+            classic=Classic(joining.session_timeout, joining.protocols),
         )
         return told, self._targets.identified(said.owned)
 

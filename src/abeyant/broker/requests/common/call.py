@@ -92,7 +92,7 @@ class Call:
                 return
         observer = self.broker.cluster.observer
         if observer is not None:
-            observer.answered(self, response)
+            observer.log_response(self, response)
         self.connection.answer(parts)
 
     def _written(self, response: Any) -> list[bytes]:
@@ -104,7 +104,7 @@ class Call:
         """Continue with the next request: this one has no response (acks=0)."""
         observer = self.broker.cluster.observer
         if observer is not None:
-            observer.answered(self, None)
+            observer.log_response(self, None)
         self.connection.answer([])
 
     def proceed(self) -> None:
@@ -122,8 +122,8 @@ class Call:
         Metadata for all topics before version 13.
         """
         refused = self.api.module.refused(self.request, error)
-        said_nothing = self.api.module.refused(self.request, ErrorCode.none)
-        if getattr(self.request, "acks", None) == 0 or self._written(refused) == self._written(said_nothing):
+        without_error = self.api.module.refused(self.request, ErrorCode.none)
+        if getattr(self.request, "acks", None) == 0 or self._written(refused) == self._written(without_error):
             self.connection.close()
         else:
             self.answer(refused)

@@ -27,7 +27,7 @@ class Commit:
         self._names = names
         topics = call.request.topics
         self.errors: Errors = [
-            [unknown if name is None else self._missing(name, asked.partition_index) for asked in topic.partitions]
+            [unknown if name is None else self._missing(name, one.partition_index) for one in topic.partitions]
             for topic, name in zip(topics, names, strict=True)
         ]
 
@@ -43,8 +43,8 @@ class Commit:
 
     def error_response(self, error: ErrorCode) -> Message:
         """Return the response, with `error` for offsets without an error of their own."""
-        told = [[error if known is ErrorCode.none else known for known in topic] for topic in self.errors]
-        return response(self._call.request, told)
+        errors = [[error if known is ErrorCode.none else known for known in topic] for topic in self.errors]
+        return response(self._call.request, errors)
 
     def require_may(self, shard: GroupShard, generation: int, *, transactional: bool) -> None:
         """Raise ApiError unless the client may commit. Create the group for non-members."""
@@ -54,9 +54,7 @@ class Commit:
         if consumers is not None:
             topics = self._call.broker.cluster.controller.topics
             partitions = [
-                (topics[name].id, asked.partition_index)
-                for name, asked, error in self._rows()
-                if error is ErrorCode.none
+                (topics[name].id, one.partition_index) for name, one, error in self._rows() if error is ErrorCode.none
             ]
             knows_stale = self._call.version >= _KNOWS_STALE_SINCE
             consumers.require_may_commit(
@@ -73,11 +71,11 @@ class Commit:
             shard.protocol.alive(group, member_id)
 
     def _rows(self) -> list[tuple[str, Any, ErrorCode]]:
-        """Yield for each partition the topic's name, its part of the request, and its error."""
+        """Return for each partition the topic's name, its part of the request, and its error."""
         return [
-            (name or "", asked, error)
-            for topic, name, of_topic in zip(self._call.request.topics, self._names, self.errors, strict=True)
-            for asked, error in zip(topic.partitions, of_topic, strict=True)
+            (name or "", one, error)
+            for topic, name, topic_errors in zip(self._call.request.topics, self._names, self.errors, strict=True)
+            for one, error in zip(topic.partitions, topic_errors, strict=True)
         ]
 
     def write(
@@ -91,15 +89,15 @@ class Commit:
         """Write the valid offsets, in a producer's transaction if there is one. `retention` in ms, -1 for none."""
         now = self._call.broker.now_ms()
         offsets: dict[OffsetKey, Offset] = {}
-        for topic, name, of_topic in zip(self._call.request.topics, self._names, self.errors, strict=True):
-            for place, asked in enumerate(topic.partitions):
-                if of_topic[place] is not ErrorCode.none:
+        for topic, name, topic_errors in zip(self._call.request.topics, self._names, self.errors, strict=True):
+            for place, one in enumerate(topic.partitions):
+                if topic_errors[place] is not ErrorCode.none:
                     continue
-                if not shard.metadata_fits(asked.committed_metadata):
-                    of_topic[place] = ErrorCode.offset_metadata_too_large
+                if not shard.metadata_fits(one.committed_metadata):
+                    topic_errors[place] = ErrorCode.offset_metadata_too_large
                     continue
-                offsets[OffsetKey(self._call.request.group_id, name or "", asked.partition_index)] = Offset(
-                    asked.committed_offset, asked.committed_leader_epoch, asked.committed_metadata or "", now,
+                offsets[OffsetKey(self._call.request.group_id, name or "", one.partition_index)] = Offset(
+                    one.committed_offset, one.committed_leader_epoch, one.committed_metadata or "", now,
                     None if retention < 0 else now + retention,
                 )  # fmt: skip
         if offsets:
@@ -121,10 +119,10 @@ def response(request: Any, errors: Errors) -> Message:
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=[
-                    Message(partition_index=asked.partition_index, error_code=error)
-                    for asked, error in zip(topic.partitions, of_topic, strict=True)
+                    Message(partition_index=one.partition_index, error_code=error)
+                    for one, error in zip(topic.partitions, topic_errors, strict=True)
                 ],
             )
-            for topic, of_topic in zip(request.topics, errors, strict=True)
+            for topic, topic_errors in zip(request.topics, errors, strict=True)
         ],
     )

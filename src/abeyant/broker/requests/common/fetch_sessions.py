@@ -24,14 +24,14 @@ _EVICTION_AFTER = 120.0  # seconds
 Key = tuple[str | None, uuid.UUID | None, int]
 
 
-class Kept:
+class SessionPartition:
     """One partition of a session: its request and its last response."""
 
-    __slots__ = ("asked", "told")
+    __slots__ = ("last_marks", "query")
 
-    def __init__(self, asked: Any) -> None:
-        self.asked = asked
-        self.told: tuple[int, int] | None = None  # high watermark and log start; None while it has to be told anyhow
+    def __init__(self, query: Any) -> None:
+        self.query = query
+        self.last_marks: tuple[int, int] | None = None  # high watermark and log start; None: send it in any case
 
 
 class FetchSession:
@@ -44,33 +44,33 @@ class FetchSession:
         self.epoch = 1  # of the fetch that comes next
         self.used_at = now  # seconds
         self.uses_ids = uses_ids
-        self.partitions: dict[Key, Kept] = {}
+        self.partitions: dict[Key, SessionPartition] = {}
 
-    def update(self, asked: list[Any], forgotten: list[Key]) -> None:
+    def update(self, queries: list[Any], forgotten: list[Key]) -> None:
         """Apply the changes of a request."""
-        for one in asked:
+        for one in queries:
             kept = self.partitions.get(one.key)
             if kept is None:
-                self.partitions[one.key] = Kept(one)
+                self.partitions[one.key] = SessionPartition(one)
             else:
-                kept.asked = one
+                kept.query = one
         for key in forgotten:
             self.partitions.pop(key, None)
 
     def select(self, results: list[Any]) -> list[Any]:
         """Return the results with changes. Their partitions move to the end, so that each gets a turn."""
-        told = []
-        for got in results:
-            kept = self.partitions.get(got.asked.key)
+        changed = []
+        for result in results:
+            kept = self.partitions.get(result.query.key)
             if kept is None:
                 continue
-            marks = got.high_watermark, got.start
-            if got.is_news or kept.told != marks:
-                told.append(got)
-                kept.told = None if got.error is not ErrorCode.none else marks
-                if got.records:
-                    self.partitions[got.asked.key] = self.partitions.pop(got.asked.key)
-        return told
+            marks = result.high_watermark, result.start
+            if result.is_news or kept.last_marks != marks:
+                changed.append(result)
+                kept.last_marks = None if result.error is not ErrorCode.none else marks
+                if result.records:
+                    self.partitions[result.query.key] = self.partitions.pop(result.query.key)
+        return changed
 
 
 class FetchSessions:
@@ -85,7 +85,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def session_for(
-        self, request: Any, asked: list[Any], forgotten: list[Key], now: float, *, uses_ids: bool
+        self, request: Any, queries: list[Any], forgotten: list[Key], now: float, *, uses_ids: bool
     ) -> FetchSession | None:
         """Return the updated session of a fetch; None for a full fetch outside of a session.
 
@@ -95,11 +95,11 @@ class FetchSessions:
         if epoch in (_FINAL_EPOCH, _FIRST_EPOCH):
             if number != NO_SESSION:
                 self._sessions.pop(number, None)
-            if epoch == _FINAL_EPOCH or not asked:
+            if epoch == _FINAL_EPOCH or not queries:
                 return None
             session = self._begin(now, uses_ids=uses_ids)
             if session is not None:
-                session.update(asked, [])
+                session.update(queries, [])
             return session
         session = self._sessions.get(number)
         if session is None:
@@ -108,7 +108,7 @@ class FetchSessions:
             raise ApiError(ErrorCode.invalid_fetch_session_epoch)
         if session.uses_ids != uses_ids:
             raise ApiError(ErrorCode.fetch_session_topic_id_error)
-        session.update(asked, forgotten)
+        session.update(queries, forgotten)
         session.epoch = 1 if epoch == _LAST else epoch + 1
         session.used_at = now
         self._sessions.move_to_end(number)

@@ -1,6 +1,6 @@
-"""A request between brokers. In Kafka it goes over the wire; here it is a message that is never encoded.
+"""A request between brokers. In Kafka it is sent over the wire; here it is a message that is never encoded.
 
-It is handled as a client's is, so faults strike it, and a paused broker keeps it waiting.
+It is handled as a client's request, so faults strike it, and it waits for a paused broker.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 class DelayedPeerAnswer(BrokerOperation):
     """Waits in the InterBroker purgatory of the sender, keyed by the id of the receiver."""
 
-    __slots__ = ("_asked", "_partitions", "_response", "_then")
+    __slots__ = ("_partitions", "_receiver", "_response", "_then")
 
     kind = "InterBroker"
 
     def __init__(
         self,
         timeout: float,
-        asked: Broker | None,
+        receiver: Broker | None,
         partitions: Sequence[tuple[str, int]],
         client_id: str,
         since: float,
@@ -35,7 +35,7 @@ class DelayedPeerAnswer(BrokerOperation):
     ) -> None:
         """Wait for at most `timeout` seconds; `then` is called once, with the response, or None without one."""
         super().__init__(timeout, client_id, since)
-        self._asked = asked
+        self._receiver = receiver
         self._partitions = partitions
         self._response: Any = None
         self._then = then
@@ -51,7 +51,7 @@ class DelayedPeerAnswer(BrokerOperation):
 
     def try_complete(self) -> bool:
         """Complete without a response when the receiver has stopped."""
-        return (self._asked is None or self._asked.stopped) and self.force_complete()
+        return (self._receiver is None or self._receiver.stopped) and self.force_complete()
 
     def on_complete(self) -> None:
         """Pass the response on."""
@@ -59,19 +59,21 @@ class DelayedPeerAnswer(BrokerOperation):
 
 
 class PeerCall:
-    """The request at the broker that handles it; it has the methods of a `Call`."""
+    """The request at the receiver, with the methods of a `Call`."""
 
-    __slots__ = ("_from", "_lost", "_waiting", "api", "broker", "client_id", "local", "request", "since", "version")
+    __slots__ = ("_lost", "_sender", "_waiting", "api", "broker", "client_id", "local", "request", "since", "version")
 
-    def __init__(self, asking: Broker, asked: Broker, api: Api, request: Message, waiting: DelayedPeerAnswer) -> None:
-        self.broker = asked
+    def __init__(
+        self, sender: Broker, receiver: Broker, api: Api, request: Message, waiting: DelayedPeerAnswer
+    ) -> None:
+        self.broker = receiver
         self.api = api
         self.version = api.highest
         self.client_id = waiting.client_id
         self.request = request
-        self.since = asked.now()
+        self.since = receiver.now()
         self.local: float | None = None
-        self._from = asking
+        self._sender = sender
         self._waiting = waiting
         self._lost = False
 
@@ -99,14 +101,14 @@ class PeerCall:
         self._lost = True
 
     def _send(self, response: Any) -> None:
-        self.broker.cluster.network.send(self._from, self._waiting.answered, response)
+        self.broker.cluster.network.send(self._sender, self._waiting.answered, response)
 
     def __repr__(self) -> str:
-        return f"<{self.api.name} of broker {self._from.id} at broker {self.broker.id}>"
+        return f"<{self.api.name} of broker {self._sender.id} at broker {self.broker.id}>"
 
 
 def ask(
-    asking: Broker,
+    sender: Broker,
     number: int,
     name: str,
     request: Message,
@@ -119,16 +121,16 @@ def ask(
     `partitions` are those that it is about. `then` gets the response, or None when the other broker has stopped, the
     request was lost, or `request.timeout.ms` is over.
     """
-    asked = asking.cluster.brokers.get(number)
-    waiting = DelayedPeerAnswer(asking.request_timeout, asked, partitions, client_id, asking.now(), then)
-    if asking.inter_broker_purgatory.try_complete_else_watch(waiting, [number]):
+    receiver = sender.cluster.brokers.get(number)
+    waiting = DelayedPeerAnswer(sender.request_timeout, receiver, partitions, client_id, sender.now(), then)
+    if sender.inter_broker_purgatory.try_complete_else_watch(waiting, [number]):
         return
-    assert asked is not None
-    asking.cluster.network.send(asked, _take, asking, asked, BY_NAME[name], request, waiting)
+    assert receiver is not None
+    sender.cluster.network.send(receiver, _take, sender, receiver, BY_NAME[name], request, waiting)
 
 
-def _take(asking: Broker, asked: Broker, api: Api, request: Message, waiting: DelayedPeerAnswer) -> None:
-    call: Any = PeerCall(asking, asked, api, request, waiting)
-    gate = asked.cluster.gate
+def _take(sender: Broker, receiver: Broker, api: Api, request: Message, waiting: DelayedPeerAnswer) -> None:
+    call: Any = PeerCall(sender, receiver, api, request, waiting)
+    gate = receiver.cluster.gate
     if gate is None or not gate(call):
-        asked.handle(call)
+        receiver.handle(call)

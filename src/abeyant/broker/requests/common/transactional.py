@@ -19,13 +19,13 @@ def shard_of(call: Call, transactional_id: str) -> TransactionShard:
     return shard
 
 
-def known_to(call: Call, error: ErrorCode, since: int) -> ErrorCode:
+def error_for_version(call: Call, error: ErrorCode, since: int) -> ErrorCode:
     """Return the error for this client's version: PRODUCER_FENCED is new in version `since` of the API."""
     if error is ErrorCode.producer_fenced and call.version < since:
         return ErrorCode.invalid_producer_epoch
     return error
 
 
-def answered(call: Call, respond: Callable[[ErrorCode], Any], since: int) -> Callable[[ErrorCode], None]:
+def answer_with(call: Call, respond: Callable[[ErrorCode], Any], since: int) -> Callable[[ErrorCode], None]:
     """Return a callback that answers a call with an error."""
-    return lambda error: call.answer(respond(known_to(call, error, since)))
+    return lambda error: call.answer(respond(error_for_version(call, error, since)))

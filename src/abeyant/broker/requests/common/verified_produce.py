@@ -39,16 +39,16 @@ class Verified:
         error = self._errors.get(key, ErrorCode.none)
         if error is not ErrorCode.none:
             partition.verifications.forget(self._verifications[key].producer_id)
-            raise self._told(error)
+            raise self._client_error(error)
 
     def check(self, partition: Partition, records: bytes) -> None:
         """Raise a LogError for records that are not part of their transaction."""
         if partition.leads:
-            given = self._verifications.get((partition.topic, partition.index))
+            verification = self._verifications.get((partition.topic, partition.index))
             for batch in split(records):
-                partition.verifications.check(batch, given)
+                partition.verifications.check(batch, verification)
 
-    def _told(self, error: ErrorCode) -> ApiError:
+    def _client_error(self, error: ErrorCode) -> ApiError:
         if error is ErrorCode.invalid_txn_state:
             return ApiError(error, "Partition was not added to the transaction")
         if error in _AGAIN or (error is ErrorCode.concurrent_transactions and not self._adds):
