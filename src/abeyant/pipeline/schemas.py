@@ -286,6 +286,7 @@ TABLES: Final[Mapping[str, StructType]] = {
     "timeout_curve": TIMEOUT_CURVE,
     "waits": WAITS,
     "incidents": INCIDENTS,
+    "suspects": SUSPECTS,
     "waits_by_time": WAITS_BY_TIME,
     "keys_by_time": KEYS_BY_TIME,
     "requests_by_time": REQUESTS_BY_TIME,

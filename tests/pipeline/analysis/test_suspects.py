@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from abeyant.pipeline.analysis.suspects import Activity, Incident, find_suspects
+from abeyant.pipeline.analysis.activity import Activity, Incident
+from abeyant.pipeline.analysis.suspects import find_suspects
 
 END_S = 100
-INCIDENT = Incident(1, "PRODUCE", 40_000_000, 50_000_000, 20, ["b1", "b2"], ["orders-0"])
+INCIDENT = Incident(1, "PRODUCE", 40_000_000, 50_000_000, 20, 5, ["b1", "b2"], ["orders-0"])
 
 
 def fetches(leader: int, follower: int, silent: range = range(0), end: int = END_S) -> Iterator[Activity]:
@@ -16,7 +17,7 @@ def fetches(leader: int, follower: int, silent: range = range(0), end: int = END
         if second not in silent:
             start = second * 1_000_000
             client = f"broker-{follower}-fetcher-0"
-            yield Activity(f"b{leader}", "FETCH_FOLLOWER", client, second, 2, 1, start, start + 990_000)
+            yield Activity(f"b{leader}", "FETCH_FOLLOWER", client, 0, second, 2, 1, start, start + 990_000, 500_000)
 
 
 def cluster(frozen: int | None, silent: range = range(40, 48), end: int = END_S) -> list[Activity]:

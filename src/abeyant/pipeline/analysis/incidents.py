@@ -75,7 +75,7 @@ def incidents(operations: DataFrame) -> DataFrame:
 
     A job finds from what wait on an operation of each kind suffers, at once; the rest is lazy.
     """
-    rows = observed(operations, keys=True)
+    rows = observed(operations, "keys")
     waits = rows.select("kind", "wait_us", "outcome")
     long_us = {row.kind: row.long_us for row in by_ranks(waits, ["kind"], long_waits, LONG_WAITS).collect()}
     shards = shard_count(operations.sparkSession)

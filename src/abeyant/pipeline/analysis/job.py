@@ -23,10 +23,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
 from abeyant.lazy import needs
+from abeyant.pipeline.analysis.activity import activity_near, incidents_of
 from abeyant.pipeline.analysis.by_time import Slices
 from abeyant.pipeline.analysis.columns import observed
 from abeyant.pipeline.analysis.pending import Span, pending_rows, plot_rows
 from abeyant.pipeline.analysis.small_tables import time_tables, waits_tables
+from abeyant.pipeline.analysis.suspects import find_suspects, suspect_rows
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.request_log.tables import KafkaRequestLog
@@ -59,6 +61,7 @@ _SORTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "waits_by_time": ("instance", "kind", "at", "outcome", "step"),
     "keys_by_time": ("instance", "kind", "key", "at", "outcome", "step"),
     "requests_by_time": ("instance", "api", "at"),
+    "suspects": (),  # the likeliest of each incident first
 }
 """The small tables, which this process writes, and their order."""
 
@@ -164,14 +167,19 @@ class _Run:
     def _write_operations(self, operations: DataFrame) -> dict[str, Any]:
         """Write the operations; return how many there are, and from when to when."""
         seen, start = Observation(), F.unix_micros("start")
-        times = F.min(start).alias("first"), F.max(start).alias("last"), F.count(F.lit(1)).alias("operations")
-        self._write("operations", operations.observe(seen, *times, *Span.columns()))
+        times = {"first": F.min(start), "last": F.max(start), "operations": F.count(F.lit(1))}
+        times["end"] = F.max(start + (F.col("waited_ms") * 1000).cast("long"))
+        columns = [column.alias(name) for name, column in times.items()]
+        self._write("operations", operations.observe(seen, *columns, *Span.columns()))
         return dict(seen.get)
 
     def _small_tables(self, operations: DataFrame, requests: DataFrame, times: Mapping[str, Any]) -> None:
         waits = waits_tables(operations, times["operations"])
         self._put(waits)
         self._put(time_tables(operations, requests, Slices(times["first"], times["last"]), waits))
+        incidents = incidents_of(self.small["incidents"])
+        suspects = find_suspects(incidents, activity_near(operations, incidents), times["end"] or 0)
+        self._put({"suspects": suspect_rows(suspects)})
 
     def _pending(self, operations: DataFrame, span: Span) -> None:
         """Write what was pending, and what of it is drawn.
@@ -278,6 +286,8 @@ class _Run:
 def _sorted(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """Return a table sorted by columns, nulls first."""
     keys = {}
+    if not names:
+        return table
     for name in names:
         if table[name].null_count:
             keys[f"{name} is known"] = table[name].is_valid()

@@ -28,7 +28,7 @@ def by_key(operations: DataFrame) -> DataFrame:
 
     An operation that watches several keys counts under each; one that names none counts under none.
     """
-    watched = observed(operations, keys=True).mapInArrow(_watched, _WATCHED)
+    watched = observed(operations, "keys").mapInArrow(_watched, _WATCHED)
     return by_ranks(watched, KEY, by_key_rows, BY_KEY)
 
 

@@ -1,15 +1,12 @@
 """The tables of an analysis that are small however long the log is: counted in two jobs, collected here as Arrow.
 
-A row of such a job is a table's name and some of its rows, packed: so one job makes tables of several schemas.
-
 1. `waits_tables`: waits are counted by group, sorted once, and ranked.
 2. `time_tables` needs the first for what it counts by time: the keys that come first, and what is a long wait.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -26,23 +23,20 @@ from abeyant.pipeline.analysis.by_time import (
     requests_by_time,
     waits_by_time,
 )
-from abeyant.pipeline.analysis.columns import observed, tables
+from abeyant.pipeline.analysis.columns import observed
 from abeyant.pipeline.analysis.incidents import LONG_WAITS, SUFFERING, incident_rows, long_waits, suffering
 from abeyant.pipeline.analysis.keys import KEY, by_key_rows, with_keys
+from abeyant.pipeline.analysis.packed import PACKED, Packed, collected, merging, packed
 from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank, with_all_instances
-from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, pack, shard_count, unpack
+from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
 from abeyant.pipeline.analysis.summary import summary_rows, waits_rows
 from abeyant.pipeline.analysis.timeout_curve import CURVE_POINTS, timeout_curve_rows
 from abeyant.pipeline.schemas import ALL_INSTANCES, REQUESTS_BY_KIND, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
 
-__all__ = ["Packed", "collected", "packed", "time_tables", "waits_tables"]
+__all__ = ["time_tables", "waits_tables"]
 
-Packed = tuple[str, pa.Table]
-
-_PACKED: Final = "name string, rows binary"
 _SERIES: Final = ("instance", "kind")
-_MERGED_ROWS: Final = 1 << 17
 _COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
     "waits_by_time": ("operations",),
     "keys_by_time": ("operations",),
@@ -54,7 +48,7 @@ _COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
 def waits_tables(operations: DataFrame, number: int) -> dict[str, pa.Table]:
     """Return the tables of ranked waits of so many operations, and `long_waits`: one job."""
     shards = shard_count(operations.sparkSession, number)
-    rows = by_shard(observed(operations, keys=True), partial(_counts, shards=shards), shards, _of_shard, _PACKED)
+    rows = by_shard(observed(operations, "keys"), partial(_counts, shards=shards), shards, _of_shard, PACKED)
     schemas = {name: arrow_schema(TABLES[name]) for name in ("summary", "waits", "timeout_curve", "by_key")}
     return collected(rows, schemas | {"long_waits": arrow_schema(LONG_WAITS)})
 
@@ -67,47 +61,13 @@ def time_tables(
     of_operations = partial(_operations_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
     of_requests = partial(_requests_by_time, slices=slices)
     counted = requests.select("instance", "api", F.unix_micros("at").alias("at_us"), "requests", "waited")
-    rows = observed(operations, keys=True).mapInArrow(of_operations, _PACKED)
-    rows = rows.union(counted.mapInArrow(of_requests, _PACKED))
+    rows = observed(operations, "keys").mapInArrow(of_operations, PACKED)
+    rows = rows.union(counted.mapInArrow(of_requests, PACKED))
     schemas = {name: arrow_schema(TABLES[name]) for name in _COUNTED}
     found = collected(rows, schemas | {"suffering": SUFFERING})
     summed = {name: added_up(found[name], schemas[name].names, counts) for name, counts in _COUNTED.items()}
     by_kind = added_up(summed["requests_by_time"].drop_columns(["at"]), REQUESTS_BY_KIND.names, ("requests", "waited"))
     return summed | {"requests_by_kind": by_kind, "incidents": incident_rows(found["suffering"])}
-
-
-def packed(parts: Iterable[Packed]) -> Iterator[pa.Table]:
-    """Pack rows of tables, as a job returns them."""
-    for name, table in parts:
-        if table.num_rows:
-            yield pa.table([pa.array([name]), pa.array([pack(table)], pa.binary())], ["name", "rows"])
-
-
-def collected(rows: DataFrame, schemas: Mapping[str, pa.Schema]) -> dict[str, pa.Table]:
-    """Return the tables that a job packed, all its rows together."""
-    parts: dict[str, list[pa.Table]] = defaultdict(list)
-    for name, table in zip(*rows.toArrow().to_pydict().values(), strict=True):
-        parts[name].append(unpack(table))
-    return {
-        name: pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts[name])])
-        for name, schema in schemas.items()
-    }
-
-
-def merging(
-    batches: Iterable[pa.RecordBatch],
-    count: Callable[[pa.Table], Iterable[Packed]],
-    merge: Callable[[str, pa.Table], pa.Table],
-) -> Iterator[pa.RecordBatch]:
-    """Count batches, and merge the counts of a task before they leave it."""
-    parts: dict[str, list[pa.Table]] = defaultdict(list)
-    for table in tables(batches):
-        for name, rows in count(table):
-            parts[name].append(rows)
-            if len(parts[name]) > 1 and sum(part.num_rows for part in parts[name]) > _MERGED_ROWS:
-                parts[name] = [merge(name, pa.concat_tables(parts[name]))]
-    for table in packed((name, merge(name, pa.concat_tables(some))) for name, some in parts.items()):
-        yield from table.to_batches()
 
 
 def _counts(table: pa.Table, shards: int) -> Iterator[Dealt]:

@@ -23,11 +23,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-__all__ = ["NEAR_S", "SILENT_MS", "Activity", "Incident", "Suspect", "find_suspects"]
+import pyarrow as pa
+
+from abeyant.pipeline.analysis.activity import Activity, Incident
+from abeyant.pipeline.schemas import SUSPECTS
+from abeyant.pipeline.spark.arrow import arrow_schema
+
+__all__ = ["SILENT_MS", "Suspect", "find_suspects", "suspect_rows"]
 
 SILENT_MS: Final = 1500
-NEAR_S: Final = 60
-"""Activity is read from so long before an incident until so long after it."""
 
 _FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+$")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,32 +56,6 @@ class Suspect:
     last: datetime
 
 
-class Incident(NamedTuple):
-    """A row of the table `incidents`, with its number."""
-
-    number: int
-    kind: str
-    first_us: int
-    last_us: int
-    operations: int
-    instances: Sequence[str]
-    keys: Sequence[str]
-
-
-class Activity(NamedTuple):
-    """Operations of one instance, kind and client that started in one second."""
-
-    instance: str
-    kind: str
-    client_id: str | None
-    second: int
-    operations: int
-    expired: int
-    first_us: int
-    """The first of their starts, and the last of their ends."""
-    last_us: int
-
-
 class _Silence(NamedTuple):
     instance: str
     replica: int
@@ -97,6 +75,12 @@ def find_suspects(incidents: Iterable[Incident], activity: Sequence[Activity], e
         for incident in incidents
         for suspect in sorted(_silent_brokers(incident, silences, brokers, activity), key=lambda s: -s.confidence)
     ]
+
+
+def suspect_rows(suspects: Sequence[Suspect]) -> pa.Table:
+    """Return the table `suspects`, in the order given."""
+    schema = arrow_schema(SUSPECTS)
+    return pa.table({name: [getattr(one, name) for one in suspects] for name in schema.names}, schema)
 
 
 def _silences(activity: Iterable[Activity], end_us: int) -> list[_Silence]:

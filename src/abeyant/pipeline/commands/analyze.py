@@ -12,7 +12,7 @@ from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyant.pipeline.request_log.files import chunks, find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
-from abeyant.pipeline.results.directory import check_out, read_marker
+from abeyant.pipeline.results.directory import check_out
 from abeyant.pipeline.spark.extra import check_extra
 
 __all__ = ["add_arguments", "run"]
@@ -96,7 +96,8 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"abeyant: interrupted: {args.out} was not written", file=sys.stderr)
         return 130
-    from abeyant.pipeline.commands.summary_text import print_summary
+    from abeyant.pipeline.commands.summary_text import analysis_found, print_summary
 
-    end(args, lambda: print_summary(result), out=args.out, report=result.report, found=read_marker(result.folder))
+    found = analysis_found(result.folder) if args.json else {}
+    end(args, lambda: print_summary(result), out=args.out, report=result.report, found=found)
     return 0

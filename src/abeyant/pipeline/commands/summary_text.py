@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from abeyant.pipeline.analysis.job import AnalysisResult
     from abeyant.pipeline.report.outcomes import Outcomes
 
-__all__ = ["print_outcomes", "print_summary"]
+__all__ = ["analysis_found", "print_outcomes", "print_summary"]
 
 _MOST_KINDS: Final = 12
 _MOST_KEYS: Final = 5
@@ -35,7 +36,10 @@ _PIPE_COLUMNS: Final = 120
 def print_summary(result: AnalysisResult, console: Console | None = None) -> None:
     """Print what hurts, then what waited and what expired, and what was rejected."""
     console = console or standard_output()
-    console.print(visible(headline(read_analysis(result.folder))), style="bold", markup=False, highlight=False)
+    analysis = read_analysis(result.folder)
+    console.print(visible(headline(analysis)), style="bold", markup=False, highlight=False)
+    for sentence in analysis.what_happened:
+        console.print(visible(sentence), soft_wrap=True, markup=False, highlight=False)
     rows = [row for row in _rows(result.folder / "summary") if row["instance"] == ALL_INSTANCES]
     # What hurts comes first, then what waited most: a long poll that expires is no harm.
     rows.sort(
@@ -51,6 +55,13 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
     print_kinds(rows, console)
     if result.rejected:
         _print_rejected(result.folder / "rejected", console)
+
+
+def analysis_found(folder: Path) -> dict[str, Any]:
+    """Return what `--json` says of an analysis: its marker, and the tables of incidents and suspects as rows."""
+    analysis = read_analysis(folder)
+    rows = {name: _json_rows(folder / name) for name in ("incidents", "suspects", "summary")}
+    return {**analysis.made, "headline": plain(headline(analysis)), "what_happened": analysis.what_happened, **rows}
 
 
 def print_outcomes(found: Outcomes, console: Console | None = None) -> None:
@@ -136,3 +147,11 @@ def plain(words: str) -> str:
 def _rows(table: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = pq.read_table(table).to_pylist()
     return found
+
+
+def _json_rows(table: Path) -> list[dict[str, Any]]:
+    """Return a table's rows as JSON has them: times as text."""
+    return [
+        {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
+        for row in _rows(table)
+    ]

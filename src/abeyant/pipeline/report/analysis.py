@@ -14,6 +14,7 @@ import pandas as pd
 
 from abeyant.former import former, written_before
 from abeyant.pages.style import ReportError
+from abeyant.pipeline.report.what_happened import what_happened
 from abeyant.pipeline.results.directory import MARKER
 
 ALL: Final = "*"
@@ -38,6 +39,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "incidents": (
         *("kind", "first", "last", "operations", "expired", "longest_ms", "instances", "keys_struck", "keys"),
     ),
+    "suspects": ("incident", "suspect", "kind", "evidence", "confidence", "first", "last"),
     "waits_by_time": ("instance", "kind", "at", "outcome", "step", "operations"),
     "keys_by_time": ("instance", "kind", "key", "at", "outcome", "step", "operations"),
     "requests_by_time": ("instance", "api", "at", "requests", "waited"),
@@ -122,6 +124,11 @@ class Analysis:
             return rows
         struck = [scope in set(instances) for instances in rows["instances"]]
         return rows[pd.Series(struck, index=rows.index, dtype=bool)]
+
+    @property
+    def what_happened(self) -> list[str]:
+        """Return at most three sentences on the incidents and their suspects."""
+        return what_happened(self.tables["incidents"], self.tables["suspects"])
 
     def keys(self, scope: str) -> pd.DataFrame:
         """Return the keys of one scope; a key lives in its instance, so all of them is no sum but a list."""

@@ -82,7 +82,7 @@ def findings(analysis: Analysis) -> list[str]:
     """Return a few sentences, in HTML, that say where the waiting is."""
     kinds = analysis.within("summary", ALL)
     kinds = kinds[kinds["waited"] > 0]
-    said = [_when(analysis), _size(analysis)]
+    said = [*map(escaped, analysis.what_happened), _when(analysis), _size(analysis)]
     if not kinds.empty:
         many = kinds[kinds["waited"] >= _MANY]
         slow = _highest(kinds if many.empty else many, "p95_ms")

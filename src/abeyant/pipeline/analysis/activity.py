@@ -1,0 +1,126 @@
+"""What clients did near incidents, counted by second: what the rules for suspects read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from abeyant.pipeline.analysis.columns import observed
+from abeyant.pipeline.analysis.packed import PACKED, Packed, collected, merging
+
+__all__ = ["NEAR_S", "Activity", "Incident", "activity_near", "incidents_of"]
+
+NEAR_S: Final = 60
+"""Activity is read from so long before an incident until so long after it."""
+
+_LONGEST_S: Final = 600
+"""Of a longer incident so much is read: what it is put down to is at its beginning."""
+
+_GROUP: Final = ("instance", "kind", "client_id", "error_code", "second")
+_MERGED: Final = {"operations": "sum", "expired": "sum", "first_us": "min", "last_us": "max", "longest_us": "max"}
+
+
+class Incident(NamedTuple):
+    """A row of the table `incidents`, with its number: from 1, in the order of the table."""
+
+    number: int
+    kind: str
+    first_us: int
+    last_us: int
+    operations: int
+    expired: int
+    instances: Sequence[str]
+    keys: Sequence[str]
+
+
+class Activity(NamedTuple):
+    """Operations of one instance, kind, client and error code that started in one second."""
+
+    instance: str
+    kind: str
+    client_id: str | None
+    error_code: int | None
+    second: int
+    operations: int
+    expired: int
+    first_us: int
+    """The first of their starts, and the last of their ends."""
+    last_us: int
+    longest_us: int
+
+
+def incidents_of(table: pa.Table) -> list[Incident]:
+    """Return the rows of the table `incidents`."""
+    rows = table.append_column("first_us", table["first"].cast(pa.int64()))
+    rows = rows.append_column("last_us", table["last"].cast(pa.int64()))
+    names = [name for name in Incident._fields if name != "number"]
+    columns = (rows[name].to_pylist() for name in names)
+    return [
+        Incident._make((number, *row, keys or ()))  # no keys where none is named
+        for number, (*row, keys) in enumerate(zip(*columns, strict=True), 1)
+    ]
+
+
+def activity_near(operations: DataFrame, incidents: Sequence[Incident]) -> list[Activity]:
+    """Count what was done near the incidents: one job, none where there is no incident."""
+    if not incidents:
+        return []
+    count = partial(_batches, times_us=_times(incidents))
+    rows = observed(operations, "client_id", "error_code").mapInArrow(count, PACKED)
+    found = collected(rows, {"activity": _SCHEMA})["activity"]
+    merged = _merge("activity", found).select(list(Activity._fields))
+    return [Activity(*row) for row in zip(*(column.to_pylist() for column in merged.columns), strict=True)]
+
+
+_SCHEMA: Final = pa.schema(
+    {name: pa.string() if name in ("instance", "kind", "client_id") else pa.int64() for name in (*_GROUP, *_MERGED)}
+)
+
+
+def _times(incidents: Iterable[Incident]) -> list[tuple[int, int]]:
+    """Return the times near incidents, apart and in order."""
+    near = NEAR_S * 1_000_000
+    times: list[tuple[int, int]] = []
+    for incident in sorted(incidents, key=lambda incident: incident.first_us):
+        begin = incident.first_us - near
+        end = min(incident.last_us, incident.first_us + _LONGEST_S * 1_000_000) + near
+        if times and begin <= times[-1][1]:
+            times[-1] = times[-1][0], max(times[-1][1], end)
+        else:
+            times.append((begin, end))
+    return times
+
+
+def _batches(batches: Iterable[pa.RecordBatch], times_us: Sequence[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
+    return merging(batches, partial(_count, times_us=times_us), _merge)
+
+
+def _count(operations: pa.Table, times_us: Sequence[tuple[int, int]]) -> Iterator[Packed]:
+    started = operations.filter(operations["start_us"].is_valid())
+    start = started["start_us"].to_numpy()
+    before = np.searchsorted([begin for begin, _ in times_us], start, side="right") - 1
+    near = (before >= 0) & (start <= np.array([end for _, end in times_us])[before])
+    rows, start = started.filter(pa.array(near)), start[near]
+    wait = rows["wait_us"].to_numpy()
+    columns = {
+        **{name: rows[name] for name in ("instance", "kind", "client_id")},
+        "error_code": rows["error_code"].cast(pa.int64()),
+        "second": start // 1_000_000,
+        "operations": np.ones(len(start), np.int64),
+        "expired": pc.equal(rows["outcome"], "expired").fill_null(False).cast(pa.int64()),
+        "first_us": start,
+        "last_us": start + wait,
+        "longest_us": wait,
+    }
+    yield "activity", _merge("activity", pa.table(columns))
+
+
+def _merge(name: str, rows: pa.Table) -> pa.Table:
+    merged = rows.group_by(list(_GROUP), use_threads=False).aggregate(list(_MERGED.items()))
+    return merged.rename_columns([*_GROUP, *_MERGED]).cast(_SCHEMA)
