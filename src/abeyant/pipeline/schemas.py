@@ -70,6 +70,10 @@ OBSERVED: Final = StructType(
         StructField("api", _STRING),  # the request's name in the protocol, as in requests_by_kind
         StructField("error_code", IntegerType()),  # Kafka's, 0 for none, null where no response is logged
         StructField("client_id", _STRING),
+        StructField("local_ms", _DOUBLE),  # handling, before the wait
+        StructField("send_ms", _DOUBLE),  # sending the response
+        StructField("throttle_ms", _DOUBLE),  # for which a quota made the client pause
+        StructField("bytes", _LONG),  # of records: of a produce's request, a fetch's response; null where not logged
     ]
 )
 """Operations of which a log knows how they ended."""

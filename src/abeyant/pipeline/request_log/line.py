@@ -69,6 +69,10 @@ class ApiRequest:
     """Time from the end of the local handler to the response: the time in purgatory."""
     after_ms: float
     """Time from the response to the line: the response queue and the sending."""
+    send_ms: float
+    """The sending alone."""
+    throttle_ms: float
+    """How long a quota made the client pause."""
 
     @property
     def wait_us(self) -> int:
@@ -135,6 +139,7 @@ def _request(body: Any, sent_us: int) -> ApiRequest:
     api = _field(header, "requestApiKeyName", str)
     if not _API.fullmatch(api):
         raise BadLineError("field requestApiKeyName is not the name of an API")
+    send_ms = _milliseconds(body, "sendTimeMs")
     return ApiRequest(
         sent_us=sent_us,
         api=api,
@@ -144,7 +149,9 @@ def _request(body: Any, sent_us: int) -> ApiRequest:
         response=_optional(body, "response", dict),
         local_ms=_milliseconds(body, "localTimeMs"),
         remote_ms=_milliseconds(body, "remoteTimeMs"),
-        after_ms=_milliseconds(body, "responseQueueTimeMs") + _milliseconds(body, "sendTimeMs"),
+        after_ms=_milliseconds(body, "responseQueueTimeMs") + send_ms,
+        send_ms=send_ms,
+        throttle_ms=_milliseconds(body, "throttleTimeMs") if "throttleTimeMs" in body else 0.0,
     )
 
 

@@ -44,6 +44,8 @@ class Operation:
     """`completed`, `expired`, or None where the log cannot tell."""
     error_code: int | None
     """The first error of the response, 0 for none, None without a response."""
+    record_bytes: int | None = None
+    """Of records that were sent: None where the log does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +91,17 @@ def _produce(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
             errors.add(integer(partition, "errorCode"))
             base_offsets[topic_name(topic, topics), integer(partition, "index")] = integer(partition, "baseOffset")
     watches: list[Watch] = []
+    partitions: list[Mapping[str, Any]] = []
     for topic in items(body, "topicData"):
         name = topic_name(topic, topics)
         for partition in items(topic, "partitionData"):
+            partitions.append(partition)
             index = integer(partition, "index")
             base = base_offsets.get((name, index), -1)
             # The high watermark has to pass the batch. Its length is not logged, so: its first record at least.
             watches.append((f"{name}-{index}", base + 1 if base >= 0 else None))
     ended = _Ended(request, timeout_ms, frozenset(errors))
-    return _made("PRODUCE", ended, watches, "all", _by_error_code(ended))
+    return _made("PRODUCE", ended, watches, "all", _by_error_code(ended), _record_bytes(partitions))
 
 
 def _fetch(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
@@ -110,11 +114,13 @@ def _fetch(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
             offset = integer(partition, "fetchOffset")
             watches.append((f"{name}-{integer(partition, 'partition')}", offset + 1 if offset >= 0 else None))
     errors = {integer(response, "errorCode", 0)} if response is not None else set()
+    partitions: list[Mapping[str, Any]] = []
     for topic in items(response, "responses"):
         for partition in items(topic, "partitions"):
             errors.add(integer(partition, "errorCode"))
+            partitions.append(partition)
     ended = _Ended(request, timeout_ms, frozenset(errors))
-    return _made(_fetch_kind(request), ended, watches, "any", _by_clock(ended))
+    return _made(_fetch_kind(request), ended, watches, "any", _by_clock(ended), _record_bytes(partitions))
 
 
 def _share_fetch(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
@@ -218,7 +224,20 @@ def _by_error_code(ended: _Ended) -> str | None:
     return EXPIRED if ended.at_limit else COMPLETED
 
 
-def _made(kind: str, ended: _Ended, watches: Iterable[Watch], condition: str, outcome: str | None) -> Operation:
+def _record_bytes(partitions: Iterable[Mapping[str, Any]]) -> int | None:
+    """Return the size of partitions' records, None where none has it."""
+    sizes = [integer(partition, "recordsSizeInBytes") for partition in partitions if "recordsSizeInBytes" in partition]
+    return sum(sizes) if sizes else None
+
+
+def _made(
+    kind: str,
+    ended: _Ended,
+    watches: Iterable[Watch],
+    condition: str,
+    outcome: str | None,
+    record_bytes: int | None = None,
+) -> Operation:
     errors = ended.error_codes - {0}
     if ended.request.response is None:
         error_code = None
@@ -226,7 +245,7 @@ def _made(kind: str, ended: _Ended, watches: Iterable[Watch], condition: str, ou
         # The time-out says most about a wait; of other errors the smallest, so that the choice is a rule.
         error_code = _REQUEST_TIMED_OUT if _REQUEST_TIMED_OUT in errors else min(errors, default=0)
     merged = tuple(_merge(watches, condition).items())
-    return Operation(kind, ended.timeout_ms, merged, condition, outcome, error_code)
+    return Operation(kind, ended.timeout_ms, merged, condition, outcome, error_code, record_bytes)
 
 
 def _merge(watches: Iterable[Watch], condition: str) -> dict[str, int | None]:

@@ -87,6 +87,8 @@ _ARROW: Final = pa.schema(
         ("api", pa.string()),
         ("error_code", pa.int32()),
         ("client_id", pa.string()),
+        *((name, pa.float64()) for name in ("local_ms", "send_ms", "throttle_ms")),
+        ("bytes", pa.int64()),
         ("file", pa.string()),
         ("line_number", pa.int64()),
         ("reason", pa.string()),
@@ -334,6 +336,7 @@ class _Rows:
                 [{"key": key, "required": required} for key, required in found.watches],
                 *(found.condition, found.outcome, request.wait_us / 1000),
                 *(request.api, found.error_code, request.client_id),
+                *(request.local_ms, request.send_ms, request.throttle_ms, found.record_bytes),
                 *_NOT_REJECTED,
                 *_NOT_COUNTED,
             )

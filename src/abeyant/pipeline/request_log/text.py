@@ -40,7 +40,7 @@ _TAIL: Final = re.compile(
     + ",remoteTime:" + _MS + "(?:,throttleTime:" + _MS + ")?,responseQueueTime:" + _MS + ",sendTime:" + _MS
     + r"(?:,(?:.*,)?listener:(?P<listener>[^,\s]*)|[,\s]|$)"
 )  # fmt: skip
-_TIMES: Final = {"localTimeMs": 3, "remoteTimeMs": 4, "responseQueueTimeMs": 6, "sendTimeMs": 7}
+_TIMES: Final = {"localTimeMs": 3, "remoteTimeMs": 4, "throttleTimeMs": 5, "responseQueueTimeMs": 6, "sendTimeMs": 7}
 # Kafka's names of the requests that 0.8 to 0.11 have, by number and by Scala class
 _BY_NUMBER: Final = (
     *("PRODUCE", "FETCH", "LIST_OFFSETS", "METADATA", "LEADER_AND_ISR", "STOP_REPLICA", "UPDATE_METADATA"),
@@ -120,7 +120,7 @@ def text_request(text: str, at: int) -> dict[str, Any]:
         "response": response,
         "listener": tail["listener"],
         # Until 0.10 they are differences of two readings of the wall clock, which may go back.
-        **{name: max(float(tail[group].replace(",", ".")), 0.0) for name, group in _TIMES.items()},
+        **{name: max(float((tail[group] or "0").replace(",", ".")), 0.0) for name, group in _TIMES.items()},
     }
 
 
