@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from abeyant.broker.groups.primitives import Reader, Writer
 from lab.broker.peers import PeerError, Serving
+from lab.broker.primitives import Reader, Writer
 
 INTERVAL = 3.0  # seconds between two heartbeats of a member
 GROUP = 100  # members of each group, where ten thousand heartbeat

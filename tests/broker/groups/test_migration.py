@@ -162,7 +162,7 @@ def test_records_say_what_kafka_s_own_say() -> None:
         classic=Classic(7, (("range", b"\1\2"),)),
     )  # fmt: skip
     value = bytes.fromhex("00000002720263032f680202740100000005000100100100000007020672616e67650301020000")
-    assert consumer_records.member_value(member) == value
+    assert consumer_records.member("group", member)[1] == value
     assert consumer_records.read_member(value, ConsumerMember("m")) == member
 
 

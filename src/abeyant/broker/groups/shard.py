@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from abeyant.broker.coordinator.schema import version_of
 from abeyant.broker.coordinator.shard import Entry, Shard
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic import records as classic_records
@@ -16,11 +17,10 @@ from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, 
 from abeyant.broker.groups.consumer.protocol import ConsumerProtocol, HeartbeatRequest, HeartbeatResponse
 from abeyant.broker.groups.consumer.targets import Targets
 from abeyant.broker.groups.migration.classic_in_consumer_group import ClassicInConsumerGroup
-from abeyant.broker.groups.migration.conversion import Migration, forgotten
+from abeyant.broker.groups.migration.conversion import Migration
 from abeyant.broker.groups.offsets import records as offset_records
 from abeyant.broker.groups.offsets.committed import Offsets
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
-from abeyant.broker.groups.primitives import kind_of
 from abeyant.broker.groups.subscription import CONSUMER
 from abeyant.broker.groups.waits import Waits
 from abeyant.broker.wire.schema import ErrorCode
@@ -79,7 +79,7 @@ class GroupShard(Shard):
     def replay(self, record: Record, batch: Batch) -> None:
         """Apply a record of the log."""
         assert record.key is not None
-        kind = kind_of(record.key)
+        kind = version_of(record.key)
         if kind <= offset_records.OFFSET:
             self._replay_offset(offset_records.read_offset_key(record.key), record, batch)
         elif kind == classic_records.GROUP:
@@ -92,7 +92,7 @@ class GroupShard(Shard):
                 self.consumers.pop(group_id, None)
                 self.groups[group_id] = classic_records.read_group_value(group_id, record.value)
         elif kind in consumer_records.KINDS:
-            self._replay_consumers(kind, *consumer_records.read_key(record.key), record.value)
+            self._replay_consumers(kind, *consumer_records.read_key(kind, record.key), record.value)
 
     def _replay_consumers(self, kind: int, group_id: str, member_id: str, value: bytes | None) -> None:
         group = self.consumers.get(group_id)
@@ -199,7 +199,7 @@ class GroupShard(Shard):
         if consumers is not None:
             if consumers.members:
                 raise ApiError(ErrorCode.inconsistent_group_protocol)
-            self.keep(forgotten(consumers), _nothing)
+            self.keep(consumer_records.tombstones(consumers), _nothing)
             self.consumers.pop(group_id, None)
         if group is None:
             group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
@@ -310,7 +310,9 @@ class GroupShard(Shard):
             (offset_records.offset_key(key), None) for key in self.offsets.every_key(group_id) if offsets
         ]
         consumers = self.consumers.get(group_id)
-        return entries + ([(classic_records.group_key(group_id), None)] if consumers is None else forgotten(consumers))
+        if consumers is None:
+            return [*entries, (classic_records.group_key(group_id), None)]
+        return entries + consumer_records.tombstones(consumers)
 
     def _store(
         self, group: ClassicGroup, assignments: dict[str, bytes] | None, then: Callable[[ErrorCode], object]

@@ -9,9 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from itertools import groupby
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from abeyant.broker.groups.primitives import Reader, Writer
+from abeyant.broker.coordinator.schema import Field, Nullable, Schema, version_of
+from abeyant.broker.wire.schema import Message
 
 CONSUMER = "consumer"
 """The protocol type of consumers. The metadata of others, of Connect for instance, is not read."""
@@ -20,7 +22,13 @@ NamedPartition = tuple[str, int]
 """A topic's name, and a partition's index."""
 
 _LATEST = 3  # the version
-_OWNED_SINCE, _GENERATION_SINCE, _RACK_SINCE = 1, 2, 3
+_TOPIC = Schema("a topic", topic="string", indexes=["int32"])
+_SUBSCRIPTION = Schema(
+    "a consumer's subscription", _LATEST, topics=["string"], user_data=Nullable("bytes"),
+    owned=Field([_TOPIC], since=1, default=()), generation=Field("int32", since=2),
+    rack_id=Field(Nullable("string"), since=3),
+)  # fmt: skip
+_ASSIGNMENT = Schema("a consumer's assignment", _LATEST, topics=[_TOPIC], user_data=Nullable("bytes"))
 
 
 class Subscription(NamedTuple):
@@ -35,22 +43,8 @@ class Subscription(NamedTuple):
 
 def read_subscription(metadata: bytes) -> Subscription:
     """Read a ConsumerProtocolSubscription of any version. Raises ValueError for other bytes."""
-    try:
-        reader = Reader(metadata)
-        version = _version(reader)
-        topics = tuple(reader.text() for _ in range(reader.number("i")))
-        owned: tuple[NamedPartition, ...] = ()
-        rack_id = None
-        reader.data()  # of a custom assignor
-        if version >= _OWNED_SINCE:
-            owned = _partitions(reader)
-        if version >= _GENERATION_SINCE:
-            reader.number("i")
-        if version >= _RACK_SINCE:
-            rack_id = reader.nullable()
-    except (struct.error, UnicodeDecodeError) as error:
-        raise ValueError(f"no subscription of a consumer: {error}") from error
-    return Subscription(version, topics, owned, rack_id)
+    version, value = _read(_SUBSCRIPTION, metadata)
+    return Subscription(version, value.topics, _partitions(value.owned), value.rack_id)
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:
@@ -66,33 +60,27 @@ def read_assignment(assignment: bytes) -> tuple[tuple[NamedPartition, ...], byte
 
     Raises ValueError for other bytes.
     """
-    try:
-        reader = Reader(assignment)
-        _version(reader)
-        return _partitions(reader), reader.data()
-    except (struct.error, UnicodeDecodeError) as error:
-        raise ValueError(f"no assignment of a consumer: {error}") from error
+    value = _read(_ASSIGNMENT, assignment)[1]
+    return _partitions(value.topics), value.user_data or b""
 
 
 def assignment_value(version: int, partitions: Iterable[NamedPartition]) -> bytes:
     """Return a ConsumerProtocolAssignment, for a consumer whose subscription has this version."""
-    rows = [(topic, [index for _, index in of]) for topic, of in groupby(sorted(partitions), lambda one: one[0])]
-    writer = Writer("hi", min(version, _LATEST), len(rows))
-    for topic, indexes in rows:
-        writer.text(topic).numbers(f"i{len(indexes)}i", len(indexes), *indexes)
-    return writer.numbers("i", -1).done()  # no user data
+    topics = [
+        Message(topic=topic, indexes=[index for _, index in rows])
+        for topic, rows in groupby(sorted(partitions), itemgetter(0))
+    ]
+    return _ASSIGNMENT.write(min(version, _LATEST), Message(topics=topics, user_data=None))
 
 
-def _version(reader: Reader) -> int:
-    version = reader.number("h")
-    if version < 0:
-        raise ValueError(f"version {version} of what a consumer says; 0 is the first")
-    return version
+def _read(schema: Schema, data: bytes) -> tuple[int, Any]:
+    """Return the version, and the fields; of a later version those that we know."""
+    try:
+        version = version_of(data)
+    except struct.error as error:
+        raise ValueError(f"{schema.name}: {error}") from error
+    return version, schema.read(data, min(version, _LATEST))
 
 
-def _partitions(reader: Reader) -> tuple[NamedPartition, ...]:
-    found: list[NamedPartition] = []
-    for _ in range(reader.number("i")):
-        topic = reader.text()
-        found += [(topic, reader.number("i")) for _ in range(reader.number("i"))]
-    return tuple(found)
+def _partitions(topics: Iterable[Any]) -> tuple[NamedPartition, ...]:
+    return tuple((topic.topic, index) for topic in topics for index in topic.indexes)

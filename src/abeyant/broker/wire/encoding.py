@@ -146,7 +146,7 @@ def _compact_string(append: Append, value: str) -> None:
 
 
 def _compact_bytes(append: Append, value: bytes) -> None:
-    append(_varint(len(value) + 1))
+    append(varint(len(value) + 1))
     append(value)
 
 
@@ -177,7 +177,7 @@ def _nullable(write: Encode) -> Encode:
 def _array(write: Encode, flexible: bool) -> Encode:
     def encode(append: Append, values: Any) -> None:
         count = -1 if values is None else len(values)
-        append(_varint(count + 1) if flexible else _INT32(count))
+        append(varint(count + 1) if flexible else _INT32(count))
         if values:
             for value in values:
                 write(append, value)
@@ -205,8 +205,8 @@ def _tags(tagged: list[Field[Any]]) -> Encode:
                 of_value: list[bytes] = []
                 write(of_value.append, value)
                 count += 1
-                parts += (_varint(tag), _varint(sum(map(len, of_value))), *of_value)
-        append(_varint(count))
+                parts += (varint(tag), varint(sum(map(len, of_value))), *of_value)
+        append(varint(count))
         if parts:
             append(b"".join(parts))
 
@@ -217,7 +217,7 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
     """Return an unsigned varint: seven bits a byte, the lowest first."""
     if value < len(_SMALL):
         return _SMALL[value]

@@ -41,11 +41,12 @@ if not TYPE_CHECKING:
 from kio.index import load_request_schema, load_response_schema  # noqa: E402  (only after the above)
 from kio.schema.errors import ErrorCode  # noqa: E402
 from kio.serial import entity_reader  # noqa: E402
+from kio.serial.errors import SerialError  # noqa: E402
 
 from abeyant.broker.wire.bounds import checked_reader  # noqa: E402
 from abeyant.broker.wire.encoding import Encode, encoder  # noqa: E402
 
-__all__ = ["NO_TIME", "OMIT", "Codec", "ErrorCode", "Message"]
+__all__ = ["NO_TIME", "OMIT", "Codec", "ErrorCode", "Message", "SerialError", "entity_reader"]
 
 NO_TIME = timedelta(0)
 

@@ -5,61 +5,69 @@ Values are of version 3, which Kafka 4 writes. Older ones are read.
 
 from __future__ import annotations
 
+from abeyant.broker.coordinator.schema import Field, Nullable, Schema
 from abeyant.broker.groups.classic.group import ClassicGroup, State
 from abeyant.broker.groups.classic.member import Joining, Member
-from abeyant.broker.groups.primitives import Reader, Writer, read_version
+from abeyant.broker.wire.schema import Message
 
 GROUP = 2
+_VERSION = 3
+
+_KEY = Schema("the key of a group", GROUP, group_id="string")
+_MEMBER = Schema(
+    "a member", member_id="string", instance_id=Field(Nullable("string"), since=3), client_id="string",
+    client_host="string", rebalance_timeout=Field("int32", since=1, default=-1), session_timeout="int32",
+    metadata="bytes", assignment="bytes",
+)  # fmt: skip
+_VALUE = Schema(
+    "a group", _VERSION, protocol_type="string", generation="int32", protocol=Nullable("string"),
+    leader=Nullable("string"), since_ms=Field("int64", since=2, default=-1), members=[_MEMBER],
+)  # fmt: skip
 
 
 def group_key(group_id: str) -> bytes:
     """Return the record's key as Kafka writes it."""
-    return Writer("h", GROUP).text(group_id).done()
+    return _KEY.write(GROUP, Message(group_id=group_id))
 
 
 def read_group_key(data: bytes) -> str:
-    """Return the group id."""
-    reader = Reader(data)
-    reader.number("h")
-    return reader.text()
+    """Return the group id. Raises ValueError."""
+    group_id: str = _KEY.read(data).group_id
+    return group_id
 
 
 def group_value(group: ClassicGroup, assignments: dict[str, bytes]) -> bytes:
     """Return the record's value as Kafka writes it, with these assignments in place of the members' own."""
-    writer = Writer("h", 3).text(group.protocol_type or "").numbers("i", group.generation)
-    writer.text(group.protocol).text(group.leader)
-    writer.numbers("qi", -1 if group.since_ms is None else group.since_ms, len(group.members))
-    for member in group.members.values():
-        writer.text(member.id).text(member.instance_id).text(member.client_id).text(member.client_host)
-        writer.numbers("ii", member.rebalance_timeout, member.session_timeout)
-        writer.data(member.metadata(group.protocol)).data(assignments.get(member.id, b""))
-    return writer.done()
+    members = [
+        Message(
+            member_id=member.id, instance_id=member.instance_id, client_id=member.client_id,
+            client_host=member.client_host, rebalance_timeout=member.rebalance_timeout,
+            session_timeout=member.session_timeout, metadata=member.metadata(group.protocol),
+            assignment=assignments.get(member.id, b""),
+        )
+        for member in group.members.values()
+    ]  # fmt: skip
+    value = Message(
+        protocol_type=group.protocol_type or "", generation=group.generation, protocol=group.protocol,
+        leader=group.leader, since_ms=-1 if group.since_ms is None else group.since_ms, members=members,
+    )  # fmt: skip
+    return _VALUE.write(_VERSION, value)
 
 
 def read_group_value(group_id: str, data: bytes) -> ClassicGroup:
-    """Return the group with its members, from versions 0 to 3. Raises ValueError for others."""
-    reader = Reader(data)
-    version = read_version(reader, 3, "a group")
-    protocol_type = reader.text()
-    generation = reader.number("i")
-    protocol, leader = reader.nullable(), reader.nullable()
-    since_ms = reader.number("q") if version >= 2 else -1
-    group = ClassicGroup(group_id, None if since_ms < 0 else since_ms)
-    for _ in range(reader.number("i")):
-        member_id = reader.text()
-        instance_id = reader.nullable() if version >= 3 else None
-        client_id, client_host = reader.text(), reader.text()
-        rebalance_timeout = reader.number("i") if version >= 1 else -1
-        session_timeout = reader.number("i")
+    """Return the group with its members, from versions 0 to 3. Raises ValueError."""
+    value = _VALUE.read(data)
+    group = ClassicGroup(group_id, None if value.since_ms < 0 else value.since_ms)
+    for one in value.members:
         joining = Joining(
-            member_id, instance_id, client_id, client_host, session_timeout,
-            session_timeout if rebalance_timeout < 0 else rebalance_timeout, protocol_type,
-            ((protocol or "", reader.data()),),
+            one.member_id, one.instance_id, one.client_id, one.client_host, one.session_timeout,
+            one.session_timeout if one.rebalance_timeout < 0 else one.rebalance_timeout, value.protocol_type,
+            ((value.protocol or "", one.metadata),),
         )  # fmt: skip
-        member = Member(group_id, member_id, joining)
-        member.assignment = reader.data()
+        member = Member(group_id, one.member_id, joining)
+        member.assignment = one.assignment
         group.add(member)
-    group.protocol_type = protocol_type or None
-    group.generation, group.protocol, group.leader = generation, protocol, leader
+    group.protocol_type = value.protocol_type or None
+    group.generation, group.protocol, group.leader = value.generation, value.protocol, value.leader
     group.state = group.previous = State.STABLE if group.members else State.EMPTY
     return group

@@ -137,13 +137,13 @@ class ConsumerProtocol:
         list its partitions. `replaced` is the id of the static member that it replaces.
         """
         if member.id not in group.members or member != before:
-            entries.append((records.key(records.MEMBER, group.id, member.id), records.member_value(member)))
+            entries.append(records.member(group.id, member))
         topics = self._targets.subscribed(group.subscribed_with(member, replaced))
         epoch, target_epoch = group.epoch, group.target_epoch
         anew = member.subscription != before.subscription
         if anew or (member.id not in group.members and target is None) or topics != group.topics:
             epoch += 1
-            entries.append((records.key(records.GROUP, group.id), records.epoch_value(epoch)))
+            entries.append(records.group(group.id, epoch))
         if epoch > target_epoch:
             members = {**group.members, member.id: member}
             members.pop(replaced, None)
@@ -154,7 +154,7 @@ class ConsumerProtocol:
             owners = {part: owner for part, owner in owners.items() if owner != replaced}
         after = reconciled(member, owned, target or NOTHING, target_epoch, owners)
         if after != member:
-            entries.append((records.key(records.CURRENT, group.id, member.id), records.current_value(after)))
+            entries.append(records.current(group.id, after))
         return after, topics
 
     def settle(self, group_id: str, member_id: str, topics: Subscribed) -> None:
@@ -228,9 +228,9 @@ class ConsumerProtocol:
         self, group: ConsumerGroup, old: ConsumerMember, new_id: str, entries: list[Entry]
     ) -> tuple[ConsumerMember, Assignment]:
         """Return a member with the assignment of the one that it replaces, and its target."""
-        entries += tombstones(group.id, old.id)
+        entries += records.member_tombstones(group.id, old.id)
         target = group.target.get(old.id, NOTHING)
-        entries.append((records.key(records.TARGET_OF_MEMBER, group.id, new_id), records.target_value(target)))
+        entries.append(records.target_of_member(group.id, new_id, target))
         self.unwatch(group.id, old.id)
         fresh = old._replace(
             id=new_id, epoch=0, previous_epoch=-1, state=MemberState.STABLE, assigned=NOTHING, revoking=NOTHING
@@ -256,8 +256,7 @@ class ConsumerProtocol:
 
         if request.epoch == LEAVES_FOR_A_WHILE:
             away = member._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NOTHING)
-            entry = (records.key(records.CURRENT, group.id, member.id), records.current_value(away))
-            self._groups.keep([entry], then_told)
+            self._groups.keep([records.current(group.id, away)], then_told)
             self.deadlines.done(group.id, member.id, *Duty)
         else:
             self.fence(group, [member.id], then_told)
@@ -275,8 +274,8 @@ class ConsumerProtocol:
         entries: list[Entry] = []
         for member_id in gone:
             self.unwatch(group.id, member_id)
-            entries += tombstones(group.id, member_id)
-        entries.append((records.key(records.GROUP, group.id), records.epoch_value(group.epoch + 1)))
+            entries += records.member_tombstones(group.id, member_id)
+        entries.append(records.group(group.id, group.epoch + 1))
         self._groups.keep(entries, then)
 
     # -- time
@@ -343,14 +342,6 @@ def _replaced(group: ConsumerGroup, request: HeartbeatRequest) -> str:
     """Return the id of the static member that the heartbeat's replaces; empty for none."""
     present = "" if request.instance_id is None else group.static.get(request.instance_id, "")
     return "" if present == request.member_id else present
-
-
-def tombstones(group_id: str, member_id: str) -> list[Entry]:
-    """Return the tombstones of a member's records."""
-    return [
-        (records.key(kind, group_id, member_id), None)
-        for kind in (records.CURRENT, records.TARGET_OF_MEMBER, records.MEMBER)
-    ]
 
 
 def _nothing(_: ErrorCode) -> None:

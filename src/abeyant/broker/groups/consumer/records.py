@@ -1,221 +1,172 @@
 """The records of consumer groups, byte for byte as Kafka's.
 
-    3  a group: its epoch                    5  a member: its subscription
-    6  the target assignment: its epoch      7  the target of one member
-    8  the current assignment of a member
-
-Keys are as in the classic records; values use the flexible encoding: lengths are varints, plus one, and each structure
-ends with tagged fields: their count, and for each its number, length and data.
+3  a group: its epoch                    5  a member: its subscription
+6  the target assignment: its epoch      7  the target of one member
+8  the current assignment of a member
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Self
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
+from abeyant.broker.coordinator.schema import Field, Nullable, Schema
 from abeyant.broker.groups.consumer.assignors import Assignment, Partition
-from abeyant.broker.groups.consumer.group import Classic, ConsumerMember, MemberState
-from abeyant.broker.groups.primitives import Reader, Writer
+from abeyant.broker.groups.consumer.group import Classic, ConsumerGroup, ConsumerMember, MemberState
+from abeyant.broker.wire.encoding import varint
+from abeyant.broker.wire.schema import Message
+
+if TYPE_CHECKING:
+    from abeyant.broker.coordinator.shard import Entry
 
 GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT = 3, 5, 6, 7, 8
 KINDS = (GROUP, MEMBER, TARGET, TARGET_OF_MEMBER, CURRENT)
-_NO_TAGS = 0
-# tags
-_CLASSIC = 0  # the metadata of a member of the classic protocol
-_EPOCHS = 0  # in which a member got partitions of a topic
-_PRESENT = 1
+
+_GROUP_KEY = Schema("a consumer group's key", CURRENT, group_id="string")
+_MEMBER_KEY = Schema("a member's key", CURRENT, group_id="string", member_id="string")
+_EPOCH = Schema("an epoch", flexible_since=0, epoch="int32")
+_TOPIC = Schema(
+    "a topic", topic_id="uuid", partitions=["int32"], epochs=Field(Nullable(["int32"]), tag=0)
+)  # each partition's epoch in which the member got it
+_TARGET = Schema("a target assignment", flexible_since=0, topics=[_TOPIC])
+_CURRENT = Schema(
+    "a current assignment", flexible_since=0, epoch="int32", previous_epoch="int32", state="int8", assigned=[_TOPIC],
+    revoking=[_TOPIC],
+)  # fmt: skip
+_PROTOCOL = Schema("a protocol", name="string", metadata="bytes")
+_CLASSIC = Schema("a classic member", flexible_since=0, session_timeout="int32", protocols=[_PROTOCOL])
+_MEMBER = Schema(
+    "a consumer", flexible_since=0, instance_id=Nullable("string"), rack_id=Nullable("string"), client_id="string",
+    client_host="string", topics=["string"], regex=Nullable("string"), rebalance_timeout="int32",
+    assignor=Nullable("string"), classic=Field(Nullable(_CLASSIC), tag=0),
+)  # fmt: skip
 
 
-class CompactWriter(Writer):
-    """Appends types of the flexible encoding."""
-
-    def size(self, size: int) -> Self:
-        """Write a length; -1 is null."""
-        left = size + 1
-        while left > 0x7F:
-            self.numbers("B", left & 0x7F | 0x80)
-            left >>= 7
-        self.numbers("B", left)
-        return self
-
-    def compact(self, text: str | None) -> Self:
-        """Write a string; None is null."""
-        if text is None:
-            return self.size(-1)
-        return self.compact_data(text.encode())
-
-    def compact_data(self, data: bytes) -> Self:
-        """Write bytes."""
-        return self.size(len(data)).numbers(f"{len(data)}s", data)
-
-    def partitions(self, assignment: Assignment, since: Mapping[Partition, int] | None = None) -> Self:
-        """Append topics with their partitions; with `since`, also the epoch of each partition."""
-        topics = [
-            (topic, [index for _, index in rows]) for topic, rows in groupby(sorted(assignment), lambda one: one[0])
-        ]
-        self.size(len(topics))
-        for topic, indexes in topics:
-            self.numbers("16s", topic.bytes)
-            self.size(len(indexes)).numbers(f"{len(indexes)}i", *indexes)
-            if since is None:
-                self.numbers("B", _NO_TAGS)
-                continue
-            epochs = [since[topic, index] for index in indexes]
-            data = CompactWriter().size(len(epochs)).numbers(f"{len(epochs)}i", *epochs).done()
-            self.numbers("BB", 1, _EPOCHS).size(len(data) - 1).numbers(f"{len(data)}s", data)
-        return self
-
-    def end(self) -> bytes:
-        """Return all of it."""
-        self.numbers("B", _NO_TAGS)
-        return self.done()
+def read_key(kind: int, data: bytes) -> tuple[str, str]:
+    """Return the group id, and the member id where the key has one. Raises ValueError."""
+    if kind in (GROUP, TARGET):
+        return _GROUP_KEY.read(data).group_id, ""
+    key = _MEMBER_KEY.read(data)
+    return key.group_id, key.member_id
 
 
-class CompactReader(Reader):
-    """Reads types of the flexible encoding."""
-
-    def size(self) -> int:
-        """Read a length; -1 is null."""
-        value = shift = 0
-        while (byte := self.number("B")) > 0x7F:
-            value |= (byte & 0x7F) << shift
-            shift += 7
-        return (value | byte << shift) - 1
-
-    def compact(self) -> str | None:
-        """Read a string; None is null."""
-        size = self.size()
-        return None if size < 0 else self._take(size).decode()
-
-    def compact_data(self) -> bytes:
-        """Read bytes."""
-        return self._take(max(self.size(), 0))
-
-    def texts(self) -> tuple[str, ...]:
-        """Read an array of strings."""
-        return tuple(self.compact() or "" for _ in range(self.size()))
-
-    def partitions(self, since: dict[Partition, int] | None = None) -> Assignment:
-        """Read topics with their partitions; epochs, where there are some, are added to `since`."""
-        found: list[Partition] = []
-        for _ in range(self.size()):
-            topic = uuid.UUID(bytes=self._take(16))
-            rows = [(topic, self.number("i")) for _ in range(self.size())]
-            found += rows
-            for tag, data in self.tags():
-                if tag == _EPOCHS and since is not None:
-                    epochs = CompactReader(data)
-                    since.update(zip(rows, [epochs.number("i") for _ in range(epochs.size())], strict=True))
-        return frozenset(found)
-
-    def tags(self) -> list[tuple[int, bytes]]:
-        """Skip the tagged fields of a structure, also those of a later Kafka."""
-        return [(self.size() + 1, self._take(self.size() + 1)) for _ in range(self.size() + 1)]
+def group(group_id: str, epoch: int) -> Entry:
+    """Return the record with a group's epoch."""
+    return _group_key(GROUP, group_id), _EPOCH.write(0, Message(epoch=epoch))
 
 
-def key(kind: int, group_id: str, member_id: str | None = None) -> bytes:
-    """Return the key of a group's record, or of one of its members'."""
-    writer = Writer("h", kind).text(group_id)
-    return (writer if member_id is None else writer.text(member_id)).done()
-
-
-def read_key(data: bytes) -> tuple[str, str]:
-    """Return the group id, and the member id where the key has one."""
-    reader = Reader(data)
-    kind = reader.number("h")
-    return reader.text(), reader.text() if kind in (MEMBER, TARGET_OF_MEMBER, CURRENT) else ""
-
-
-def epoch_value(epoch: int) -> bytes:
-    """Return the value for the epoch of a group, or of its target."""
-    return CompactWriter("hi", 0, epoch).end()
+def target(group_id: str, epoch: int) -> Entry:
+    """Return the record with the epoch of the target assignment."""
+    return _group_key(TARGET, group_id), _EPOCH.write(0, Message(epoch=epoch))
 
 
 def read_epoch(data: bytes) -> int:
-    """Return the epoch of a group, or of its target."""
-    return _value(data).number("i")
+    """Return the epoch of a group, or of its target. Raises ValueError."""
+    epoch: int = _EPOCH.read(data).epoch
+    return epoch
 
 
-def member_value(member: ConsumerMember) -> bytes:
-    """Return the value with a member's subscription and identity."""
-    writer = CompactWriter("h", 0)
-    for text in (member.instance_id, member.rack_id, member.client_id, member.client_host):
-        writer.compact(text)
-    writer.size(len(member.topics))
-    for topic in member.topics:
-        writer.compact(topic)
-    writer.compact(member.regex).numbers("i", member.rebalance_timeout).compact(member.assignor)
-    if member.classic is None:
-        return writer.end()
-    told = CompactWriter("i", member.classic.session_timeout).size(len(member.classic.protocols))
-    for name, metadata in member.classic.protocols:
-        told.compact(name).compact_data(metadata).numbers("B", _NO_TAGS)
-    data = told.end()
-    # Kafka leaves the byte that says "present" out of the size.
-    writer.numbers("BB", 1, _CLASSIC).size(len(data) - 1).numbers(f"B{len(data)}s", _PRESENT, data)
-    return writer.done()
+def member(group_id: str, one: ConsumerMember) -> Entry:
+    """Return the record with a member's subscription and identity."""
+    value = _MEMBER.write(0, one._replace(classic=None))
+    if one.classic is not None:
+        protocols = [Message(name=name, metadata=metadata) for name, metadata in one.classic.protocols]
+        classic = _CLASSIC.write(0, Message(session_timeout=one.classic.session_timeout, protocols=protocols))[2:]
+        # One tag, 0: its size, in which Kafka does not count the byte that says "present", that byte, and the fields
+        value = value[:-1] + b"\1\0" + varint(len(classic)) + b"\1" + classic
+    return _member_key(MEMBER, group_id, one.id), value
 
 
 def read_member(data: bytes, known: ConsumerMember) -> ConsumerMember:
-    """Return the member with its subscription and identity from a value."""
-    reader = _value(data)
-    instance_id, rack_id = reader.compact(), reader.compact()
-    client_id, client_host = reader.compact() or "", reader.compact() or ""
-    topics, regex = reader.texts(), reader.compact()
-    rebalance_timeout, assignor = reader.number("i"), reader.compact()
+    """Return the member with its subscription and identity from a value. Raises ValueError."""
+    value = _MEMBER.read(data)
+    classic = value.classic and Classic(
+        value.classic.session_timeout, tuple((one.name, one.metadata) for one in value.classic.protocols)
+    )
     return known._replace(
-        instance_id=instance_id, rack_id=rack_id, client_id=client_id, client_host=client_host, topics=topics,
-        regex=regex, rebalance_timeout=rebalance_timeout, assignor=assignor, classic=_read_classic(reader),
+        instance_id=value.instance_id, rack_id=value.rack_id, client_id=value.client_id, client_host=value.client_host,
+        topics=value.topics, regex=value.regex, rebalance_timeout=value.rebalance_timeout, assignor=value.assignor,
+        classic=classic,
     )  # fmt: skip
 
 
-def _read_classic(reader: CompactReader) -> Classic | None:
-    """Return the classic metadata of the first tagged field; other tags are skipped."""
-    if reader.size() + 1 == 0 or reader.size() + 1 != _CLASSIC:
-        return None
-    reader.size()
-    if reader.number("b") != _PRESENT:
-        return None
-    session_timeout = reader.number("i")
-    protocols = []
-    for _ in range(reader.size()):
-        protocols.append((reader.compact() or "", reader.compact_data()))
-        reader.tags()
-    return Classic(session_timeout, tuple(protocols))
-
-
-def target_value(assignment: Assignment) -> bytes:
-    """Return the value for a member's target assignment."""
-    return CompactWriter("h", 0).partitions(assignment).end()
+def target_of_member(group_id: str, member_id: str, assignment: Assignment) -> Entry:
+    """Return the record with a member's target assignment."""
+    return _member_key(TARGET_OF_MEMBER, group_id, member_id), _TARGET.write(0, Message(topics=_topics(assignment)))
 
 
 def read_target(data: bytes) -> Assignment:
-    """Return a member's target assignment."""
-    return _value(data).partitions()
+    """Return a member's target assignment. Raises ValueError."""
+    return _partitions(_TARGET.read(data).topics, {})
 
 
-def current_value(member: ConsumerMember) -> bytes:
-    """Return the value for a member's current assignment."""
-    writer = CompactWriter("hiib", 0, member.epoch, member.previous_epoch, member.state)
-    since = {one: member.since.get(one, member.epoch) for one in member.assigned | member.revoking}
-    return writer.partitions(member.assigned, since).partitions(member.revoking, since).end()
+def current(group_id: str, one: ConsumerMember) -> Entry:
+    """Return the record with a member's current assignment."""
+    since = {part: one.since.get(part, one.epoch) for part in one.assigned | one.revoking}
+    value = Message(
+        epoch=one.epoch, previous_epoch=one.previous_epoch, state=one.state, assigned=_topics(one.assigned, since),
+        revoking=_topics(one.revoking, since),
+    )  # fmt: skip
+    return _member_key(CURRENT, group_id, one.id), _CURRENT.write(0, value)
 
 
 def read_current(data: bytes, known: ConsumerMember) -> ConsumerMember:
-    """Return the member with its current assignment from a value."""
-    reader = _value(data)
+    """Return the member with its current assignment from a value. Raises ValueError."""
+    value = _CURRENT.read(data)
     since: dict[Partition, int] = {}
     return known._replace(
-        epoch=reader.number("i"), previous_epoch=reader.number("i"), state=MemberState(reader.number("b")),
-        assigned=reader.partitions(since), revoking=reader.partitions(since), since=since,
+        epoch=value.epoch, previous_epoch=value.previous_epoch, state=MemberState(value.state),
+        assigned=_partitions(value.assigned, since), revoking=_partitions(value.revoking, since), since=since,
     )  # fmt: skip
 
 
-def _value(data: bytes) -> CompactReader:
-    reader = CompactReader(data)
-    version = reader.number("h")
-    if version != 0:
-        raise ValueError(f"version {version} of a consumer group's record; 0 can be read")
-    return reader
+def all_records(of: ConsumerGroup) -> list[Entry]:
+    """Return all records of a group whose target is of its epoch."""
+    return [
+        *(member(of.id, one) for one in of.members.values()),
+        group(of.id, of.epoch),
+        *(target_of_member(of.id, member_id, assignment) for member_id, assignment in of.target.items()),
+        target(of.id, of.epoch),
+        *(current(of.id, one) for one in of.members.values()),
+    ]
+
+
+def tombstones(of: ConsumerGroup) -> list[Entry]:
+    """Return the tombstones of a group's records."""
+    members = [entry for member_id in of.members for entry in member_tombstones(of.id, member_id)]
+    return [*members, (_group_key(TARGET, of.id), None), (_group_key(GROUP, of.id), None)]
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[Entry]:
+    """Return the tombstones of a member's records."""
+    return [(_member_key(kind, group_id, member_id), None) for kind in (CURRENT, TARGET_OF_MEMBER, MEMBER)]
+
+
+def _group_key(kind: int, group_id: str) -> bytes:
+    return _GROUP_KEY.write(kind, Message(group_id=group_id))
+
+
+def _member_key(kind: int, group_id: str, member_id: str) -> bytes:
+    return _MEMBER_KEY.write(kind, Message(group_id=group_id, member_id=member_id))
+
+
+def _topics(assignment: Assignment, since: Mapping[Partition, int] | None = None) -> list[Message]:
+    """Return the partitions by topic; with `since`, also the epoch of each."""
+    topics = [(topic, list(rows)) for topic, rows in groupby(sorted(assignment), itemgetter(0))]
+    return [
+        Message(topic_id=topic, partitions=[index for _, index in rows], epochs=since and [since[row] for row in rows])
+        for topic, rows in topics
+    ]
+
+
+def _partitions(topics: Iterable[Any], since: dict[Partition, int]) -> Assignment:
+    """Return the partitions, and add their epochs, where there are some, to `since`."""
+    found: list[Partition] = []
+    for topic in topics:
+        rows = [(topic.topic_id, index) for index in topic.partitions]
+        found += rows
+        if topic.epochs is not None:
+            since.update(zip(rows, topic.epochs, strict=True))
+    return frozenset(found)

@@ -67,9 +67,8 @@ class Targets:
         target = ASSIGNORS[name](subscribed, counts, group.target)
         for member_id, assignment in target.items():
             if group.target.get(member_id) != assignment:
-                key = records.key(records.TARGET_OF_MEMBER, group.id, member_id)
-                entries.append((key, records.target_value(assignment)))
-        entries.append((records.key(records.TARGET, group.id), records.epoch_value(epoch)))
+                entries.append(records.target_of_member(group.id, member_id, assignment))
+        entries.append(records.target(group.id, epoch))
         return target
 
     def _names(self, subscription: Subscription) -> set[str]:

@@ -17,7 +17,6 @@ from abeyant.broker.groups.classic.member import Joining, Member
 from abeyant.broker.groups.consumer import records as consumer_records
 from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
 from abeyant.broker.groups.consumer.group import Classic, ConsumerGroup, ConsumerMember
-from abeyant.broker.groups.consumer.protocol import tombstones
 from abeyant.broker.groups.subscription import CONSUMER, assignment_value, read_assignment, read_subscription
 from abeyant.broker.wire.schema import ErrorCode
 
@@ -63,7 +62,7 @@ class Migration:
             made.put(moved)
             made.target[member.id] = moved.assigned
         made.topics = self._targets.subscribed(made.subscriptions)
-        return made, [(classic_records.group_key(group.id), None), *all_records(made)]
+        return made, [(classic_records.group_key(group.id), None), *consumer_records.all_records(made)]
 
     def _moved(self, group: ClassicGroup, member: Member) -> ConsumerMember:
         """Return the converted member. Raises ValueError for no consumer, ApiError for a custom assignor."""
@@ -140,31 +139,7 @@ class Migration:
         if rebalance:
             made.leader = None
         said = (classic_records.group_key(group.id), classic_records.group_value(made, assignments))
-        return made, [*forgotten(group), said]
-
-
-def forgotten(group: ConsumerGroup) -> list[Entry]:
-    """Return the tombstones of a consumer group's records."""
-    entries = [entry for member_id in group.members for entry in tombstones(group.id, member_id)]
-    kinds = (consumer_records.TARGET, consumer_records.GROUP)
-    return entries + [(consumer_records.key(kind, group.id), None) for kind in kinds]
-
-
-def all_records(group: ConsumerGroup) -> list[Entry]:
-    """Return all records of a consumer group."""
-    key = consumer_records.key
-    epoch = consumer_records.epoch_value(group.epoch)
-    members = group.members.values()
-    return [
-        *((key(consumer_records.MEMBER, group.id, one.id), consumer_records.member_value(one)) for one in members),
-        (key(consumer_records.GROUP, group.id), epoch),
-        *(
-            (key(consumer_records.TARGET_OF_MEMBER, group.id, member_id), consumer_records.target_value(target))
-            for member_id, target in group.target.items()
-        ),
-        (key(consumer_records.TARGET, group.id), epoch),
-        *((key(consumer_records.CURRENT, group.id, one.id), consumer_records.current_value(one)) for one in members),
-    ]
+        return made, [*consumer_records.tombstones(group), said]
 
 
 def _classic(group_id: str, member: ConsumerMember) -> Member:

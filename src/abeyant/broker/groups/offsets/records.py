@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from abeyant.broker.groups.primitives import Reader, Writer, read_version
+from abeyant.broker.coordinator.schema import Field, Schema
 
 OFFSET = 1
-_FOR_EVER = -1
+
+_KEY = Schema("the key of an offset", OFFSET, group="string", topic="string", partition="int32")
+_VALUE = Schema(
+    "an offset", 3, offset="int64", leader_epoch=Field("int32", since=3, default=-1), metadata="string",
+    commit_ms="int64", expire_ms=Field("int64", since=1, until=1, default=-1),
+)  # fmt: skip
 
 
 class OffsetKey(NamedTuple):
@@ -33,37 +38,22 @@ class Offset(NamedTuple):
 
 def offset_key(key: OffsetKey) -> bytes:
     """Return the record's key as Kafka writes it."""
-    return Writer("h", OFFSET).text(key.group).text(key.topic).numbers("i", key.partition).done()
+    return _KEY.write(OFFSET, key)
 
 
 def read_offset_key(data: bytes) -> OffsetKey:
-    """Return the group and partition from a key of either version."""
-    reader = Reader(data)
-    reader.number("h")
-    return OffsetKey(reader.text(), reader.text(), reader.number("i"))
+    """Return the group and partition from a key of either version. Raises ValueError."""
+    key = _KEY.read(data)
+    return OffsetKey(key.group, key.topic, key.partition)
 
 
 def offset_value(offset: Offset) -> bytes:
     """Return the record's value as Kafka writes it."""
-    if offset.expire_ms is not None:
-        return (
-            Writer("hq", 1, offset.offset)
-            .text(offset.metadata)
-            .numbers("qq", offset.commit_ms, offset.expire_ms)
-            .done()
-        )
-    return (
-        Writer("hqi", 3, offset.offset, offset.leader_epoch).text(offset.metadata).numbers("q", offset.commit_ms).done()
-    )
+    return _VALUE.write(3 if offset.expire_ms is None else 1, offset)
 
 
 def read_offset_value(data: bytes) -> Offset:
-    """Return the offset from a value of version 0 to 3. Raises ValueError for others."""
-    reader = Reader(data)
-    version = read_version(reader, 3, "an offset")
-    offset = reader.number("q")
-    leader_epoch = reader.number("i") if version >= 3 else -1
-    metadata = reader.text()
-    commit_ms = reader.number("q")
-    expire_ms = reader.number("q") if version == 1 else _FOR_EVER
-    return Offset(offset, leader_epoch, metadata, commit_ms, None if expire_ms == _FOR_EVER else expire_ms)
+    """Return the offset from a value of version 0 to 3. Raises ValueError."""
+    value = _VALUE.read(data)
+    expire_ms = None if value.expire_ms < 0 else value.expire_ms
+    return Offset(value.offset, value.leader_epoch, value.metadata, value.commit_ms, expire_ms)

@@ -1,4 +1,4 @@
-"""Kafka's primitive types as bytes, as used in groups' records and in the consumers' own metadata."""
+"""Kafka's primitive types as bytes, for a client that costs next to nothing."""
 
 from __future__ import annotations
 
@@ -69,16 +69,3 @@ class Reader:
             raise struct.error(f"{size} bytes were announced and {len(taken)} are there")
         self._position += size
         return taken
-
-
-def kind_of(key: bytes) -> int:
-    """Return the kind of a record of `__consumer_offsets`, from its key."""
-    return Reader(key).number("h")
-
-
-def read_version(reader: Reader, latest: int, what: str) -> int:
-    """Return the version of a record's value. Raises ValueError for one above `latest`."""
-    version = reader.number("h")
-    if not 0 <= version <= latest:
-        raise ValueError(f"{what} in version {version} of its record; 0 to {latest} can be read")
-    return version
