@@ -32,6 +32,8 @@ from lab.spark.cluster import SETTINGS, cluster
 from lab.spark.processes import Cost
 from lab.spark.rivals import METHODS
 
+_OURS = ("abeyant", "abeyant-filtered")
+
 
 def _arguments(given: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
@@ -176,12 +178,15 @@ def _print(
             there = f"{in_defaults[which]:19.1f}" if which in in_defaults else f"{'-':>19}"
             cells += [there, _ratio(in_defaults, which, ours) if which in in_defaults else f"{'-':>7}"]
             print(f"| {METHODS[which[1]].label:<40} | {' | '.join(cells)} |")
-        floor = (case, "floor")
-        if ours in costs and floor in costs:
-            print(f"\nours over the floor:{_ratio(seconds, ours, floor)}, processor{_ratio(effort, ours, floor)}")
-    even, hot = ("even", "abeyant"), ("hot", "abeyant")
-    if even in costs and hot in costs:
-        print(f"\nhot over even, ours:{_ratio(seconds, hot, even)}, processor{_ratio(effort, hot, even)}")
+        for which in ((case, name) for name in _OURS if (case, name) in costs and (case, "floor") in costs):
+            floor = (case, "floor")
+            over = f"{_ratio(seconds, which, floor)}, processor{_ratio(effort, which, floor)}"
+            print(f"\n{METHODS[which[1]].label}, over the floor:{over}")
+    for name in _OURS:
+        even, hot = ("even", name), ("hot", name)
+        if even in costs and hot in costs:
+            over = f"{_ratio(seconds, hot, even)}, processor{_ratio(effort, hot, even)}"
+            print(f"\n{METHODS[name].label}, hot over even:{over}")
 
 
 def _ratio(figures: dict[tuple[str, str], float], which: tuple[str, str], base: tuple[str, str]) -> str:
