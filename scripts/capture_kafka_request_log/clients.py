@@ -89,6 +89,7 @@ def _producer(arguments: Arguments, number: int) -> Producer:
             "request.timeout.ms": arguments.request_timeout_ms,
             "message.timeout.ms": arguments.message_timeout_ms,
             "linger.ms": arguments.linger_ms,
+            "message.max.bytes": max(1_000_000, 2 * arguments.size),
             "topic.metadata.refresh.interval.ms": 60_000,
         }
     )

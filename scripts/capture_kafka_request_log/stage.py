@@ -45,13 +45,15 @@ class Stage:
         self._seconds = seconds
         self._clients: dict[str, subprocess.Popen[bytes]] = {}
         self._started = time.monotonic()
+        self.ended: set[int] = set()
+        """Brokers that have been ended on purpose."""
         folder.mkdir(parents=True)
 
     def until(self, seconds: float) -> None:
         """Wait for a moment of the scenario; complain if somebody died meanwhile."""
         end = self._started + min(seconds, self._seconds)
         while True:
-            self.cluster.check_alive()
+            self.cluster.check_alive(but=self.ended)
             for name, process in self._clients.items():
                 if process.poll() not in (None, 0):
                     log = (self._folder / f"{name}.log").read_text(errors="replace")
@@ -74,10 +76,10 @@ class Stage:
         command = [str(self._tools.python), str(HERE / "clients.py"), role, *common]
         self._start(name, [*command, *map(str, arguments)], quiet)
 
-    def tool(self, name: str, main_class: str, *arguments: str | int, quiet: bool = False) -> None:
+    def tool(self, name: str, main_class: str, *arguments: str | int, quiet: bool = False, main: str = TOOLS) -> None:
         """Start one of Kafka's own command-line tools."""
         command = self._tools.kafka.command(
-            TOOLS + main_class, "--bootstrap-server", self.cluster.bootstrap,
+            main + main_class, "--bootstrap-server", self.cluster.bootstrap,
             *map(str, arguments), options=("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         )  # fmt: skip
         self._start(name, command, quiet)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from abeyant.broker.genuine.distribution import HERE, ClusterError, Kafka, die_with_parent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
 NODES = (1, 2, 3)
@@ -175,10 +175,10 @@ class Cluster:
         finally:
             self.stop()
 
-    def check_alive(self) -> None:
-        """Raise ClusterError for a broker that has ended by itself."""
+    def check_alive(self, but: Collection[int] = ()) -> None:
+        """Raise ClusterError for a broker that has ended by itself; `but` those were ended on purpose."""
         for node in self.nodes.values():
-            if node.process is None or node.process.poll() is not None:
+            if node.number not in but and not node.is_running:
                 raise ClusterError(f"broker {node.number} has ended (see {node.logs}/server.log)")
 
     def _configure(self, node: Node) -> None:
