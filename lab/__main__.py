@@ -68,17 +68,17 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(run=_run)
 
     report = commands.add_parser("report", help="one HTML page of the last run of each experiment")
-    report.add_argument("--to", type=Path, metavar="FILE", help="where to write it (default: report.html in DIR)")
+    report.add_argument("--to", type=Path, metavar="FILE", help="output file (default: report.html in DIR)")
     add_output_options(report)
     report.set_defaults(run=_report)
     for command in (run, report):
-        command.add_argument("--dir", type=Path, default=_DIR, metavar="DIR", help="the results (default: %(default)s)")
+        command.add_argument("--dir", type=Path, default=_DIR, metavar="DIR", help="results (default: %(default)s)")
     return parser
 
 
-def main(given: Sequence[str] | None = None) -> int:
-    """Do as the command line says; return the exit status: 2 for an error that is one line."""
-    options = _parser().parse_args(given)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line. Return the exit status: 2 after an error, printed as one line."""
+    options = _parser().parse_args(argv)
     try:
         status: int = options.run(options)
     except AbeyantError as error:
@@ -108,22 +108,22 @@ def _list(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     if is_compiled() and not str(heap.__file__).endswith(tuple(EXTENSION_SUFFIXES)):
         raise AbeyantError(
-            "the rivals are not compiled, as the engine is: make .venv/.lab compiles them; "
-            "with ABEYANT_PURE=1 all designs are compared interpreted"
+            "the engine is compiled and the rivals are not: run make .venv/.lab, "
+            "or set ABEYANT_PURE=1 to compare all designs interpreted"
         )
     unknown = [name for name in args.names if name not in {*EXPERIMENTS, "all"}]
     if unknown:
-        meant = did_you_mean(unknown[0], EXPERIMENTS)
+        suggestion = did_you_mean(unknown[0], EXPERIMENTS)
         raise AbeyantError(
-            f"there is no experiment {unknown[0]!r}: it is one of {', '.join(EXPERIMENTS)}, or all{meant}"
+            f"there is no experiment {unknown[0]!r}: choose one of {', '.join(EXPERIMENTS)}, or all{suggestion}"
         )
     names = list(EXPERIMENTS if "all" in args.names else dict.fromkeys(args.names))
     if args.log and _TRACED not in names:
-        raise AbeyantError(f"--log gives traces to {_TRACED}, which is not run")
+        raise AbeyantError(f"--log is for {_TRACED}, which is not among the experiments to run")
     if args.log:
         from abeyant.pipeline.request_log.files import find_logs
 
-        find_logs(args.log)  # what is wrong with them is said before hours of work
+        find_logs(args.log)  # report bad paths before hours of work
     runner = Runner(Results(args.dir / _FILE), quick=args.quick, resume=args.resume, quiet=args.quiet)
     done: list[Ran] = []
     for name in names:
@@ -137,7 +137,7 @@ def _run(args: argparse.Namespace) -> int:
     counts = {
         ran.experiment: {"measured": ran.measured, "skipped": ran.skipped, "failed": len(ran.failed)} for ran in done
     }
-    end(args, lambda: _tell(done), out=args.dir, found=counts)
+    end(args, lambda: _print_counts(done), out=args.dir, found=counts)
     return 1 if any(ran.failed for ran in done) else 0
 
 
@@ -148,15 +148,15 @@ def _cells_of_logs(args: argparse.Namespace) -> list[Cell]:
     try:
         names = traces.from_log(list(args.log), args.dir / "traces", session)
     finally:
-        with suppress(Exception):  # if it is gone already there is nothing to stop
+        with suppress(Exception):  # it may have stopped already
             session.stop()
     return [cell(_TRACED, design, chosen) for design, chosen in geometry.on_traces(names, args.quick)]
 
 
-def _tell(done: Sequence[Ran]) -> None:
+def _print_counts(done: Sequence[Ran]) -> None:
     for ran in done:
-        again = f", {ran.skipped} were there" if ran.skipped else ""
-        print(f"{ran.experiment}: {ran.measured} cells measured{again}, {len(ran.failed)} failed")
+        skipped = f", {ran.skipped} skipped" if ran.skipped else ""
+        print(f"{ran.experiment}: {ran.measured} cells measured{skipped}, {len(ran.failed)} failed")
 
 
 def _report(args: argparse.Namespace) -> int:
@@ -164,17 +164,17 @@ def _report(args: argparse.Namespace) -> int:
 
     rows = Results(args.dir / _FILE).read()
     if rows.empty:
-        there = "" if args.dir == _DIR else f" --dir {shlex.quote(str(args.dir))}"
-        raise AbeyantError(f"there are no results in {args.dir}: python -m lab run enqueue --quick{there}")
+        dir_option = "" if args.dir == _DIR else f" --dir {shlex.quote(str(args.dir))}"
+        raise AbeyantError(f"there are no results in {args.dir}: run python -m lab run enqueue --quick{dir_option}")
     path = args.to if args.to is not None else args.dir / "report.html"
-    said = write_report(rows, path)
-    found = [{"experiment": name, "claim": claim.text, **finding._asdict()} for name, claim, finding in said]
-    end(args, lambda: _tell_verdicts(said), out=args.dir, report=path, found={"claims": found})
+    verdicts = write_report(rows, path)
+    found = [{"experiment": name, "claim": claim.text, **finding._asdict()} for name, claim, finding in verdicts]
+    end(args, lambda: _print_verdicts(verdicts), out=args.dir, report=path, found={"claims": found})
     return 0
 
 
-def _tell_verdicts(said: Sequence[tuple[str, Claim, Finding]]) -> None:
-    for name, claim, finding in said:
+def _print_verdicts(verdicts: Sequence[tuple[str, Claim, Finding]]) -> None:
+    for name, claim, finding in verdicts:
         print(f"{name}: {finding.verdict}: {claim.text}")
 
 

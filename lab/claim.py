@@ -1,4 +1,4 @@
-"""What a claim is, what a run says to it, and who claims."""
+"""Claims of the literature, and the finding of a run on each."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ VARGHESE: Final = "Varghese and Lauck, â€œHashed and Hierarchical Timing Wheelsâ
 
 
 class Finding(NamedTuple):
-    """What a run says to a claim. `figure` is what decided it."""
+    """A run's verdict on a claim; `figure` is what decided it."""
 
     verdict: Verdict
     figure: str
 
 
 class Claim(NamedTuple):
-    """What is claimed, and by whom; `judge` decides it, by the `rule` that the page shows."""
+    """A published statement and its source; `judge` decides it by the `rule` that the page shows."""
 
     text: str
     source: str

@@ -1,4 +1,4 @@
-"""What an experiment is: a name, a grid of cells, and how one cell is measured."""
+"""An experiment: a name, a grid of cells, and the function that measures one cell."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ Parameters = Mapping[str, int | float | str]
 
 
 class Cell(NamedTuple):
-    """One design with one choice of parameters, to be measured by itself."""
+    """One design with one choice of parameters; measured in its own process."""
 
     experiment: str
     design: str
     parameters: str
-    """As JSON with its names in order: what a cell is known by, in results and when a run is resumed."""
+    """JSON with sorted keys: identifies the cell in results and when a run is resumed."""
 
     def choices(self) -> dict[str, int | float | str]:
-        """The parameters."""
+        """Return the parameters."""
         chosen: dict[str, int | float | str] = json.loads(self.parameters)
         return chosen
 
 
 class Measure(NamedTuple):
-    """One number that a cell gave."""
+    """One figure of a cell."""
 
     metric: str
     value: float
     unit: str
 
 
-# What the runner adds to a cell's own measures: whether the run was a quick one, and what others took meanwhile.
+# What the runner adds to a cell's measures: whether the run was quick, and the CPU share of other processes.
 QUICK: Final = "quick run"
 TAKEN: Final = "taken by others"
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A comparison to be repeated: `cells` is its grid, `measure` runs one of them.
+    """A comparison: `cells` is its grid, `measure` runs one cell.
 
     On the *real* clock cells run one at a time, each in a fresh process. On a *virtual* one they are pure functions
     of their parameters, and Spark distributes them.
@@ -54,22 +54,22 @@ class Experiment:
     title: str
     clock: Literal["real", "virtual"]
     grid: Callable[[bool], list[tuple[str, Parameters]]]
-    """The designs and their parameters; fewer and smaller ones when quick."""
+    """Return the designs and their parameters; fewer and smaller cells if quick."""
     measure: Callable[[str, Parameters], list[Measure]]
     missing: Callable[[str], str | None] = lambda design: None
-    """Why a design cannot be measured on this machine; None where it can."""
+    """Return why a design cannot be measured on this machine, or None."""
     claims: Sequence[Claim] = ()
-    """What is claimed of it, and how a run decides that."""
+    """The claims that it checks."""
     figure: Callable[[Run], Figure | str] = lambda run: ""
-    """The plot of a run: plotly's, or HTML."""
+    """Return the plot of a run: plotly's, or HTML."""
     reading: str = ""
-    """How to read the plot."""
+    """Text below the plot: how to read it."""
 
     def cells(self, quick: bool) -> list[Cell]:
-        """The grid."""
+        """Return the grid as cells."""
         return [cell(self.name, design, parameters) for design, parameters in self.grid(quick)]
 
 
 def cell(experiment: str, design: str, parameters: Parameters) -> Cell:
-    """A cell of a grid."""
+    """Return a cell."""
     return Cell(experiment, design, json.dumps(parameters, sort_keys=True))

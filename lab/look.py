@@ -1,4 +1,4 @@
-"""Designs as a reader meets them: their names, and one colour each in every figure."""
+"""Titles of the designs, and one colour for each in every figure."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _COLOURS: Final = {
     "unsorted-list": PALETTE[7],
     "refresh": OURS, "add-again": PALETTE[1], "ring-of-sets": PALETTE[5], "scan-all": PALETTE[7],
 }  # fmt: skip
-_WAYS: Final = ("refresh", "add-again", "ring-of-sets", "scan-all")  # to notice idle connections
-ORDER: Final = ("ours", "kafka-jvm", "kafka", "old", *rivals.DESIGNS, *_WAYS)
+_IDLE: Final = ("refresh", "add-again", "ring-of-sets", "scan-all")  # detectors of idle connections
+ORDER: Final = ("ours", "kafka-jvm", "kafka", "old", *rivals.DESIGNS, *_IDLE)
 
 
 def title(design: str) -> str:
-    """A design's name in words."""
+    """Return a design's title."""
     return _TITLES.get(design, design)
 
 
 def line(design: str, **more: Any) -> dict[str, Any]:
-    """How a design's line is drawn."""
+    """Return plotly's options for a design's line."""
     return {"color": colour(design), "width": 2.5 if design in ("ours", "wheel", "refresh") else 1.5, **more}
 
 
 def colour(design: str) -> str:
-    """A design's colour."""
+    """Return a design's colour."""
     return _COLOURS.get(design, PALETTE[7])

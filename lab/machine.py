@@ -1,4 +1,4 @@
-"""The machine and the versions that a result belongs to, and how busy others kept it."""
+"""The machine and versions of a result, and the CPU share of other processes."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from abeyant.engine import is_compiled
 from lab import jvm
 
 BUSY: Final = 0.1
-"""From this share of the processors on that others take, times are those of a busy machine."""
+"""CPU share of other processes from which the machine counts as busy."""
 
 
 class Others:
-    """How much of the machine's processors others take, from when this is made: programs, and machines beside ours."""
+    """CPU share of other processes and virtual machines since this object was made."""
 
     def __init__(self) -> None:
         self._all, self._ours, self._began = _busy_s(), _ours_s(), time.monotonic()
 
     def share(self) -> float | None:
-        """Of all processor time since then, 0 to 1; None where the system does not tell (it is Linux that does)."""
-        now, there = _busy_s(), (time.monotonic() - self._began) * (os.cpu_count() or 1)
-        if self._all is None or now is None or there <= 0:
+        """Return the share of all CPU time since then, 0 to 1; None where /proc/stat is missing."""
+        now, capacity = _busy_s(), (time.monotonic() - self._began) * (os.cpu_count() or 1)
+        if self._all is None or now is None or capacity <= 0:
             return None
-        return min(max((now - self._all - (_ours_s() - self._ours)) / there, 0.0), 1.0)
+        return min(max((now - self._all - (_ours_s() - self._ours)) / capacity, 0.0), 1.0)
 
 
 def _busy_s() -> float | None:
-    """Processor seconds that were not idle since the machine started, those taken by other virtual machines too."""
+    """Return the machine's busy CPU seconds since boot, stolen ones included."""
     try:
         first, *ticks = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
         user, nice, system, _, _, irq, softirq, steal, *_ = map(int, ticks)
@@ -45,7 +45,7 @@ def _busy_s() -> float | None:
 
 
 def _ours_s() -> float:
-    """Processor seconds of this process and of those that it started and that have ended."""
+    """Return the CPU seconds of this process and its finished children."""
     return sum(os.times()[:4])
 
 

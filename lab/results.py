@@ -24,38 +24,38 @@ COLUMNS: Final = ("experiment", "design", "parameters", "metric", "value", "unit
 
 
 class Record(NamedTuple):
-    """What one cell of one run gave."""
+    """One cell's results in one run."""
 
     cell: Cell
     measures: list[Measure]
     failed: str | None
-    """Why it could not be measured; None where it was."""
+    """Why it could not be measured, or None."""
     machine: dict[str, str]
     versions: dict[str, str]
     date: datetime
-    """When the run began."""
+    """Start of the run."""
 
 
 class Results:
-    """The results in one file. Only one run at a time may append to it."""
+    """Results in one file. Only one run at a time may append to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def append(self, date: datetime, cell: Cell, measures: Sequence[Measure], failed: str | None = None) -> None:
-        """Write what a cell gave, or why it failed."""
+        """Append a cell's measures, or why it failed."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         record = Record(cell, list(measures), failed, machine(), versions(), date)
         line = json.dumps((*record[:-1], date.isoformat()))
         with self.path.open("ab+") as file:
             file.seek(0)
-            file.truncate(file.read().rfind(b"\n") + 1)  # a line that a killed run left half written
+            file.truncate(file.read().rfind(b"\n") + 1)  # drop a line that a killed run left incomplete
             file.write(f"{line}\n".encode())
 
     def records(self) -> list[Record]:
-        """Return the cells of all runs, in order; a last line that a killed run left half written is passed over.
+        """Return the cells of all runs, in order; skip an incomplete last line of a killed run.
 
-        Raises AbeyantError where the file is no such results.
+        Raise AbeyantError if the file holds no results of the lab.
         """
         try:
             lines = self.path.read_text(encoding="utf-8").split("\n")
@@ -63,39 +63,39 @@ class Results:
         except FileNotFoundError:
             return []
         except (ValueError, TypeError) as error:
-            raise AbeyantError(f"{self.path} is not the lab's: {error}") from error
+            raise AbeyantError(f"{self.path} is not a results file of the lab: {error}") from error
         if any(is_former(name) for record in records for name in record.versions):
             raise written_before(self.path, "name another --dir, and measure anew")
         return records
 
     def read(self) -> pd.DataFrame:
-        """Return all runs as a table, a row a measure."""
+        """Return all runs as a table, a row per measure."""
         import pandas as pd
 
         rows = [
-            (*record.cell, *measure, ", ".join(record.machine.values()), _words(record.versions), record.date)
+            (*record.cell, *measure, ", ".join(record.machine.values()), _join(record.versions), record.date)
             for record in self.records()
             for measure in record.measures
         ]
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def last_run(self) -> tuple[datetime | None, set[Cell]]:
-        """Return when the last run began, and which cells it has measured."""
+        """Return the start of the last run, and the cells that it measured."""
         records = self.records()
         date = max((record.date for record in records), default=None)
         return date, {record.cell for record in records if record.date == date and record.failed is None}
 
 
 def now() -> datetime:
-    """Return the date of a run that begins."""
+    """Return the current time as a run's date."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 def _record(line: str) -> Record:
     cell, measures, failed, machine_then, versions_then, date = json.loads(line)
-    kept = [Measure(*measure) for measure in measures]
-    return Record(Cell(*cell), kept, failed, machine_then, versions_then, datetime.fromisoformat(date))
+    measured = [Measure(*measure) for measure in measures]
+    return Record(Cell(*cell), measured, failed, machine_then, versions_then, datetime.fromisoformat(date))
 
 
-def _words(versions: dict[str, str]) -> str:
+def _join(versions: dict[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())

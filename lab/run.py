@@ -1,4 +1,4 @@
-"""One run of one experiment, as a table to look things up in: a row a cell, a column a parameter or metric."""
+"""One run of one experiment as a table: a row per cell, a column per parameter or metric."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run gave. `cells` has the columns `design`, the parameters, and the metrics."""
+    """Results of one run. `cells` has the columns `design`, the parameters, and the metrics."""
 
     experiment: str
     date: pd.Timestamp
@@ -25,26 +25,26 @@ class Run:
 
     @property
     def quick(self) -> bool:
-        """Whether it has cells of `--quick`: fewer rounds, and smaller ones."""
+        """Return whether it has cells of a `--quick` run."""
         return QUICK in self.cells and bool(self.cells[QUICK].notna().any())
 
     @property
-    def taken(self) -> float | None:
-        """What others took of the processors in the busiest tenth of the cells, 0 to 1; None where nobody looked."""
+    def others(self) -> float | None:
+        """Return the CPU share of other processes in the busiest 10 % of cells, 0 to 1; None if not recorded."""
         shares = self.cells[TAKEN].dropna() if TAKEN in self.cells else self.cells.iloc[:0, 0]
         return float(shares.quantile(0.9)) if len(shares) else None
 
     @property
     def doubt(self) -> str | None:
-        """Why its times say nothing against a claim; None where they do."""
+        """Return why its times cannot refute a claim, or None."""
         if self.quick:
-            return "--quick has too few rounds to decide against a claim"
-        if self.taken is not None and self.taken > BUSY:
-            return f"others took {self.taken:.0%} of the processors, more than the {BUSY:.0%} that leave times usable"
+            return "--quick has too few rounds to refute a claim"
+        if self.others is not None and self.others > BUSY:
+            return f"other processes used {self.others:.0%} of the CPU, more than {BUSY:.0%}: times are not usable"
         return None
 
     def of(self, design: str | None = None, **parameters: Any) -> pd.DataFrame:
-        """The cells of a design with these parameters."""
+        """Return the cells of a design with these parameters."""
         rows = self.cells
         if design is not None:
             rows = rows[rows["design"] == design]
@@ -53,16 +53,16 @@ class Run:
         return rows
 
     def has(self, *designs: str) -> bool:
-        """Whether all of these designs were measured."""
+        """Return whether all of these designs were measured."""
         return set(designs) <= set(self.cells["design"])
 
     def choices(self, parameter: str) -> list[Any]:
-        """The values of a parameter, in order."""
+        """Return the values of a parameter, sorted."""
         return sorted(self.cells[parameter].dropna().unique())
 
 
 def runs(rows: pd.DataFrame, experiment: str) -> list[Run]:
-    """The runs of an experiment, the last one first."""
+    """Return the runs of an experiment, the latest first."""
     mine = rows[rows["experiment"] == experiment]
     return [_run(experiment, mine[mine["date"] == date]) for date in sorted(mine["date"].unique(), reverse=True)]
 

@@ -1,4 +1,4 @@
-"""Runs an experiment: cells in their order, results appended as they come, what is done already skipped.
+"""Run an experiment: cells in order, results appended as they come, measured cells skipped on resume.
 
 On the machine's own clock cells run one at a time, each in a fresh process (worker.py). On a virtual clock they are
 pure functions of their parameters, and run in as many processes as there are cores.
@@ -27,13 +27,13 @@ from lab.machine import Others, cores
 from lab.results import Results, now
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-_PATIENCE: Final = 600.0  # seconds a cell
-_UNSAID: Final = ("memory_mb", "effort", "process")  # parameters that progress does not show
+_TIMEOUT: Final = 600.0  # seconds a cell
+_HIDDEN: Final = ("memory_mb", "effort", "process")  # parameters that progress does not show
 
 
 @dataclass
 class Ran:
-    """What a run did."""
+    """Counts and failures of a run."""
 
     experiment: str
     measured: int = 0
@@ -43,7 +43,7 @@ class Ran:
 
 
 class Runner:
-    """One run of some experiments into one file. `resume` continues the last run there."""
+    """One run of some experiments, written to one file. `resume` continues the last run there."""
 
     def __init__(self, results: Results, *, quick: bool, resume: bool, quiet: bool = False) -> None:
         self.results = results
@@ -53,7 +53,7 @@ class Runner:
         self._quiet = quiet
 
     def run(self, experiment: Experiment, cells: Sequence[Cell] | None = None) -> Ran:
-        """Measure the experiment's cells, or those given. Interrupted, it keeps what it has."""
+        """Measure the experiment's cells, or `cells`. An interrupted run keeps its results."""
         cells = experiment.cells(self.quick) if cells is None else cells
         ran = Ran(experiment.name)
         for design in dict.fromkeys(one.design for one in cells):
@@ -65,15 +65,15 @@ class Runner:
         ran.skipped = sum(one in self._done for one in cells)
         todo = [one for one in cells if one not in self._done and one.design not in ran.left_out]
         with self._progress(experiment, len(todo) + ran.skipped, ran.skipped) as advance:
-            for one, measures in self._one_by_one(todo) if experiment.clock == "real" else _at_once(todo):
+            for one, measures in self._one_by_one(todo) if experiment.clock == "real" else _in_parallel(todo):
                 if isinstance(measures, str):
                     ran.failed[one] = measures
                     self.results.append(self.date, one, [], measures)
-                    advance(f"{_words(one)}: failed: {measures}")
+                    advance(f"{_describe(one)}: failed: {measures}")
                     continue
                 self.results.append(self.date, one, [*measures, *([Measure(QUICK, 1.0, "of the run")] * self.quick)])
                 ran.measured += 1
-                advance(f"{_words(one)}: {measures[0].metric} {measures[0].value:,.4g} {measures[0].unit}")
+                advance(f"{_describe(one)}: {measures[0].metric} {measures[0].value:,.4g} {measures[0].unit}")
         return ran
 
     def _one_by_one(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, list[Measure] | str]]:
@@ -89,7 +89,7 @@ class Runner:
 
     @contextmanager
     def _progress(self, experiment: Experiment, total: int, done: int) -> Iterator[Callable[[str], None]]:
-        """Show a bar on a terminal, else a line a step; all of it on the error stream."""
+        """Show a bar on a terminal, otherwise a line per cell; on stderr."""
         console = Console(stderr=True)
         if self._quiet:
             yield lambda words: None
@@ -111,20 +111,20 @@ class Runner:
 
 
 def measure_alone(cell: Cell) -> list[Measure]:
-    """Measure a cell in a process of its own. Raises AbeyantError with the last thing it said if it fails."""
+    """Measure a cell in its own process. Raise AbeyantError with the last line of its stderr if it fails."""
     command = [sys.executable, "-m", "lab.worker", *cell]
     try:
-        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=_PATIENCE)
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=_TIMEOUT)
     except subprocess.TimeoutExpired as error:
-        raise AbeyantError(f"still at it after {_PATIENCE:.0f} s") from error
+        raise AbeyantError(f"did not finish within {_TIMEOUT:.0f} s") from error
     if ran.returncode:
-        said = ran.stderr.strip().splitlines()
-        raise AbeyantError(said[-1] if said else f"ended with status {ran.returncode}")
+        stderr = ran.stderr.strip().splitlines()
+        raise AbeyantError(stderr[-1] if stderr else f"ended with status {ran.returncode}")
     rows = [line.split("\t") for line in ran.stdout.splitlines()]
     return [Measure(metric, float(value), unit) for metric, value, unit in rows]
 
 
-def _at_once(cells: Sequence[Cell]) -> Iterator[tuple[Cell, list[Measure]]]:
+def _in_parallel(cells: Sequence[Cell]) -> Iterator[tuple[Cell, list[Measure]]]:
     if cells:
         with ProcessPoolExecutor(cores(), multiprocessing.get_context("spawn")) as pool:
             try:
@@ -133,6 +133,6 @@ def _at_once(cells: Sequence[Cell]) -> Iterator[tuple[Cell, list[Measure]]]:
                 pool.shutdown(cancel_futures=True)
 
 
-def _words(one: Cell) -> str:
-    chosen = ", ".join(f"{name} {value}" for name, value in one.choices().items() if name not in _UNSAID)
+def _describe(one: Cell) -> str:
+    chosen = ", ".join(f"{name} {value}" for name, value in one.choices().items() if name not in _HIDDEN)
     return f"{one.design} ({chosen})"

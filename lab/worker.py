@@ -1,6 +1,6 @@
-"""One cell of an experiment in a process of its own: `python -m lab.worker EXPERIMENT DESIGN PARAMETERS`.
+"""Measure one cell in its own process: `python -m lab.worker EXPERIMENT DESIGN PARAMETERS`.
 
-Prints one line a measure: its name, value and unit, with tabs between them.
+Print one line per measure: name, value and unit, separated by tabs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lab.experiments import EXPERIMENTS
 
 
 def main(experiment: str, design: str, parameters: str) -> None:
-    """Measure and print; with a parameter `memory_mb`, within so much more memory than there is in use now."""
+    """Measure and print. A parameter `memory_mb` limits the memory beyond what is in use now."""
     cell = Cell(experiment, design, parameters)
     memory_mb = cell.choices().get("memory_mb")
     if memory_mb is not None and design != "kafka-jvm":
@@ -27,7 +27,7 @@ def main(experiment: str, design: str, parameters: str) -> None:
         measures = measure(cell)
     except MemoryError:
         _out_of_memory()
-    _tell(measures)
+    _print(measures)
 
 
 def measure(cell: Cell) -> list[Measure]:
@@ -37,13 +37,13 @@ def measure(cell: Cell) -> list[Measure]:
     return EXPERIMENTS[cell.experiment].measure(cell.design, cell.choices())
 
 
-def _tell(measures: list[Measure]) -> None:
+def _print(measures: list[Measure]) -> None:
     for metric, value, unit in measures:
         print(f"{metric}\t{value!r}\t{unit}", flush=True)
 
 
 def _limit(megabytes: int) -> None:
-    """Let the first allocation beyond this end the process, in whichever thread, with that as its one measure."""
+    """End the process at the first allocation beyond the limit, in any thread, with that as its only measure."""
     with open("/proc/self/statm", encoding="ascii") as statm:
         used = int(statm.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_DATA, (used + megabytes * 2**20,) * 2)
@@ -53,7 +53,7 @@ def _limit(megabytes: int) -> None:
 
 
 class _Handler(logging.Handler):
-    """Errors of operations' own code are logged by their purgatory or timer."""
+    """End the process on a MemoryError of an operation's code, which its purgatory or timer logs."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info is not None and isinstance(record.exc_info[1], MemoryError):
@@ -61,7 +61,7 @@ class _Handler(logging.Handler):
 
 
 def _out_of_memory() -> NoReturn:
-    _tell([Measure("out of memory", 1.0, "runs")])
+    _print([Measure("out of memory", 1.0, "runs")])
     os._exit(0)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from abeyant.errors import AbeyantError
 from lab import peers
 from lab.benchmarks import notes, picture, plots, table, wording
-from lab.benchmarks.arguments import parser
+from lab.benchmarks.arguments import make_parser
 from lab.benchmarks.catalogue import ROWS
 from lab.benchmarks.page import page
 from lab.benchmarks.programs import BENCHMARKS, grid
@@ -21,12 +21,12 @@ from lab.results import Results
 from lab.runner import Runner
 
 
-def main(given: list[str] | None = None) -> int:
-    """Do as the command line says; return the exit code."""
-    options = parser().parse_args(given)
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line. Return the exit code."""
+    options = make_parser().parse_args(argv)
     full = options.out / "results.jsonl"
     if (options.render or options.update) and not full.exists():
-        print(f"benchmarks: error: there is no full run yet ({full}); do one first", file=sys.stderr)
+        print(f"benchmarks: error: there is no full run yet ({full}): run make bench", file=sys.stderr)
         return 2
     if options.render:
         _write_page(view(Results(full).records()), options.docs)
@@ -38,7 +38,7 @@ def main(given: list[str] | None = None) -> int:
             print(f"{row:<20} {wording.size(int(one.choices()['size'])):>6}  {peers.LABELS[one.design]}")
         return 0
     if not chosen:
-        print("benchmarks: error: nothing was chosen: see --list", file=sys.stderr)
+        print("benchmarks: error: the options select no measurement: see --list", file=sys.stderr)
         return 2
     path = full
     if (options.quick or options.rows or options.rivals or options.sizes) and not options.update:
@@ -47,7 +47,7 @@ def main(given: list[str] | None = None) -> int:
     try:
         failed = [runner.run(BENCHMARKS[name], list(some)).failed for name, some in groupby(chosen, _experiment)]
     except KeyboardInterrupt:
-        print(f"\ninterrupted; --resume goes on from {path}", file=sys.stderr)
+        print(f"\ninterrupted; --resume continues {path}", file=sys.stderr)
         return 130
     except AbeyantError as error:
         print(f"benchmarks: error: {error}", file=sys.stderr)
@@ -77,15 +77,15 @@ def _experiment(one: Cell) -> str:
 
 def _write_page(results: View, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = plots.draw(results, folder / "benchmarks")
-    if not drawn:
+    images = plots.draw(results, folder / "benchmarks")
+    if not images:
         print("no plots: matplotlib is not installed (pip install -r requirements/bench.txt)")
     path = folder / "benchmarks.md"
-    path.write_text(page(results, {f"benchmarks/{name}": caption for name, caption in drawn.items()}, notes.read()))
+    path.write_text(page(results, {f"benchmarks/{name}": caption for name, caption in images.items()}, notes.read()))
     print(f"page: {path}")
     try:
         print(f"picture: {picture.draw(folder)}")
-    except picture.NotThereError as error:  # a run of some rows only
+    except picture.MissingFigureError as error:  # a run of some rows only
         print(f"no picture: {error}")
 
 

@@ -11,29 +11,31 @@ from lab.benchmarks.catalogue import ROWS
 from lab.runner import ROOT
 
 
-def parser() -> argparse.ArgumentParser:
-    """What `python -m lab.benchmarks` takes."""
-    made = argparse.ArgumentParser(
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of `python -m lab.benchmarks`."""
+    parser = argparse.ArgumentParser(
         prog="python -m lab.benchmarks",
         description=(
             "Measure Abeyant's timers and purgatory beside their peers. A full run writes "
             "build/bench/results.jsonl and docs/benchmarks.md; one with --quick, --rows, --rivals or --sizes "
-            "writes into build/bench only, unless --update puts its figures in place of the last full run's."
+            "writes to build/bench only; with --update its figures replace those of the last full run."
         ),
         epilog=f"rows: {', '.join(ROWS)}. rivals: {', '.join(peers.LABELS)}.",
     )
-    made.add_argument("--quick", action="store_true", help="small sizes, few rounds: does it work, under 2 minutes")
-    made.add_argument("--rows", type=_names(ROWS), metavar="A,B", help="only these rows")
-    made.add_argument("--rivals", type=_names(peers.LABELS), metavar="A,B", help="only these rivals")
-    made.add_argument("--sizes", type=_sizes, metavar="N,M", help="only these sizes")
-    made.add_argument("--update", action="store_true", help="put the figures into the last full run's, and its page")
-    made.add_argument("--resume", action="store_true", help="go on with the same run, which was interrupted")
-    made.add_argument("--render", action="store_true", help="measure nothing: write the last full run's page anew")
-    made.add_argument("--list", action="store_true", help="measure nothing: say what would be")
-    made.add_argument("--effort", choices=["full", "quick", "tiny"], help=argparse.SUPPRESS)
-    made.add_argument("--out", type=Path, default=ROOT / "build" / "bench", help="for results (build/bench)")
-    made.add_argument("--docs", type=Path, default=ROOT / "docs", help="for the page of a full run (docs)")
-    return made
+    parser.add_argument("--quick", action="store_true", help="small sizes, few rounds; under 2 minutes")
+    parser.add_argument("--rows", type=_names(ROWS), metavar="A,B", help="only these rows")
+    parser.add_argument("--rivals", type=_names(peers.LABELS), metavar="A,B", help="only these rivals")
+    parser.add_argument("--sizes", type=_sizes, metavar="N,M", help="only these sizes")
+    parser.add_argument("--update", action="store_true", help="replace these figures in the last full run")
+    parser.add_argument("--resume", action="store_true", help="continue the interrupted run")
+    parser.add_argument("--render", action="store_true", help="measure nothing; rewrite the last full run's page")
+    parser.add_argument("--list", action="store_true", help="measure nothing; list what would be measured")
+    parser.add_argument("--effort", choices=["full", "quick", "tiny"], help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "build" / "bench", help="folder of the results (build/bench)"
+    )
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of a full run's page (docs)")
+    return parser
 
 
 class _names:  # noqa: N801  (argparse shows a type's name)
@@ -44,7 +46,7 @@ class _names:  # noqa: N801  (argparse shows a type's name)
         names = text.split(",")
         for name in names:
             if name not in self._known:
-                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(self._known)}")
+                raise argparse.ArgumentTypeError(f"unknown: {name!r}; choose from {', '.join(self._known)}")
         return names
 
 

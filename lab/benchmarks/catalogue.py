@@ -1,4 +1,4 @@
-"""The rows: what each asks, at which sizes, of whom, in which unit."""
+"""The benchmarks' rows: what each measures, sizes, rivals, unit."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ SMALL = 1_000  # besides, for rivals that are measured up to here only
 
 @dataclass(frozen=True)
 class Row:
-    """One question."""
+    """One measured quantity."""
 
     name: str
     title: str
-    about: str  # what exactly is done, for the page
+    about: str  # exactly what is measured, for the page
     sizes: tuple[int, ...]
     size_of: str = "pending"  # what the size counts
-    unit: str = "µs"  # as it is shown; figures are kept in units of `scale`
-    scale: float = 1e-3  # from what is kept (ns, bytes, per second) to what is shown
+    unit: str = "µs"  # shown unit; results are stored in units of `scale`
+    scale: float = 1e-3  # from the stored unit (ns, bytes, 1/s) to the shown one
     rivals: tuple[str, ...] = TIMERS
     higher_is_better: bool = False
-    processes: int = 1  # fresh processes, for what can be measured but once in each
+    processes: int = 1  # fresh processes, for what can be measured only once per process
     quick_sizes: tuple[int, ...] = (10_000,)
 
     @property
     def unit_kept(self) -> str:
-        """The unit of the figures in the results."""
+        """Return the unit of the stored figures."""
         return {"B": "B", "%": "%"}.get(self.unit, "1/s" if self.higher_is_better else "ns")
 
 

@@ -12,7 +12,7 @@ from abeyant.kernels.replay import NEVER
 from abeyant.kernels.replay import replay as columnar_replay
 from lab.benchmarks.effort import Effort
 from lab.benchmarks.measurement import Sample
-from lab.benchmarks.rounds import Patience, clock
+from lab.benchmarks.rounds import Rounds, clock
 
 GAP = 10.0  # µs from one start to the next, mean: a Poisson process
 TICK = 1000  # µs
@@ -61,8 +61,8 @@ def by_heap(starts: array[int], timeouts: array[int], ends: array[int]) -> int:
 def _rounds(effort: Effort, rows: int, work: Callable[[], object], share: float = 1.0) -> Sample:
     work()  # warm up
     rounds: list[float] = []
-    patience = Patience(effort, share)
-    while patience.another():
+    rounds_left = Rounds(effort, share)
+    while rounds_left.another():
         began = clock()
         work()
         rounds.append(rows * 1e9 / (clock() - began))
@@ -76,8 +76,8 @@ def bulk_add(rival: str, size: int, effort: Effort) -> Sample:
     wheel.add_many(_deadlines(size))
     deadlines = _deadlines(effort.most)
     rounds: list[float] = []
-    patience = Patience(effort)
-    while patience.another():
+    rounds_left = Rounds(effort)
+    while rounds_left.another():
         began = clock()
         handles = wheel.add_many(deadlines)
         rounds.append((clock() - began) / len(deadlines))
@@ -94,8 +94,8 @@ def bulk_remove(rival: str, size: int, effort: Effort) -> Sample:
     count = min(size, effort.most)
     deadlines = _deadlines(count)
     rounds: list[float] = []
-    patience = Patience(effort)
-    while patience.another():
+    rounds_left = Rounds(effort)
+    while rounds_left.another():
         source.shuffle(handles)
         picked = array("q", handles[:count])
         began = clock()
@@ -112,8 +112,8 @@ def bulk_expire(rival: str, size: int, effort: Effort) -> Sample:
     del rival
     payloads = array("q", [0]) * size
     rounds: list[float] = []
-    patience = Patience(effort)
-    while patience.another():
+    rounds_left = Rounds(effort)
+    while rounds_left.another():
         wheel = BulkWheel(TICK)
         wheel.add_many(_deadlines(size))
         began = clock()

@@ -1,4 +1,4 @@
-"""Start, stop, refresh and next expiration, beside n pending timers."""
+"""Cost of start, stop, refresh and next expiration with n pending timers."""
 
 from __future__ import annotations
 
@@ -14,59 +14,59 @@ from lab.peers.rival import Handle, Rival, noop
 
 
 def pair(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Start and stop."""
+    """Measure start and stop."""
     delays = Delays(rival)
-    held = yield from fill(rival, size, delays)
+    handles = yield from fill(rival, size, delays)
     sample = yield from cost(effort, lambda count: list(delays.parts(count)), rival.pair, _walk)
-    del held
+    del handles
     return sample
 
 
 def start(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Start, the handle kept."""
+    """Measure start, handles kept."""
     delays = Delays(rival)
-    held = yield from fill(rival, size, delays)
+    handles = yield from fill(rival, size, delays)
 
     def stop_them(results: list[list[Handle]]) -> None:
         for handles in results:
             rival.stop_all(handles)
 
     sample = yield from cost(effort, lambda count: list(delays.parts(count)), rival.start_all, _collect, stop_them)
-    del held
+    del handles
     return sample
 
 
 def start_forgotten(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Start, the handle dropped. What is started stays, so that n grows a little from round to round."""
+    """Measure start, handles dropped. Started timers stay pending, so n grows a little each round."""
     delays = Delays(rival)
     yield from fill_forgotten(rival, size, delays)
     return (yield from cost(effort, lambda count: list(delays.parts(count)), rival.start_forgotten, _walk))
 
 
 def stop(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Stop in random order; those stopped are started again between rounds."""
+    """Measure stop in random order; stopped timers are restarted between rounds."""
     delays = Delays(rival)
-    held = yield from fill(rival, size, delays)
+    handles = yield from fill(rival, size, delays)
     source = random.Random(2)
     picked: list[int] = []
 
     def make(count: int) -> list[Part]:
         picked[:] = source.sample(range(size), min(count, size))
-        return [[held[index] for index in part] for part in _cut(picked)]
+        return [[handles[index] for index in part] for part in _cut(picked)]
 
     def restart(_: list[Any]) -> None:
         places = iter(picked)
         for part in delays.parts(len(picked)):
             for handle in rival.start_all(part):
-                held[next(places)] = handle
+                handles[next(places)] = handle
 
     return (yield from cost(effort, make, rival.stop_all, _walk, restart))
 
 
 def refresh(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Refresh in random order."""
+    """Measure refresh in random order."""
     delays = Delays(rival)
-    held = yield from fill(rival, size, delays)
+    handles = yield from fill(rival, size, delays)
     source = random.Random(2)
     [[delay]] = delays.parts(1)
 
@@ -75,16 +75,16 @@ def refresh(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
     def walk(order: Sequence[int]) -> None:
         for index in order:
-            held[index]
+            handles[index]
 
-    return (yield from cost(effort, make, lambda order: rival.refresh_all(held, order, delay), walk))
+    return (yield from cost(effort, make, lambda order: rival.refresh_all(handles, order, delay), walk))
 
 
 def next_expiration(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Ask for the next expiration."""
-    held = yield from fill(rival, size, Delays(rival))
+    """Measure the query of the next expiration."""
+    handles = yield from fill(rival, size, Delays(rival))
     sample = yield from cost(effort, lambda count: _cut(range(count)), rival.ask_next, _walk)
-    del held
+    del handles
     return sample
 
 

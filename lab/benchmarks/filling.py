@@ -1,4 +1,4 @@
-"""Pending timers, for the others to be measured beside."""
+"""Pending timers that fill a rival before a measurement."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from lab.peers.rival import Handle, Rival
 
 CHUNK = 1_000  # operations between two turns of the driver
 
-# One range of delays for everyone, pending and measured alike, so that a heap pays its average and not its worst.
-# Nothing expires while anything is measured.
+# The same range of delays for pending and measured timers, so that a heap pays its average cost, not its worst.
+# Nothing expires during a measurement.
 SHORTEST, LONGEST = 120.0, 240.0
 
 
 class Delays:
-    """Random delays in a rival's unit, in parts. The same at every run."""
+    """Random delays in a rival's unit, in parts; the same in every run."""
 
     def __init__(self, rival: Rival, shortest: float = SHORTEST, longest: float = LONGEST) -> None:
         source = random.Random(1)
@@ -26,7 +26,7 @@ class Delays:
         self._turn = 0
 
     def parts(self, count: int) -> Iterator[list[Any]]:
-        """`count` delays. They repeat after a while, so that a million need no memory."""
+        """Yield `count` delays in parts. They repeat, so that a million need no memory."""
         while count > 0:
             part = self._parts[self._turn]
             self._turn = (self._turn + 1) % len(self._parts)

@@ -1,4 +1,4 @@
-"""The rivals on the JVM: a fresh JVM for each row."""
+"""Rivals on the JVM: a fresh JVM per row."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _ROWS = {
 
 
 def measures(rival: str, row: str) -> bool:
-    """Whether there is a program for this."""
+    """Return whether there is a program for the row."""
     return row in _ROWS[rival]
 
 
 def measure(rival: str, row: str, size: int, effort: Effort) -> Sample:
-    """Measure in a JVM of its own. Raises AbeyantError with the last thing it said if it fails."""
+    """Measure in a new JVM. Raise AbeyantError with the last line of its stderr if it fails."""
     warm = 3.0 if effort == FULL else 0.5
     lateness, seconds = effort.lateness
     numbers = [
-        effort.rounds, effort.seconds, effort.most, effort.patience, lateness, seconds, effort.enqueue, warm,
+        effort.rounds, effort.seconds, effort.most, effort.time_limit, lateness, seconds, effort.enqueue, warm,
     ]  # fmt: skip
     command = jvm.command("bench.Main", "4g", rival, row, size, *numbers)
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
-        said = ran.stderr.strip().splitlines()
-        raise AbeyantError(f"the JVM ended with status {ran.returncode}: {said[-1] if said else 'it said nothing'}")
+        stderr = ran.stderr.strip().splitlines()
+        raise AbeyantError(f"the JVM ended with status {ran.returncode}: {stderr[-1] if stderr else 'no output'}")
     return Sample(**json.loads(ran.stdout))

@@ -13,20 +13,20 @@ from pathlib import Path
 
 from lab.benchmarks.effort import Effort
 from lab.benchmarks.measurement import Sample
-from lab.benchmarks.rounds import Patience, clock
+from lab.benchmarks.rounds import Rounds, clock
 from lab.peers.loops import AsyncioRival
 from lab.peers.rival import noop
 
-IDLE = 30.0  # seconds after which a silent connection would be dropped
-BEATS = 100  # parts of a second, in each of which its share of the connections is seen
+IDLE = 30.0  # seconds: time-out of an idle connection
+PARTS = 100  # of a second, each with packets from its share of the connections
 CONNECTIONS = 64  # of the HTTP client
 ROOT = Path(__file__).resolve().parents[2]
 
 
 async def timeout_scope(rival: AsyncioRival, size: int, effort: Effort) -> Sample:
-    """Nanoseconds of `async with asyncio.timeout(30)` around a step of the loop, beside `size` pending timers."""
+    """Measure `async with asyncio.timeout(30)` around one step of the loop in ns, with `size` pending timers."""
     source = random.Random(1)
-    held = [rival.call(source.uniform(120, 240), noop) for _ in range(size)]
+    handles = [rival.call(source.uniform(120, 240), noop) for _ in range(size)]
     count = max(1, min(effort.most, round(effort.seconds * 1e9 / 10_000)))
 
     async def scoped() -> None:
@@ -40,12 +40,12 @@ async def timeout_scope(rival: AsyncioRival, size: int, effort: Effort) -> Sampl
 
     rounds: list[float] = []
     empty: list[float] = []
-    patience = Patience(effort)
+    rounds_left = Rounds(effort)
     await scoped()
-    while patience.another():
+    while rounds_left.another():
         rounds.append(await _spent(scoped) / count)
         empty.append(await _spent(bare) / count)
-    for handle in held:
+    for handle in handles:
         handle.cancel()
     deducted = statistics.median(empty)
     return Sample([figure - deducted for figure in rounds], count, {"empty": empty})
@@ -58,44 +58,44 @@ async def _spent(work: Callable[[], Awaitable[None]]) -> float:
 
 
 async def idle(rival: AsyncioRival, size: int, effort: Effort) -> Sample:
-    """Processor time a second, in percent of a core, to time `size` connections out, each seen once a second.
+    """Measure the CPU of time-outs of `size` connections, each with a packet per second, in percent of a core.
 
-    The loop's bare wake-ups are deducted: the same second with nobody seen.
+    The loop's bare wake-ups are deducted: the same second without packets.
     """
-    seen = rival.idle_connections(size, IDLE)
+    restart = rival.idle_connections(size, IDLE)
     order = list(range(size))
     random.Random(2).shuffle(order)
-    share = max(1, size // BEATS)
+    share = max(1, size // PARTS)
     parts = [order[begin : begin + share] for begin in range(0, size, share)]
     rounds: list[float] = []
     empty: list[float] = []
-    patience = Patience(effort)
-    await _second(seen, parts, effort)
-    while patience.another():
-        rounds.append(await _second(seen, parts, effort))
-        empty.append(await _second(_nobody, parts, effort))
+    rounds_left = Rounds(effort)
+    await _second(restart, parts, effort)
+    while rounds_left.another():
+        rounds.append(await _second(restart, parts, effort))
+        empty.append(await _second(_restart_none, parts, effort))
     deducted = statistics.median(empty)
     return Sample([max(0.0, figure - deducted) for figure in rounds], size, {"empty": empty})
 
 
-async def _second(seen: Callable[[list[int]], None], parts: list[list[int]], effort: Effort) -> float:
-    """Percent of a core over a second of the connections' time (a part of one, where effort is small)."""
+async def _second(restart: Callable[[list[int]], None], parts: list[list[int]], effort: Effort) -> float:
+    """Return the CPU in percent of a core over one second of packets (less of one with a small effort)."""
     length = min(1.0, effort.seconds * 10)
     began, spent = time.monotonic(), time.process_time()
     for number, part in enumerate(parts):
-        seen(part)
+        restart(part)
         pause = began + length * (number + 1) / len(parts) - time.monotonic()
         await asyncio.sleep(max(0.0, pause))
     return (time.process_time() - spent) * 100  # of a second's work, however long it took
 
 
-def _nobody(part: list[int]) -> None:
+def _restart_none(part: list[int]) -> None:
     for _ in part:
         pass
 
 
 async def http(rival: AsyncioRival, size: int, effort: Effort) -> Sample:
-    """Requests a second of aiohttp's server, which keeps a time-out for every connection it keeps alive."""
+    """Measure requests per second of aiohttp's server, which has a time-out for every kept-alive connection."""
     from aiohttp import web
 
     del rival
@@ -112,10 +112,10 @@ async def http(rival: AsyncioRival, size: int, effort: Effort) -> Sample:
     [(_, port)] = [address[:2] for address in runner.addresses]
     count = max(CONNECTIONS, round(size * min(1.0, effort.seconds * 10)))
     rounds: list[float] = []
-    patience = Patience(effort)
+    rounds_left = Rounds(effort)
     try:
         await _requests(port, count)
-        while patience.another():
+        while rounds_left.another():
             rounds.append(await _requests(port, count))
     finally:
         await runner.cleanup()
@@ -127,5 +127,5 @@ async def _requests(port: int, count: int) -> float:
         sys.executable, "-m", "lab.benchmarks.http_client", str(port), str(count), str(CONNECTIONS),
         cwd=ROOT, stdout=subprocess.PIPE,
     )  # fmt: skip
-    said, _ = await client.communicate()
-    return float(said)
+    output, _ = await client.communicate()
+    return float(output)

@@ -1,4 +1,4 @@
-"""What one process measured."""
+"""A measurement: its program, its sample, its result."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Final, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
-# A row's program is a generator, so that one program drives rivals of every kind. It yields where a program would
-# let its driver have a turn: None for one turn (an event loop: one iteration; a thread: nothing), a predicate for
-# as many as it takes to become true. The rival runs it, see rivals/rival.py.
+# A row's program is a generator, so that one program drives rivals of every kind. It yields to give the driver a
+# turn: None for one turn (an event loop: one iteration; a thread: nothing), a predicate for turns until it is true.
+# `Rival.run` runs it (lab/peers/rival.py).
 Steps: TypeAlias = Generator[Callable[[], bool] | None, None, T]
 
-# What a sample's figures are called in the results, besides the names of its `extra`.
+# Names of a sample's figures in the results, besides those of its `extra`.
 ROUND: Final = "round"
 OPERATIONS: Final = "operations"
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A figure a round, in the row's unit, and whatever else the row has to tell."""
+    """Figures per round, in the row's unit, and the row's extra figures."""
 
     rounds: list[float]
     operations: int  # in one round
@@ -38,14 +38,14 @@ class Measurement:
     rounds: list[float]
     operations: int
     extra: dict[str, list[float]]
-    taken: str  # date and time, UTC
+    date: str  # date and time, UTC
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What it is a measurement of."""
+        """Return the rival, row and size."""
         return self.rival, self.row, self.size
 
     @property
     def median(self) -> float:
-        """The median round."""
+        """Return the median round."""
         return statistics.median(self.rounds)

@@ -15,7 +15,7 @@ PEERS = ("asyncio", "uvloop", "kafka")
 
 
 def page(results: Results, plots: dict[str, str], notes: dict[str, str]) -> str:
-    """The page. `plots` are file names beside it and what they show; `notes`, by row, say why a target is missed."""
+    """Return the page. `plots`: file names and captions; `notes`: by row, why a target is missed."""
     parts = [*_head(results), *_targets(results), *_missed(results, notes)]
     parts += [*_plots(plots), *_tables(results), *_method(results)]
     return "\n\n".join(parts) + "\n"
@@ -23,7 +23,7 @@ def page(results: Results, plots: dict[str, str], notes: dict[str, str]) -> str:
 
 def _head(results: Results) -> Iterator[str]:
     yield "# Benchmarks"
-    yield "<!-- Written by `make bench`; what is written by hand is in lab/benchmarks/notes.md. -->"
+    yield "<!-- Written by `make bench`; edit lab/benchmarks/notes.md for the explanations. -->"
     runs = "in one run; parts of it were measured again later" if results.updated else "in one run"
     yield (
         f"Taken {results.dates()} by `make bench` on one machine, {runs}. Every rival, row and size has a fresh "
@@ -33,10 +33,10 @@ def _head(results: Results) -> Iterator[str]:
     )
     facts = {**results.machine, **results.versions}
     yield "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in facts.items())])
-    if results.taken is not None and results.taken > BUSY:
+    if results.others is not None and results.others > BUSY:
         yield (
-            f"**The machine was not quiet:** others took {results.taken:.0%} of its processors in the busiest tenth of "
-            "the measurements. So the figures are too high, above all those of stalls."
+            f"**The machine was not quiet:** other processes used at least {results.others:.0%} of its CPU in the "
+            "busiest 10 % of the measurements. So the figures are too high, above all those of stalls."
         )
     missing = {**{peers.LABELS[name]: why for name, why in results.left_out.items()}, **results.failed}
     if missing:
@@ -54,7 +54,7 @@ def _targets(results: Results) -> Iterator[str]:
         if judged is not None:
             verdict = "reached" if judged[1] else "**missed**"
         peers = [target.of_peer(results, peer) for peer in PEERS]
-        lines.append(f"| {target.what} | {' | '.join(peers)} | {target.aim} | {figure} | {verdict} |")
+        lines.append(f"| {target.title} | {' | '.join(peers)} | {target.aim} | {figure} | {verdict} |")
     yield "\n".join(lines)
 
 
@@ -66,7 +66,7 @@ def _missed(results: Results, notes: dict[str, str]) -> Iterator[str]:
     for row in dict.fromkeys(target.row for target, _ in missed):
         for target, figure in missed:
             if target.row == row:
-                yield f"**{target.what}**: {figure}, to reach: {target.aim}."
+                yield f"**{target.title}**: {figure}; target: {target.aim}."
         yield notes.get(row, "*Not explained yet.*")
 
 
@@ -85,12 +85,12 @@ def _tables(results: Results) -> Iterator[str]:
         "Below 1x is cheaper; of rates (k/s, M/s) above 1x is faster."
     )
     for row in ROWS.values():
-        found = table.as_markdown(results, row)
-        if not found:
+        rows = table.as_markdown(results, row)
+        if not rows:
             continue
         yield f"### {row.title[0].upper()}{row.title[1:]}"
         yield f"{row.about} Columns: {row.size_of}."
-        yield found
+        yield rows
 
 
 def _method(results: Results) -> Iterator[str]:

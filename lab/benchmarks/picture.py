@@ -1,4 +1,4 @@
-"""The README's picture: how long a thread stands still while a million timers expire. Needs nothing but the page.
+"""The README's picture: the longest stall of a thread while a million timers expire. Reads only the page.
 
     python -m lab.benchmarks.picture        docs/benchmarks.md -> docs/images/stall.svg
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
 SECTION, COLUMN = "Longest stall: expiries", "1 M"
-BARS = {  # a line of the table, and what the picture calls it; ours first
+BARS = {  # line of the table -> label in the picture; ours first
     "abeyant aio.EventLoop": "Abeyant, event loop",
     "abeyant SystemTimer": "Abeyant, SystemTimer",
     "Apache Kafka (JVM)": "Apache Kafka's timer, JVM",
@@ -33,44 +33,44 @@ text { font: 14px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-seri
 }"""
 
 
-class NotThereError(Exception):
-    """The page lacks what the picture shows."""
+class MissingFigureError(Exception):
+    """The page lacks a figure that the picture shows."""
 
 
 def figures(page: str) -> dict[str, str]:
-    """The longest stalls, in milliseconds and as the page writes them, by line of its table."""
+    """Return the longest stalls in ms, as written in the page's table, by line."""
     section = re.search(rf"^### {SECTION}$(.*?)(?=^##|\Z)", page, re.DOTALL | re.MULTILINE)
     if section is None:
-        raise NotThereError(
+        raise MissingFigureError(
             f"the page has no section {SECTION!r}: run `make bench`, or `python -m lab.benchmarks --render`"
         )
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section[1].splitlines() if "|" in line]
     if not table or COLUMN not in table[0]:
-        raise NotThereError(f"the table below {SECTION!r} has no column {COLUMN!r}")
-    found = {line[0]: line[table[0].index(COLUMN)] for line in table[1:]}
-    missing = [name for name in BARS if not re.fullmatch(r"[\d,.]+", found.get(name, ""))]
+        raise MissingFigureError(f"the table below {SECTION!r} has no column {COLUMN!r}")
+    stalls = {line[0]: line[table[0].index(COLUMN)] for line in table[1:]}
+    missing = [name for name in BARS if not re.fullmatch(r"[\d,.]+", stalls.get(name, ""))]
     if missing:
-        raise NotThereError(f"the table below {SECTION!r} has no figure of {', '.join(missing)}")
-    return {name: found[name] for name in BARS}
+        raise MissingFigureError(f"the table below {SECTION!r} has no figure of {', '.join(missing)}")
+    return {name: stalls[name] for name in BARS}
 
 
-def svg(found: dict[str, str]) -> str:
-    """The picture."""
-    length = {name: float(figure.replace(",", "")) for name, figure in found.items()}
+def svg(stalls: dict[str, str]) -> str:
+    """Return the picture as SVG."""
+    length = {name: float(figure.replace(",", "")) for name, figure in stalls.items()}
     scale = (WIDTH - LEFT - RIGHT) / max(length.values())
     height = TOP + STEP * len(BARS) + 22
-    title = "One million timers expire at once: how long does your thread stand still?"
-    said = "; ".join(f"{BARS[name]}: {figure} ms" for name, figure in found.items())
+    title = "One million timers expire at once: how long does your thread stall?"
+    summary = "; ".join(f"{BARS[name]}: {figure} ms" for name, figure in stalls.items())
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
-        f'role="img" aria-label="{escape(title)} {escape(said)}.">',
+        f'role="img" aria-label="{escape(title)} {escape(summary)}.">',
         f"<style>\n{STYLE}\n</style>",
         f'<rect class="card" x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="8"/>',
         f'<text class="title" x="24" y="36">{escape(title)}</text>',
         '<text class="note" x="24" y="59">Longest stall, milliseconds. Shorter is better. '
         "Two cores, the garbage collector on.</text>",
     ]
-    for place, (name, figure) in enumerate(found.items()):
+    for place, (name, figure) in enumerate(stalls.items()):
         ours = " ours" if name.startswith("abeyant ") else ""
         top, long = TOP + STEP * place, max(length[name] * scale, 2)
         middle = top + BAR / 2 + 5
@@ -85,14 +85,14 @@ def svg(found: dict[str, str]) -> str:
 def draw(docs: Path = DOCS) -> Path:
     """Draw the picture from the page in `docs`; return where it is."""
     path = docs / "images" / "stall.svg"
-    drawn = svg(figures((docs / "benchmarks.md").read_text()))
+    image = svg(figures((docs / "benchmarks.md").read_text()))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(drawn)
+    path.write_text(image)
     return path
 
 
 if __name__ == "__main__":
     try:
         print(f"picture: {draw()}")
-    except (NotThereError, OSError) as error:
+    except (MissingFigureError, OSError) as error:
         sys.exit(f"benchmarks: error: {error}")

@@ -1,4 +1,4 @@
-"""The rows as experiments: who is measured at which sizes, and how."""
+"""The rows as experiments: rivals, sizes, and the program of each."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LOOPS: dict[str, Callable[[AsyncioRival, int, Effort], Coroutine[Any, Any, Samp
 
 
 def grid(row: Row, effort: str) -> Iterator[tuple[str, Parameters]]:
-    """Yield the rivals side by side, size by size, those with small sizes only at theirs."""
+    """Yield the rivals of each size; those limited to small sizes only there."""
     sizes = row.sizes if effort == "full" else row.quick_sizes
     for size in sorted({*sizes, SMALL}):
         for name in row.rivals:
@@ -83,7 +83,7 @@ BENCHMARKS = {f"bench {row.name}": _experiment(row) for row in ROWS.values()}
 
 
 def measure(rival: str, row: str, size: int, effort: Effort) -> Sample:
-    """Measure in this process, or in a JVM. Raises ImportError where something is not installed."""
+    """Measure in this process or in a JVM. Raise ImportError if a peer is not installed."""
     if rival in peers.JVM:
         return jvm_rivals.measure(rival, row, size, effort)
     if rival == "purgatory":
@@ -97,7 +97,7 @@ def measure(rival: str, row: str, size: int, effort: Effort) -> Sample:
         column_program: Callable[[str, int, Effort], Sample] = getattr(columns, row)
         return column_program(rival, size, effort)
     with peers.load(rival)() as timer:
-        if timer.largest < effort.most:  # what it is not measured beside, it is not to reach during a round either
+        if timer.largest < effort.most:  # a round must not exceed its limit of pending timers either
             effort = replace(effort, most=timer.largest)
         if isinstance(timer, AsyncioRival) and row in _LOOPS:
             return timer.loop.run_until_complete(_LOOPS[row](timer, size, effort))

@@ -9,7 +9,7 @@ from abeyant import SystemTimer
 from abeyant.purgatory import DelayedOperation, Purgatory
 from lab.benchmarks.effort import Effort
 from lab.benchmarks.measurement import Sample
-from lab.benchmarks.rounds import Patience, clock
+from lab.benchmarks.rounds import Rounds, clock
 
 KEYS = [f"orders-{number}" for number in range(1_000)]
 OTHER_KEYS = [f"payments-{number}" for number in range(1_000)]
@@ -104,8 +104,8 @@ def watch_hot(size: int, effort: Effort) -> Sample:
     with SystemTimer("benchmark") as timer:
         purgatory: Purgatory[Waiting] = Purgatory("benchmark", timer)
         rounds: list[float] = []
-        patience = Patience(effort)
-        while patience.another():
+        rounds_left = Rounds(effort)
+        while rounds_left.another():
             began = clock()
             operations = [Waiting(TIMEOUT) for _ in range(size)]
             for operation in operations:
@@ -127,8 +127,8 @@ def enqueue(size: int, effort: Effort) -> Sample:
     cpu: list[float] = []
     with SystemTimer("benchmark") as timer:
         purgatory: Purgatory[Waiting] = Purgatory("benchmark", timer)
-        patience = Patience(effort)
-        while patience.another():
+        rounds_left = Rounds(effort)
+        while rounds_left.another():
             before = time.process_time_ns()
             began = clock()
             for number in range(size):
@@ -160,7 +160,7 @@ def _rounds(effort: Effort, spend: Callable[[int], int]) -> Sample:
     spent = spend(count)
     count = max(count, min(effort.most, round(effort.seconds * 1e9 / max(spent, 1)) * count))
     rounds: list[float] = []
-    patience = Patience(effort)
-    while patience.another():
+    rounds_left = Rounds(effort)
+    while rounds_left.another():
         rounds.append(spend(count) / count)
     return Sample(rounds, count)

@@ -1,4 +1,4 @@
-"""What the tables and the page of the benchmarks are made of."""
+"""Results of the benchmarks, as the tables and the page need them."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from lab.results import Record
 
 @dataclass
 class Results:
-    """Everything that a table or a page needs."""
+    """Everything that the tables and the page need."""
 
     machine: dict[str, str]
     versions: dict[str, str]
     left_out: dict[str, str] = field(default_factory=dict)  # rival -> why
     failed: dict[str, str] = field(default_factory=dict)  # measurement -> why
     measurements: list[Measurement] = field(default_factory=list)
-    updated: bool = False  # some were measured anew, in a later run
-    taken: float | None = None  # by others, of the processors, in the busiest tenth of the measurements
+    updated: bool = False  # some are from a later run
+    others: float | None = None  # CPU share of other processes in the busiest 10 % of the measurements
 
     def add(self, measurement: Measurement) -> None:
-        """Add one, in place of an earlier one of the same thing."""
+        """Add a measurement, replacing an earlier one with the same key."""
         self.measurements = [other for other in self.measurements if other.key != measurement.key]
         self.measurements.append(measurement)
 
     def find(self, rival: str, row: str, size: int) -> Measurement | None:
-        """The measurement of this, if there is one."""
+        """Return the measurement of a rival, row and size, or None."""
         return next((found for found in self.measurements if found.key == (rival, row, size)), None)
 
     def of_row(self, row: str) -> list[Measurement]:
-        """The measurements of a row."""
+        """Return the measurements of a row."""
         return [found for found in self.measurements if found.row == row]
 
     def dates(self) -> str:
-        """The day, or the first and the last day, on which these were taken."""
-        days = sorted({measurement.taken[:10] for measurement in self.measurements})
+        """Return the day of the measurements, or the first and the last day."""
+        days = sorted({measurement.date[:10] for measurement in self.measurements})
         return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "never"
 
 
 def view(records: Sequence[Record]) -> Results:
-    """Return what the last measurements of each kind gave."""
+    """Return the results of the latest record of each cell."""
     last = records[-1]
     results = Results(last.machine, last.versions, updated=len({record.date for record in records}) > 1)
     groups: dict[tuple[str, str, int], list[Record]] = {}
@@ -55,7 +55,7 @@ def view(records: Sequence[Record]) -> Results:
         if size is None:
             results.left_out[record.cell.design] = str(record.failed)
         elif record.failed is not None:
-            results.failed[described(record.cell.design, row, int(size))] = record.failed
+            results.failed[describe(record.cell.design, row, int(size))] = record.failed
         else:
             groups.setdefault((record.cell.design, row, int(size)), []).append(record)
     for (rival, row, size), group in groups.items():
@@ -63,15 +63,15 @@ def view(records: Sequence[Record]) -> Results:
         for metric, figure, _ in group[0].measures:
             extra.setdefault(metric, []).append(figure)
         rounds = [figure for record in group for metric, figure, _ in record.measures if metric == ROUND]
-        taken = group[-1].date.isoformat()
-        results.add(Measurement(rival, row, size, rounds, int(extra[OPERATIONS][0]), extra, taken))
+        date = group[-1].date.isoformat()
+        results.add(Measurement(rival, row, size, rounds, int(extra[OPERATIONS][0]), extra, date))
     measured = {one.rival for one in results.measurements}
     results.left_out = {name: why for name, why in results.left_out.items() if name not in measured}
     shares = sorted(one.value for record in records for one in record.measures if one.metric == TAKEN)
-    results.taken = shares[int(len(shares) * 0.9)] if shares else None
+    results.others = shares[int(len(shares) * 0.9)] if shares else None
     return results
 
 
-def described(rival: str, row: str, size: int) -> str:
-    """Return a measurement in words."""
+def describe(rival: str, row: str, size: int) -> str:
+    """Return a measurement's description."""
     return f"{ROWS[row].title}, {wording.size(size)} {ROWS[row].size_of}, {LABELS[rival]}"

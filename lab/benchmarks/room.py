@@ -1,4 +1,4 @@
-"""What pending timers weigh: memory, and the garbage collector's work."""
+"""Memory of pending timers, and the garbage collector's work for them."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ _PAGE = 4096
 
 
 def resident() -> int:
-    """This process' resident memory, in bytes."""
+    """Return this process's resident memory in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
 
 
 def memory(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Bytes a pending timer, the handles kept. The list of handles is there before."""
+    """Measure bytes per pending timer, handles kept; their list is allocated beforehand."""
     del effort
     delays = Delays(rival)
     yield from _warm_up(rival, size, delays)
-    held = [None] * size
+    handles = [None] * size
     begin = 0
     before = resident()
     for part in delays.parts(size):
-        held[begin : begin + len(part)] = rival.start_all(part)
+        handles[begin : begin + len(part)] = rival.start_all(part)
         begin += len(part)
         yield None
     grown = resident() - before
-    del held
+    del handles
     return Sample([grown / size], size)
 
 
 def memory_forgotten(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Bytes a pending timer, the handles dropped."""
+    """Measure bytes per pending timer, handles dropped."""
     del effort
     delays = Delays(rival)
     yield from _warm_up(rival, size, delays)
@@ -48,27 +48,27 @@ def memory_forgotten(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def _warm_up(rival: Rival, size: int, delays: Delays) -> Steps[None]:
-    held = yield from fill(rival, min(size, 100), delays)
-    rival.stop_all(held)
+    handles = yield from fill(rival, min(size, 100), delays)
+    rival.stop_all(handles)
     gc.collect()
 
 
 def collection(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Nanoseconds of a full collection, the handles kept."""
+    """Measure a full collection in ns, handles kept."""
     delays = Delays(rival)
     bare = _collections(effort)
-    held = yield from fill(rival, size, delays)
+    handles = yield from fill(rival, size, delays)
     full = _collections(effort)
-    del held
-    return _less(full, bare)
+    del handles
+    return _deduct(full, bare)
 
 
 def collection_forgotten(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Nanoseconds of a full collection, the handles dropped."""
+    """Measure a full collection in ns, handles dropped."""
     delays = Delays(rival)
     bare = _collections(effort)
     yield from fill_forgotten(rival, size, delays)
-    return _less(_collections(effort), bare)
+    return _deduct(_collections(effort), bare)
 
 
 def _collections(effort: Effort) -> list[float]:
@@ -81,6 +81,6 @@ def _collections(effort: Effort) -> list[float]:
     return spent
 
 
-def _less(full: list[float], bare: list[float]) -> Sample:
+def _deduct(full: list[float], bare: list[float]) -> Sample:
     deducted = statistics.median(bare)
     return Sample([max(0.0, figure - deducted) for figure in full], 1, {"empty": bare})

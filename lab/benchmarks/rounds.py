@@ -1,4 +1,4 @@
-"""The cost of one operation: rounds of many, the empty loop deducted."""
+"""Cost of one operation: rounds of many operations, the empty loop deducted."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ clock = time.perf_counter_ns
 Part = Sequence[Any]
 
 
-class Patience:
-    """Ends a series of rounds that takes too long."""
+class Rounds:
+    """Counts rounds; stops early after three when the time limit is reached."""
 
     def __init__(self, effort: Effort, share: float = 1.0) -> None:
-        self._until = time.monotonic() + share * effort.patience
+        self._until = time.monotonic() + share * effort.time_limit
         self._left = effort.rounds
         self._done = 0
 
     def another(self) -> bool:
-        """Whether to do another round."""
+        """Return whether to do another round."""
         over = self._left == 0 or (self._done >= 3 and time.monotonic() > self._until)
         self._left -= 1
         self._done += 1
@@ -33,7 +33,7 @@ class Patience:
 
 
 def timed(operation: Callable[[Any], object], parts: list[Part]) -> Steps[tuple[int, list[Any]]]:
-    """Nanoseconds for the operation on every part, the driver's turns in between included; and its results."""
+    """Return the ns of the operation over all parts, the driver's turns included; and its results."""
     results = []
     began = clock()
     for part in parts:
@@ -49,14 +49,14 @@ def cost(
     empty: Callable[[Any], object],
     after: Callable[[list[Any]], None] | None = None,
 ) -> Steps[Sample]:
-    """Nanoseconds an operation.
+    """Return the cost per operation in ns.
 
-    `make` gives work for so many operations, `operation` does a part of it, `empty` is the same loop with nothing
-    in it, and `after`, which is not timed, puts things back from the operation's results.
+    `make` returns the work for a number of operations in parts, `operation` does one part, `empty` is the same loop
+    without the operation, and `after` (not timed) restores the state from the operation's results.
     """
     count = min(CHUNK, effort.most)
     spent = 0
-    for _ in range(3):  # warm up, and see how fast it is
+    for _ in range(3):  # warm up, and estimate its speed
         spent, results = yield from timed(operation, make(count))
         if after is not None:
             after(results)
@@ -66,8 +66,8 @@ def cost(
     rounds: list[float] = []
     idle: list[float] = []
     operations = 0
-    patience = Patience(effort)
-    while patience.another():
+    rounds_left = Rounds(effort)
+    while rounds_left.another():
         parts = make(count)
         operations = sum(len(part) for part in parts)
         spent, results = yield from timed(operation, parts)

@@ -1,4 +1,4 @@
-"""Storms: many expiries at once, and how long the caller's thread stands still in one."""
+"""Storms: many expiries at once, and the longest stall of the caller's thread."""
 
 from __future__ import annotations
 
@@ -8,51 +8,51 @@ import time
 from lab.benchmarks.effort import Effort
 from lab.benchmarks.filling import Delays, fill
 from lab.benchmarks.measurement import Sample, Steps
-from lab.benchmarks.rounds import Patience, clock
+from lab.benchmarks.rounds import Rounds, clock
 from lab.peers.rival import Rival, noop
 
-A_BEAT = 100  # operations of the caller between two looks at the clock
-A_YEAR = 365.0 * 86_400
-SHARE = 0.25  # of the patience: rounds of a million take seconds each, and three tell
+PER_LOOK = 100  # the caller's operations between two reads of the clock
+YEAR = 365.0 * 86_400
+SHARE = 0.25  # of the time limit: rounds of a million take seconds each, and three suffice
 _SOONEST = 0.002  # seconds: Kafka runs what is due within a tick from inside the start
-_MARGIN = 0.01  # seconds: the mark's deadline is behind all others by this much, more than a tick
+_MARGIN = 0.01  # seconds that the mark's deadline follows all others by, more than a tick
 
 
 class Mark:
-    """The last callback of a storm: notes when it ran."""
+    """The last callback of a storm: records when it ran."""
 
     def __init__(self) -> None:
         self.at = 0
 
     def __call__(self) -> None:
-        """Be the callback."""
+        """Record the time."""
         self.at = clock()
 
     def has_run(self) -> bool:
-        """Whether the storm is over."""
+        """Return whether the storm is over."""
         return self.at != 0
 
 
 class Gaps:
-    """The longest time between two looks at the clock."""
+    """Records the longest time between two reads of the clock."""
 
     def __init__(self) -> None:
         self.longest = 0
         self._last = clock()
 
     def look(self) -> None:
-        """Look at the clock."""
+        """Read the clock."""
         now = clock()
         self.longest = max(self.longest, now - self._last)
         self._last = now
 
 
 def expiry(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """What an expiry costs, its callback included, when the driver has nothing else to do."""
+    """Measure an expiry in ns, callback included, while the driver has nothing else to do."""
     yield from _expiries(rival, min(size, 1_000))  # warm up
     rounds: list[float] = []
-    patience = Patience(effort)
-    while patience.another():
+    rounds_left = Rounds(effort)
+    while rounds_left.another():
         spent = yield from _expiries(rival, size)
         rounds.append(spent / size)
     return Sample(rounds, size)
@@ -67,7 +67,7 @@ def _expiries(rival: Rival, size: int) -> Steps[int]:
 
 
 def _all_due(rival: Rival, size: int, spread: float) -> Mark:
-    """Start `size` timers, their deadlines spread over so many seconds; let all come due without a turn."""
+    """Start `size` timers with deadlines over `spread` seconds; let all become due without a turn."""
     delays = Delays(rival, _SOONEST, _SOONEST + spread)
     mark = Mark()
     rival.hold()
@@ -79,17 +79,17 @@ def _all_due(rival: Rival, size: int, spread: float) -> Mark:
 
 
 def jump(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """Nanoseconds for a year to pass at once, with `size` timers that run on the way. For virtual clocks."""
+    """Measure the ns of a jump of one year over `size` timers. For virtual clocks."""
     yield None
-    jumps = min(15, effort.most)  # a clock lasts for 146 years
+    jumps = min(15, effort.most)  # a clock covers 146 years
     rounds: list[float] = []
-    patience = Patience(effort)
-    while patience.another():
+    rounds_left = Rounds(effort)
+    while rounds_left.another():
         spent = 0
         for _ in range(jumps):
             for number in range(size):
-                rival.start((number + 1) / (size + 1) * A_YEAR, noop)
-            rival.pass_time(A_YEAR)
+                rival.start((number + 1) / (size + 1) * YEAR, noop)
+            rival.pass_time(YEAR)
             began = clock()
             rival.turn()
             spent += clock() - began
@@ -98,11 +98,11 @@ def jump(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def stall_expiry(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """The caller's longest gap while `size` timers that came due together run."""
+    """Measure the caller's longest gap while `size` timers expire together."""
     [one] = Delays(rival).parts(1)
     rounds: list[float] = []
-    patience = Patience(effort, SHARE)
-    while patience.another():
+    rounds_left = Rounds(effort, SHARE)
+    while rounds_left.another():
         mark = _all_due(rival, size, spread=0.0)
         gaps = Gaps()
         rival.release()
@@ -115,38 +115,38 @@ def stall_expiry(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def stall_start(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """The caller's longest gap while it starts `size` timers."""
+    """Measure the caller's longest gap while it starts `size` timers."""
     delays = Delays(rival)
     rounds: list[float] = []
-    patience = Patience(effort, SHARE)
-    while patience.another():
-        held = []
+    rounds_left = Rounds(effort, SHARE)
+    while rounds_left.another():
+        started = []
         gaps = Gaps()
         for part in delays.parts(size):
-            for begin in range(0, len(part), A_BEAT):
-                held.append(rival.start_all(part[begin : begin + A_BEAT]))
+            for begin in range(0, len(part), PER_LOOK):
+                started.append(rival.start_all(part[begin : begin + PER_LOOK]))
                 gaps.look()
             yield None
             gaps.look()
         rounds.append(gaps.longest)
-        for handles in held:
+        for handles in started:
             rival.stop_all(handles)
             yield None
     return Sample(rounds, size)
 
 
 def stall_stop(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """The caller's longest gap while it stops `size` timers in random order."""
+    """Measure the caller's longest gap while it stops `size` timers in random order."""
     delays = Delays(rival)
     source = random.Random(3)
     rounds: list[float] = []
-    patience = Patience(effort, SHARE)
-    while patience.another():
-        held = yield from fill(rival, size, delays)
-        source.shuffle(held)
+    rounds_left = Rounds(effort, SHARE)
+    while rounds_left.another():
+        started = yield from fill(rival, size, delays)
+        source.shuffle(started)
         gaps = Gaps()
-        for begin in range(0, size, A_BEAT):
-            rival.stop_all(held[begin : begin + A_BEAT])
+        for begin in range(0, size, PER_LOOK):
+            rival.stop_all(started[begin : begin + PER_LOOK])
             yield None
             gaps.look()
         rounds.append(gaps.longest)
@@ -154,7 +154,7 @@ def stall_stop(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def lateness(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
-    """When each of `size` real-clock timers ran, less its deadline, in nanoseconds. One round."""
+    """Measure the lateness of `size` real-clock timers in ns. One round."""
     count, seconds = effort.lateness
     count = min(size, count)
     source = random.Random(4)
@@ -164,12 +164,12 @@ def lateness(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
     def ran(deadline: int) -> None:
         late.append(now() - deadline)
 
-    # They begin to come due when all of them have been started.
+    # The first deadline is after the last start.
     ahead = seconds / 10
     for number in range(count):
         delay = source.uniform(ahead, ahead + seconds)
         rival.start(delay, ran, now() + round(delay * 1e9))
-        if number % A_BEAT == 0:
+        if number % PER_LOOK == 0:
             yield None  # uvloop counts from the beginning of the loop's iteration
     yield lambda: len(late) == count
     late.sort()
@@ -177,6 +177,6 @@ def lateness(rival: Rival, size: int, effort: Effort) -> Steps[Sample]:
 
 
 def _thinned(ordered: list[int], keep: int = 2_000) -> list[float]:
-    """A sorted list's quantiles, at even distances, both ends included."""
+    """Return evenly spaced quantiles of a sorted list, both ends included."""
     last = len(ordered) - 1
     return [float(ordered[round(step * last / (keep - 1))]) for step in range(keep)]

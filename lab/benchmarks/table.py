@@ -11,28 +11,28 @@ PEERS = {"asyncio": "asyncio", "kafka": "Kafka", "heap-loop": "heapq"}
 
 
 def cells(results: Results, row: Row) -> list[list[str]]:
-    """The table with its heading; empty where the row was not measured.
+    """Return the table with its heading; empty if the row was not measured.
 
     The ratios are a rival's cost over the peer's, at the largest size that both have: below 1 is ahead. (Where
     higher is better, above 1 is.)
     """
-    found = {(measurement.rival, measurement.size): measurement for measurement in results.of_row(row.name)}
-    if not found:
+    by_key = {(measurement.rival, measurement.size): measurement for measurement in results.of_row(row.name)}
+    if not by_key:
         return []
     if row.name == "lateness":
         return _lateness(results, row)
-    sizes = sorted({size for _, size in found})
-    peers = [peer for peer in PEERS if any(rival == peer for rival, _ in found)]
+    sizes = sorted({size for _, size in by_key})
+    peers = [peer for peer in PEERS if any(rival == peer for rival, _ in by_key)]
     heading = [f"{row.title}, {row.unit}", *map(wording.size, sizes), *(f"to {PEERS[peer]}" for peer in peers)]
     table = [heading]
     for rival in LABELS:
-        if not any(name == rival for name, _ in found):
+        if not any(name == rival for name, _ in by_key):
             continue
-        line = [LABELS[rival], *(wording.median(found.get((rival, size))) for size in sizes)]
+        line = [LABELS[rival], *(wording.median(by_key.get((rival, size))) for size in sizes)]
         for peer in peers:
-            common = [size for size in sizes if (rival, size) in found and (peer, size) in found]
+            common = [size for size in sizes if (rival, size) in by_key and (peer, size) in by_key]
             line.append(
-                wording.ratio(found[rival, common[-1]], found[peer, common[-1]])
+                wording.ratio(by_key[rival, common[-1]], by_key[peer, common[-1]])
                 if common and rival != peer
                 else wording.NONE
             )
@@ -41,7 +41,7 @@ def cells(results: Results, row: Row) -> list[list[str]]:
 
 
 def _lateness(results: Results, row: Row) -> list[list[str]]:
-    """How early, how late, how often: a median and its ratio would say nothing."""
+    """Return the table of lateness: quantiles, and the share of timers that ran early."""
     table = [[f"{row.title}, {row.unit}", "earliest", "median", "99 %", "latest", "early"]]
     for one in results.of_row(row.name):
         late = [wording.shown(row, value) for value in one.extra["late"]]
@@ -52,7 +52,7 @@ def _lateness(results: Results, row: Row) -> list[list[str]]:
 
 
 def as_text(results: Results) -> str:
-    """All tables, for the terminal."""
+    """Return all tables as text for the terminal."""
     blocks = []
     for row in ROWS.values():
         table = cells(results, row)
@@ -70,7 +70,7 @@ def as_text(results: Results) -> str:
 
 
 def as_markdown(results: Results, row: Row) -> str:
-    """One table, for the page."""
+    """Return one table in Markdown."""
     table = cells(results, row)
     if not table:
         return ""

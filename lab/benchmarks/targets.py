@@ -1,4 +1,4 @@
-"""The targets of the design (its section 5), and whether a run reached them."""
+"""The design's targets, and whether a run reached them."""
 
 from __future__ import annotations
 
@@ -21,52 +21,52 @@ JUMP_US = 20.0  # the design says "microseconds"
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be reached."""
+    """A target for one row."""
 
-    what: str
+    title: str
     row: str
-    size: int  # at which the peers' figures are shown
+    size: int  # size at which the peers' figures are shown
     aim: str
     judge: Judge
     line: float | None = None  # the limit, in the row's unit, for the plots
-    tells: Callable[[Results, str], str] | None = None  # a peer's figure in words, where the median does not compare
+    format_peer: Callable[[Results, str], str] | None = None  # formats a peer's figure if not its median
 
     def of_peer(self, results: Results, peer: str) -> str:
-        """What the peer's figure is, in words; a dash where it has none."""
+        """Return the peer's figure as text; a dash if it has none."""
         found = results.find(peer, self.row, self.size)
-        if found is None or self.tells is None:
+        if found is None or self.format_peer is None:
             return wording.median(found)
-        return self.tells(results, peer)
+        return self.format_peer(results, peer)
 
 
-def ceiling(what: str, row: str, sizes: tuple[int, ...], limit: float, rival: str = "system") -> Target:
-    """The rival's figure is at most the limit at each of these sizes."""
+def ceiling(title: str, row: str, sizes: tuple[int, ...], limit: float, rival: str = "system") -> Target:
+    """Return a target: at most the limit at each of these sizes."""
     aim = f"≤ {limit:g} {ROWS[row].unit}"
-    return Target(what, row, sizes[-1], aim, at_most(rival, row, sizes, limit), limit)
+    return Target(title, row, sizes[-1], aim, at_most(rival, row, sizes, limit), limit)
 
 
-def floor(what: str, row: str, size: int, limit: float, rival: str) -> Target:
-    """The rival's figure is at least the limit."""
+def floor(title: str, row: str, size: int, limit: float, rival: str) -> Target:
+    """Return a target: at least the limit."""
     aim = f"≥ {limit:g} {ROWS[row].unit}"
-    return Target(what, row, size, aim, at_least(rival, row, size, limit), limit)
+    return Target(title, row, size, aim, at_least(rival, row, size, limit), limit)
 
 
 def at_most(rival: str, row: str, sizes: tuple[int, ...], limit: float) -> Judge:
-    """The worst of the sizes is at most this, in the row's unit."""
+    """Return a judge: the largest figure over the sizes is at most the limit, in the row's unit."""
 
     def judge(results: Results) -> tuple[str, bool] | None:
         found = [results.find(rival, row, size) for size in sizes]
         figures = [wording.shown(ROWS[row], one.median) for one in found if one is not None]
         if len(figures) < len(sizes):
             return None
-        said = " · ".join(map(wording.number, figures))
-        return f"{said} {ROWS[row].unit}", max(figures) <= limit
+        summary = " · ".join(map(wording.number, figures))
+        return f"{summary} {ROWS[row].unit}", max(figures) <= limit
 
     return judge
 
 
 def at_least(rival: str, row: str, size: int, limit: float) -> Judge:
-    """The figure is at least this, in the row's unit."""
+    """Return a judge: the figure is at least the limit, in the row's unit."""
 
     def judge(results: Results) -> tuple[str, bool] | None:
         found = results.find(rival, row, size)
@@ -79,7 +79,7 @@ def at_least(rival: str, row: str, size: int, limit: float) -> Judge:
 
 
 def ahead_of(rival: str, peer: str, row: str, sizes: tuple[int, ...]) -> Judge:
-    """The rival costs no more than the peer at any of the sizes, in this run."""
+    """Return a judge: the rival costs no more than the peer at any of the sizes."""
 
     def judge(results: Results) -> tuple[str, bool] | None:
         ratios = []
@@ -94,7 +94,7 @@ def ahead_of(rival: str, peer: str, row: str, sizes: tuple[int, ...]) -> Judge:
 
 
 def flat(rival: str, row: str, small: int, large: int, limit: float) -> Judge:
-    """The cost at the large size is at most so many times that at the small one."""
+    """Return a judge: the cost at the large size is at most `limit` times that at the small one."""
 
     def judge(results: Results) -> tuple[str, bool] | None:
         one, other = results.find(rival, row, large), results.find(rival, row, small)
@@ -154,9 +154,9 @@ _PENDING = (0, _K, _M)
 TARGETS = (
     ceiling("start + stop at 0, 100 k and 1 M pending", "pair", _PENDING, 0.09),
     Target("the same, to Kafka on the JVM", "pair", _M, "ahead of it in this run",
-           ahead_of("system", "kafka", "pair", _PENDING), tells=no_figure),
+           ahead_of("system", "kafka", "pair", _PENDING), format_peer=no_figure),
     Target("the same, flat", "pair", _M, "1 M ≤ 1.3x of 0 pending", flat("system", "pair", 0, _M, 1.3),
-           tells=growth),
+           format_peer=growth),
     ceiling("start, 1 M pending", "start", (_M,), 0.12),
     ceiling("start, 1 M pending, handle dropped", "start_forgotten", (_M,), 0.12),
     ceiling("stop in random order, 1 M pending", "stop", (_M,), 0.2),
@@ -167,13 +167,13 @@ TARGETS = (
     ceiling("memory per pending timer, at 1 M", "memory", (_M,), 64),
     ceiling("memory per pending timer, handle dropped", "memory_forgotten", (_M,), 64),
     Target("never early: 100 k timers on the real clock", "lateness", _K, "earliest ≥ 0", never_early,
-           tells=earliest),
+           format_peer=earliest),
     ceiling("purgatory: watch on one key + complete", "watch", (0,), 0.5, "purgatory"),
     ceiling("purgatory: the same, made beforehand", "watch_made", (0,), 0.5, "purgatory"),
     ceiling("purgatory: per key, an operation on 1,000 keys", "watch_keys", (1_000,), 50, "purgatory"),
     floor("enqueue benchmark in small", "enqueue", _K, 300, "purgatory"),
     Target("the same, processor time per request", "enqueue", _K, "less than the JVM's", less_processor_time,
-           tells=processor_time_in_words),
+           format_peer=processor_time_in_words),
     floor("columnar replay, 100 k pending, on one core", "replay", _K, 10, "columns"),
 )  # fmt: skip
 

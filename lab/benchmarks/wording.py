@@ -1,4 +1,4 @@
-"""How figures and sizes are written."""
+"""Format figures and sizes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ NONE = "\N{EN DASH}"  # where there is no figure
 
 
 def size(count: int) -> str:
-    """0, 1 k, 100 k, 1 M."""
+    """Return a size as text: 0, 1 k, 100 k, 1 M."""
     if count and count % 1_000_000 == 0:
         return f"{count // 1_000_000} M"
     return f"{count // 1_000} k" if count and count % 1_000 == 0 else str(count)
 
 
 def shown(row: Row, figure: float) -> float:
-    """A figure in the unit in which its row is shown."""
+    """Return a figure in its row's unit."""
     return figure * row.scale
 
 

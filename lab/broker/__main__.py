@@ -3,7 +3,7 @@
 python -m lab.broker                    all rows, all peers; medians of 3 rounds
 python -m lab.broker --quick            a tenth of the records, one round
 python -m lab.broker --peers abeyant    ours alone, no JVM
-python -m lab.broker --write            and put the table into docs/benchmarks-broker.md
+python -m lab.broker --write            and write the table to docs/benchmarks-broker.md
 """
 
 from __future__ import annotations
@@ -33,49 +33,49 @@ LONG_PAUSE, SHORT_PAUSE = 0.02, 0.002  # seconds between the records that wake l
 _Figures = Iterable[tuple[str, float]]
 
 
-def _arguments(given: list[str] | None) -> argparse.Namespace:
+def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m lab.broker", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round")
-    parser.add_argument("--rounds", type=int, default=3, help="of every peer in turn (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, each over every peer (default: %(default)s)")
     parser.add_argument(
         "--minutes", type=float, default=10, help="begin no round that would end later (default: %(default)s)"
     )
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS), metavar="PEER", help=", ".join(PEERS))
-    parser.add_argument("--write", action="store_true", help=f"put the table into {page.PATH}")
-    return parser.parse_args(given)
+    parser.add_argument("--write", action="store_true", help=f"write the table to {page.PATH}")
+    return parser.parse_args(argv)
 
 
 class _Run:
-    """What has been found so far, and what could not be measured."""
+    """Figures so far, and what could not be measured."""
 
     def __init__(self, peers: list[str], scale: int) -> None:
         self._peers = peers
         self._scale = scale
-        self._found: dict[str, dict[str, list[float]]] = {}  # by row, then by peer
+        self._figures: dict[str, dict[str, list[float]]] = {}  # by row, then by peer
         self._absent: set[str] = set()
-        self.gaps: dict[str, str] = {}  # by peer, why something of it is missing
+        self.gaps: dict[str, str] = {}  # by peer, why a figure of it is missing
         self.rounds = 0
 
     def round(self) -> None:
-        """Measure every peer once. One that does not start is left out from then on."""
+        """Measure every peer once. A peer that does not start is skipped from then on."""
         self.rounds += 1
         for name in self._peers:
             if name in self._absent:
                 continue
             try:
                 with PEERS[name].serve() as peer:
-                    for measured in _measurements(name, peer, self._scale, first_round=self.rounds == 1):
-                        self._take(name, measured)
+                    for measurement in _measurements(name, peer, self._scale, first_round=self.rounds == 1):
+                        self._run_one(name, measurement)
             except (PeerError, ClusterError, OSError) as error:
                 self._absent.add(name)
                 self._note_gap(name, error)
 
-    def _take(self, name: str, measured: Callable[[], _Figures]) -> None:
+    def _run_one(self, name: str, measurement: Callable[[], _Figures]) -> None:
         try:
-            for row, figure in measured():
-                self._found.setdefault(row, {}).setdefault(name, []).append(figure)
+            for row, figure in measurement():
+                self._figures.setdefault(row, {}).setdefault(name, []).append(figure)
                 print(f"round {self.rounds}  {PEERS[name].label:<26} {row:<14} {figure:14,.3f}", flush=True)
         except (PeerError, KafkaException) as error:
             self._note_gap(name, error)
@@ -86,15 +86,15 @@ class _Run:
 
     @property
     def figures(self) -> page.Figures:
-        """The medians of the rounds."""
-        return {row: {name: statistics.median(f) for name, f in by.items()} for row, by in self._found.items()}
+        """Return the medians of the rounds."""
+        return {row: {name: statistics.median(f) for name, f in by.items()} for row, by in self._figures.items()}
 
 
-def main(given: list[str] | None = None) -> int:
-    """Do as the command line says; 1 where ours could not be measured to the end."""
-    options = _arguments(given)
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line. Return 1 if a figure of ours is missing."""
+    options = _parse(argv)
     allow_connections(max(FETCHES, MEMBERS) + 1_000)
-    # As pip leaves a package: with its bytecode, also where PYTHONDONTWRITEBYTECODE is set.
+    # pip installs a package with its bytecode; do so even if PYTHONDONTWRITEBYTECODE is set.
     compileall.compile_dir(Path(abeyant.__file__).parent, quiet=2)
     begun, load_before, others = time.monotonic(), load(), Others()
     scale = 10 if options.quick else 1
@@ -109,16 +109,16 @@ def main(given: list[str] | None = None) -> int:
     print(f"\n{run.rounds} of {rounds} rounds in {minutes:.1f} minutes\n\n{page.table(run.figures, scale)}")
     if options.write:
         circumstances = page.Circumstances(run.rounds, minutes, load_before, others.share(), run.gaps, scale)
-        Path(page.PATH).write_text(page.whole(run.figures, circumstances))
+        Path(page.PATH).write_text(page.render(run.figures, circumstances))
         print(f"bench-broker: wrote {page.PATH}")
     return 1 if "abeyant" in run.gaps else 0
 
 
 def _measurements(name: str, peer: Serving, scale: int, *, first_round: bool) -> Iterator[Callable[[], _Figures]]:
-    """Yield what to do one after the other; each gives rows, or says why it cannot."""
+    """Yield the peer's measurements in order; each returns rows or raises PeerError."""
     yield lambda: _started(name, peer)
     yield lambda: [("memory", peer.memory())]
-    if first_round and name != "mock":  # it has no followers, and makes topics of four partitions
+    if first_round and name != "mock":  # the mock has no followers and creates topics with four partitions
         yield lambda: [("idle", waiting.idle(peer, seconds=(60 if name == "abeyant" else 20) / scale))]
     yield lambda: client.produce_latency(peer, 5_000 // scale).rows("produce")
     yield lambda: client.wake_latency(peer, 400 // scale, LONG_PAUSE).rows("wake")
@@ -128,7 +128,7 @@ def _measurements(name: str, peer: Serving, scale: int, *, first_round: bool) ->
         yield lambda: relay_latency(400 // scale, LONG_PAUSE).rows("relay")
     yield lambda: [("produce-all", client.produce_rate(peer, LARGEST // scale, "all", replicas=3))]
     yield lambda: [("produce-one", client.produce_rate(peer, LARGEST // scale, "1", replicas=1))]
-    if name != "mock":  # it keeps the last 5 MB only, and looks at it when a fetch has waited its time
+    if name != "mock":  # the mock keeps the last 5 MB, and a fetch waits its whole max.wait
         yield lambda: [("consume", client.consume_rate(peer, LARGEST // scale))]
         yield lambda: waiting.measure(peer, FETCHES // scale, seconds=10).rows()
         yield lambda: groups.measure(peer, MEMBERS // scale, REBALANCED // scale, seconds=15).rows()

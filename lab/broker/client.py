@@ -1,4 +1,4 @@
-"""What an unmodified client sees (confluent-kafka, which is librdkafka): throughput, latency, how soon a poll wakes."""
+"""Throughput, latency and wake-up of long polls, seen by an unmodified confluent-kafka client (librdkafka)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from confluent_kafka.cimpl import NewTopic
 from lab.broker.peers import PeerError, Serving
 
 VALUE = bytes(100)
-LONGEST = 20.0  # seconds for one row of latencies: the mock's long polls take half a second each
-_LEAST = 20  # latencies, whatever they take
+LONGEST = 20.0  # seconds per row of latencies: the mock's long polls take half a second each
+_LEAST = 20  # latencies per row, however long they take
 _numbers = count()
 
 
 class Latency(NamedTuple):
-    """Milliseconds."""
+    """Latencies in ms."""
 
     p50: float
     p99: float
     cpu: float
-    """Processor time of the brokers for each, whoever else they worked for meanwhile."""
+    """Brokers' CPU per record, background work included."""
 
     def rows(self, name: str) -> list[tuple[str, float]]:
-        """Its figures as rows of the table."""
+        """Return the figures as (row, value) pairs of the table."""
         return [(f"{name}-{figure}", value) for figure, value in self._asdict().items()]
 
 
@@ -41,24 +41,24 @@ def make_topic(peer: Serving, partitions: int = 1, replicas: int = 3) -> str:
     if peer.creates_topics:
         admin.create_topics([NewTopic(name, partitions, replicas)])[name].result(30)
     else:
-        _produce(peer, name, 1, "all")  # the mock creates what is asked for, with four partitions
+        _produce(peer, name, 1, "all")  # the mock creates topics on first use, with four partitions
     for _ in range(300):
-        found = admin.list_topics(name, timeout=10).topics[name].partitions
-        if len(found) >= partitions and all(part.leader >= 0 for part in found.values()):
+        partitions_seen = admin.list_topics(name, timeout=10).topics[name].partitions
+        if len(partitions_seen) >= partitions and all(part.leader >= 0 for part in partitions_seen.values()):
             return name
         time.sleep(0.1)
     raise PeerError(f"topic {name} has no leaders after 30 s")
 
 
 def produce_rate(peer: Serving, records: int, acks: str, replicas: int) -> float:
-    """Records of 100 B a second, as fast as one producer can have them acknowledged."""
+    """Return the records of 100 B per second that one producer gets acknowledged."""
     topic = make_topic(peer, replicas=replicas)
     _produce(peer, topic, records // 10, acks)  # warms up both ends
     return records / _produce(peer, topic, records, acks)
 
 
 def consume_rate(peer: Serving, records: int) -> float:
-    """Records of 100 B a second that one consumer reads."""
+    """Return the records of 100 B per second that one consumer reads."""
     topic = make_topic(peer)
     _produce(peer, topic, records, "1")
     seconds = []
@@ -68,35 +68,35 @@ def consume_rate(peer: Serving, records: int) -> float:
         begun = time.perf_counter()
         left = records
         while left > 0:
-            came = sum(1 for message in consumer.consume(10_000, timeout=LONGEST) if not message.error())
-            if not came:
+            received = sum(1 for message in consumer.consume(10_000, timeout=LONGEST) if not message.error())
+            if not received:
                 raise PeerError(f"{left:,} of {records:,} records did not reach the consumer")
-            left -= came
+            left -= received
         seconds.append(time.perf_counter() - begun)
         consumer.close()
     return records / seconds[-1]
 
 
 def produce_latency(peer: Serving, records: int) -> Latency:
-    """From `produce` to its acknowledgement by three replicas, one record at a time, nothing else going on."""
+    """Measure from `produce` to its acknowledgement by three replicas, one record at a time."""
     topic = make_topic(peer)
     errors: list[KafkaError] = []
     producer = _producer(peer, "all", linger_ms=0)
-    taken: list[float] = []
+    seconds: list[float] = []
     until = time.perf_counter() + LONGEST
     before = peer.cpu()
-    while len(taken) < records and (len(taken) < _LEAST or time.perf_counter() < until):
+    while len(seconds) < records and (len(seconds) < _LEAST or time.perf_counter() < until):
         begun = time.perf_counter()
         producer.produce(topic, VALUE, partition=0, on_delivery=_collect(errors))
         producer.flush()
-        taken.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - begun)
     used = peer.cpu() - before
     _require_none(errors)
-    return latency_of(taken, used)
+    return latency_of(seconds, used)
 
 
 def wake_latency(peer: Serving, records: int, pause: float) -> Latency:
-    """From `produce` to the consumer whose long poll it ends; the next record comes `pause` seconds after it."""
+    """Measure from `produce` to the consumer whose long poll it completes; the next record follows `pause` s later."""
     topic = make_topic(peer)
     consumer = _consumer(peer, {"fetch.min.bytes": 1})
     consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
@@ -115,18 +115,18 @@ def wake_latency(peer: Serving, records: int, pause: float) -> Latency:
     listener.start()
     producer = _producer(peer, "1", linger_ms=0)
     errors: list[KafkaError] = []
-    taken: list[float] = []
+    seconds: list[float] = []
     try:
         time.sleep(2)  # until the consumer's first fetch waits
         until = time.perf_counter() + LONGEST
         before = peer.cpu()
-        while len(taken) < records and (len(taken) < _LEAST or time.perf_counter() < until):
+        while len(seconds) < records and (len(seconds) < _LEAST or time.perf_counter() < until):
             begun = time.perf_counter()
             producer.produce(topic, VALUE, partition=0, on_delivery=_collect(errors))
             producer.poll(0)
             if not arrived.acquire(timeout=LONGEST):
                 raise PeerError("a record did not reach the consumer")
-            taken.append(times[-1] - begun)
+            seconds.append(times[-1] - begun)
             producer.flush()
             time.sleep(pause)  # the next long poll has to have arrived
         used = peer.cpu() - before
@@ -135,7 +135,7 @@ def wake_latency(peer: Serving, records: int, pause: float) -> Latency:
         listener.join()
         consumer.close()
     _require_none(errors)
-    return latency_of(taken, used)
+    return latency_of(seconds, used)
 
 
 def send_one(peer: Serving, topic: str, partition: int) -> None:
@@ -170,7 +170,7 @@ def _producer(peer: Serving, acks: str, linger_ms: int) -> Producer:
             "linger.ms": linger_ms,
             "queue.buffering.max.messages": 2_000_000,
             "batch.num.messages": 10_000,
-            "delivery.report.only.error": linger_ms > 0,  # a call of Python's a record would measure Python
+            "delivery.report.only.error": linger_ms > 0,  # a Python call per record would measure Python
         }
     )
 
@@ -190,11 +190,11 @@ def _collect(errors: list[KafkaError]) -> Callable[[KafkaError | None, Message],
 
 def _require_none(errors: list[KafkaError]) -> None:
     if errors:
-        raise PeerError(f"{len(errors)} records were not taken, the first: {errors[0]}")
+        raise PeerError(f"{len(errors)} records were not delivered; the first error: {errors[0]}")
 
 
 def latency_of(seconds: list[float], used: float) -> Latency:
-    """Of all but the first tenth, which warms up both ends; `used`: seconds of processor time for all of them."""
+    """Return percentiles of all but the first tenth, a warm-up. `used`: the brokers' CPU seconds for all of them."""
     measured = seconds[len(seconds) // 10 :]
     cut = statistics.quantiles(measured, n=100)
     return Latency(statistics.median(measured) * 1e3, cut[98] * 1e3, used / len(seconds) * 1e3)

@@ -1,7 +1,7 @@
-"""What members of groups cost: ten thousand that heartbeat every 3 s, and a rebalance of a thousand.
+"""Cost of group members: 10,000 that heartbeat every 3 s, and a rebalance of 1,000.
 
-Members speak the classic protocol, each over a connection of its own, and do what a client's coordinator thread does,
-with requests that are laid out by hand: so the client's part is small, and the same for every peer.
+Members speak the classic protocol, each over its own connection, and send what a client's coordinator thread sends.
+Requests are encoded by hand, so that the client's share is small and the same for every peer.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from typing import NamedTuple
 from lab.broker.peers import PeerError, Serving
 from lab.broker.primitives import Reader, Writer
 
-INTERVAL = 3.0  # seconds between two heartbeats of a member
-GROUP = 100  # members of each group, where ten thousand heartbeat
+INTERVAL = 3.0  # seconds between a member's heartbeats
+GROUP = 100  # members per group in the heartbeat measurement
 REBALANCES = 5
 _SESSION, _REBALANCE = 120_000, 120_000  # ms
-_JOIN, _SYNC, _HEARTBEAT, _LEAVE, _FIND = (11, 5), (14, 3), (12, 3), (13, 3), (10, 2)  # the API and its version
+_JOIN, _SYNC, _HEARTBEAT, _LEAVE, _FIND = (11, 5), (14, 3), (12, 3), (13, 3), (10, 2)  # API key and version
 _MEMBER_ID_REQUIRED, _REBALANCE_IN_PROGRESS, _UNKNOWN_MEMBER_ID = 79, 27, 25
-_NOT_YET = (14, 15, 16)  # a coordinator that loads, is not there yet, or is another
-_PATIENCE = 120.0  # seconds
+_COORDINATOR_ERRORS = (14, 15, 16)  # loading, not available, not this broker
+_TIMEOUT = 120.0  # seconds
 
 
 class Costs(NamedTuple):
-    """What members cost."""
+    """Cost of group members."""
 
     core: float
-    """Percent of a core while they heartbeat."""
+    """Brokers' CPU while members heartbeat, in percent of a core."""
     memory: float
-    """Megabytes that are resident meanwhile."""
+    """Brokers' resident memory meanwhile, in MB."""
     rebalance: float
-    """Seconds from a LeaveGroup to the last answer to a SyncGroup."""
+    """Seconds from a LeaveGroup to the last SyncGroup response."""
     cpu: float
-    """Seconds of the brokers' processor time for it."""
+    """Brokers' CPU seconds per rebalance."""
 
     def rows(self) -> list[tuple[str, float]]:
-        """Its figures as rows of the table."""
+        """Return the figures as (row, value) pairs of the table."""
         return [
             ("members", self.core), ("members-memory", self.memory), ("rebalance", self.rebalance),
             ("rebalance-cpu", self.cpu),
@@ -48,7 +48,7 @@ class Costs(NamedTuple):
 
 
 def measure(peer: Serving, members: int, rebalanced: int, seconds: float) -> Costs:
-    """Let `members` heartbeat for `seconds`, in groups of a hundred; then let a group of `rebalanced` rebalance."""
+    """Measure `members` that heartbeat for `seconds`, in groups of 100; then rebalances of a group of `rebalanced`."""
     many = _Members(peer)
     try:
         for number in range(members // GROUP):
@@ -60,103 +60,103 @@ def measure(peer: Serving, members: int, rebalanced: int, seconds: float) -> Cos
     one = _Members(peer)
     try:
         group = one.join(f"bench-{time.time_ns()}", rebalanced)
-        taken = [one.rebalance(group) for _ in range(REBALANCES)]
+        measured = [one.rebalance(group) for _ in range(REBALANCES)]
     finally:
         one.close()
-    return Costs(core, memory, *(statistics.median(column) for column in zip(*taken, strict=True)))
+    return Costs(core, memory, *(statistics.median(column) for column in zip(*measured, strict=True)))
 
 
 class _Member:
-    """One, and what it does with an answer."""
+    """A group member on its own connection; at most one request is in flight."""
 
     def __init__(self, group: str, address: tuple[str, int]) -> None:
         self.group = group
         self.id = ""
         self.generation = -1
         self.stable = False
-        self.heard: Callable[[Reader], None] | None = None
+        self.on_response: Callable[[Reader], None] | None = None
         self.socket = socket.create_connection(address)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._kept = b""
+        self._buffer = b""
 
-    def _ask(self, api: tuple[int, int], body: Writer, heard: Callable[[Reader], None]) -> None:
-        assert self.heard is None
-        self.heard = heard
+    def _send(self, api: tuple[int, int], body: Writer, on_response: Callable[[Reader], None]) -> None:
+        assert self.on_response is None
+        self.on_response = on_response
         self.socket.sendall(_request(api, body))
 
-    def _told(self, generation: int) -> Writer:
-        """Who it is, as most requests begin."""
+    def _identity(self, generation: int) -> Writer:
+        """Return the fields that open most requests: group, generation, member id, no instance id."""
         return Writer().text(self.group).numbers("i", generation).text(self.id).text(None)
 
     def read(self) -> None:
-        """Take what has come; once it is whole, go on."""
-        came = self.socket.recv(1 << 20)
-        if not came:
-            raise PeerError(f"a broker has closed the connection of a member of {self.group}")
-        self._kept += came
-        if len(self._kept) < 4 or len(self._kept) < 4 + struct.unpack_from(">i", self._kept)[0]:
+        """Read from the socket; pass a complete response to the request's callback."""
+        data = self.socket.recv(1 << 20)
+        if not data:
+            raise PeerError(f"the broker closed the connection of a member of {self.group}")
+        self._buffer += data
+        if len(self._buffer) < 4 or len(self._buffer) < 4 + struct.unpack_from(">i", self._buffer)[0]:
             return
-        answer, self._kept = Reader(self._kept[8:]), b""
-        heard, self.heard = self.heard, None
-        assert heard is not None
-        heard(answer)
+        response, self._buffer = Reader(self._buffer[8:]), b""
+        on_response, self.on_response = self.on_response, None
+        assert on_response is not None
+        on_response(response)
 
     def join(self) -> None:
-        """Join, or join again."""
+        """Send JoinGroup; SyncGroup follows on its response."""
         self.stable = False
         body = Writer().text(self.group).numbers("ii", _SESSION, _REBALANCE).text(self.id).text(None)
-        self._ask(_JOIN, body.text("bench").numbers("i", 1).text("even").data(b""), self._joined)
+        self._send(_JOIN, body.text("bench").numbers("i", 1).text("even").data(b""), self._on_join)
 
-    def _joined(self, answer: Reader) -> None:
-        answer.number("i")
-        error = answer.number("h")
-        self.generation = answer.number("i")
-        answer.text()
-        leader = answer.text()
-        self.id = answer.text()
+    def _on_join(self, response: Reader) -> None:
+        response.number("i")
+        error = response.number("h")
+        self.generation = response.number("i")
+        response.text()
+        leader = response.text()
+        self.id = response.text()
         if error == _MEMBER_ID_REQUIRED:
             self.join()
             return
-        _expect(error, "JoinGroup")
-        count = answer.number("i")
-        body = self._told(self.generation).numbers("i", count)
+        _check(error, "JoinGroup")
+        count = response.number("i")
+        body = self._identity(self.generation).numbers("i", count)
         for _ in range(count):
-            body.text(answer.text()).data(b"its part")
-            answer.text()
-            answer.data()
-        self._ask(_SYNC, body, self._synced)
+            body.text(response.text()).data(b"assignment")
+            response.text()
+            response.data()
+        self._send(_SYNC, body, self._on_sync)
         assert bool(count) == (leader == self.id)
 
-    def _synced(self, answer: Reader) -> None:
-        answer.number("i")
-        error = answer.number("h")
+    def _on_sync(self, response: Reader) -> None:
+        response.number("i")
+        error = response.number("h")
         if error == _REBALANCE_IN_PROGRESS:
             self.join()
             return
-        _expect(error, "SyncGroup")
+        _check(error, "SyncGroup")
         self.stable = True
 
     def heartbeat(self) -> None:
-        """Be alive; join again when told to."""
-        self._ask(_HEARTBEAT, self._told(self.generation), self._beaten)
+        """Send a heartbeat; rejoin if the group rebalances."""
+        self._send(_HEARTBEAT, self._identity(self.generation), self._on_heartbeat)
 
-    def _beaten(self, answer: Reader) -> None:
-        answer.number("i")
-        error = answer.number("h")
+    def _on_heartbeat(self, response: Reader) -> None:
+        response.number("i")
+        error = response.number("h")
         if error == _REBALANCE_IN_PROGRESS:
             self.join()
         else:
-            _expect(error, "Heartbeat")
+            _check(error, "Heartbeat")
 
     def leave(self) -> None:
-        """Leave, and be nobody."""
-        body = self._told(1)
+        """Send LeaveGroup and drop the member id."""
+        body = self._identity(1)
         self.id, self.stable = "", False
-        self._ask(_LEAVE, body, lambda _: None)
+        self._send(_LEAVE, body, lambda _: None)
 
 
 class _Members:
-    """Many, one loop for all."""
+    """All members, driven by one selector loop."""
 
     def __init__(self, peer: Serving) -> None:
         self._peer = peer
@@ -164,7 +164,7 @@ class _Members:
         self._selector = selectors.DefaultSelector()
 
     def join(self, group: str, count: int) -> list[_Member]:
-        """A stable group of so many."""
+        """Return the members of a new, stable group of `count`."""
         address = _coordinator(self._peer, group)
         members = [_Member(group, address) for _ in range(count)]
         for member in members:
@@ -174,101 +174,103 @@ class _Members:
         self._run(lambda: members[0].stable)
         for member in members[1:]:
             member.join()
-        self._settle(members)
+        self._wait_stable(members)
         return members
 
     def rebalance(self, members: list[_Member]) -> tuple[float, float]:
-        """Seconds from a leave until the others are stable again, and of processor time; then the one comes back."""
-        leaves, others = members[-1], members[:-1]
+        """Remove one member. Return seconds until the others are stable and the brokers' CPU seconds; let it rejoin."""
+        leaver, others = members[-1], members[:-1]
         cpu, begun = self._peer.cpu(), time.perf_counter()
-        leaves.leave()
-        self._run(lambda: leaves.heard is None)
-        self._settle(others, begin=True)
-        taken = time.perf_counter() - begun, self._peer.cpu() - cpu
-        leaves.join()
-        self._settle(members, begin=True)
-        return taken
+        leaver.leave()
+        self._run(lambda: leaver.on_response is None)
+        self._wait_stable(others, begin=True)
+        measured = time.perf_counter() - begun, self._peer.cpu() - cpu
+        leaver.join()
+        self._wait_stable(members, begin=True)
+        return measured
 
-    def _settle(self, members: list[_Member], *, begin: bool = False) -> None:
-        """Until all are stable in one generation. Who is asks if it still is, with `begin` at once, then at times."""
+    def _wait_stable(self, members: list[_Member], *, begin: bool = False) -> None:
+        """Wait until all are stable in one generation. Stable members heartbeat every 0.1 s, with `begin` at once."""
 
-        def settled() -> bool:
+        def stable() -> bool:
             together = len({one.generation for one in members}) == 1
-            return together and all(one.stable and one.heard is None for one in members)
+            return together and all(one.stable and one.on_response is None for one in members)
 
-        asked = 0.0 if begin else time.monotonic()
-        give_up = time.monotonic() + _PATIENCE
-        while begin or not settled():
+        checked = 0.0 if begin else time.monotonic()
+        give_up = time.monotonic() + _TIMEOUT
+        while begin or not stable():
             begin = False
             if time.monotonic() > give_up:
-                raise PeerError("a rebalance has come to no end")
-            if time.monotonic() - asked > 0.1 and not any(one.stable and one.heard is not None for one in members):
-                asked = time.monotonic()
+                raise PeerError(f"a rebalance took longer than {_TIMEOUT:.0f} s")
+            if time.monotonic() - checked > 0.1 and not any(
+                one.stable and one.on_response is not None for one in members
+            ):
+                checked = time.monotonic()
                 for member in members:
                     if member.stable:
                         member.heartbeat()
-            self._hear(0.1)
+            self._poll(0.1)
 
     def heartbeat(self, seconds: float) -> float:
-        """Percent of a core that the peer takes while each member heartbeats every `INTERVAL`."""
+        """Return the peer's CPU in percent of a core while each member heartbeats every `INTERVAL`."""
         step = INTERVAL / len(self._members)
         begun, before, sent = time.monotonic(), self._peer.cpu(), 0
         while (now := time.monotonic() - begun) < seconds:
             while sent * step <= now:
                 member = self._members[sent % len(self._members)]
-                if member.heard is not None:
-                    raise PeerError(f"a heartbeat has had no answer for {INTERVAL} s")
+                if member.on_response is not None:
+                    raise PeerError(f"no response to a heartbeat within {INTERVAL:.0f} s")
                 member.heartbeat()
                 sent += 1
-            self._hear(0.002)
-        taken = (self._peer.cpu() - before) / seconds * 100
+            self._poll(0.002)
+        measured = (self._peer.cpu() - before) / seconds * 100
         if not all(member.stable for member in self._members):
-            raise PeerError("a group has rebalanced while it was to be stable")
-        return taken
+            raise PeerError("a group rebalanced during the heartbeat measurement")
+        return measured
 
     def _run(self, until: Callable[[], bool]) -> None:
-        give_up = time.monotonic() + _PATIENCE
+        give_up = time.monotonic() + _TIMEOUT
         while not until():
             if time.monotonic() > give_up:
-                raise PeerError("a member has had no answer")
-            self._hear(0.1)
+                raise PeerError(f"no response to a member's request within {_TIMEOUT:.0f} s")
+            self._poll(0.1)
 
-    def _hear(self, timeout: float) -> None:
+    def _poll(self, timeout: float) -> None:
         for key, _ in self._selector.select(timeout):
             key.data.read()
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         for member in self._members:
             member.socket.close()
         self._selector.close()
 
 
 def _coordinator(peer: Serving, group: str) -> tuple[str, int]:
-    """Where the group is coordinated, once that broker has begun to."""
+    """Return the address of the group's coordinator once it serves the group."""
     host, _, port = peer.bootstrap.partition(",")[0].rpartition(":")
     address = host, int(port)
     nobody = Writer().text(group).numbers("i", 1).text("nobody").text(None)
-    give_up = time.monotonic() + _PATIENCE
+    give_up = time.monotonic() + _TIMEOUT
     while time.monotonic() < give_up:
-        found = _asked(address, _FIND, Writer().text(group).numbers("b", 0))
-        found.number("i")
-        error = found.number("h")
-        if error not in _NOT_YET:
-            _expect(error, "FindCoordinator")
-            found.text()
-            found.number("i")
-            coordinator = found.text(), found.number("i")
-            said = _asked(coordinator, _HEARTBEAT, nobody)
-            said.number("i")
-            if said.number("h") == _UNKNOWN_MEMBER_ID:
+        coordinator_response = _call(address, _FIND, Writer().text(group).numbers("b", 0))
+        coordinator_response.number("i")
+        error = coordinator_response.number("h")
+        if error not in _COORDINATOR_ERRORS:
+            _check(error, "FindCoordinator")
+            coordinator_response.text()
+            coordinator_response.number("i")
+            coordinator = coordinator_response.text(), coordinator_response.number("i")
+            heartbeat = _call(coordinator, _HEARTBEAT, nobody)
+            heartbeat.number("i")
+            if heartbeat.number("h") == _UNKNOWN_MEMBER_ID:
                 return coordinator
         time.sleep(0.1)
     raise PeerError(f"no coordinator for {group}")
 
 
-def _asked(address: tuple[str, int], api: tuple[int, int], body: Writer) -> Reader:
-    """Ask over a connection of its own, and wait for the answer, a short one."""
+def _call(address: tuple[str, int], api: tuple[int, int], body: Writer) -> Reader:
+    """Send one request over a new connection. Return its response, which must fit one read."""
     with socket.create_connection(address) as connection:
         connection.sendall(_request(api, body))
         return Reader(connection.recv(1 << 16)[8:])
@@ -279,6 +281,6 @@ def _request(api: tuple[int, int], body: Writer) -> bytes:
     return Writer().data(frame).done()
 
 
-def _expect(error: int, what: str) -> None:
+def _check(error: int, api: str) -> None:
     if error:
-        raise PeerError(f"{what} was answered with error {error}")
+        raise PeerError(f"{api} failed with error code {error}")

@@ -1,4 +1,4 @@
-"""The table, and the page of the documentation that holds it."""
+"""Table of the broker's benchmarks, and the documentation page around it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lab.broker.peers import PEERS
 from lab.machine import machine, versions
 
 PATH = "docs/benchmarks-broker.md"
-FETCHES = 10_000  # that wait at once
-MEMBERS, REBALANCED = 10_000, 1_000  # of groups
-_QUIET_LOAD, _QUIET_OTHERS = 0.5, 0.05  # below both, figures are the machine's own
+FETCHES = 10_000  # long polls that wait at once
+MEMBERS, REBALANCED = 10_000, 1_000  # group members that heartbeat, and that rebalance
+_QUIET_LOAD, _QUIET_OTHERS = 0.5, 0.05  # processes, share of CPU: below both the machine is quiet
 _NOTES = Path(__file__).with_name("notes.md")
 
 
 Figures = Mapping[str, Mapping[str, float]]
-"""By row, then by peer."""
+"""Figures by row, then by peer."""
 
 _IMPORTS = (
     "Half of this time is asyncio's own import and the definition of kio's message classes; the sockets take 3 ms."
@@ -44,73 +44,80 @@ class _Row(NamedTuple):
     most: float | None = None
     least: float | None = None
     against_kafka: str = ""  # "above" or "below" what genuine Kafka reaches in the same run
-    why: str = ""  # what bounds it: told where the target is missed
+    bound: str = ""  # what bounds the figure; printed where the target is missed
 
-    def told(self, scale: int) -> str:
-        """Its title, with how many there were."""
+    def label(self, scale: int) -> str:
+        """Return the title with the run's counts filled in."""
         return self.title.format(*(f"{count // scale:,}" for count in (FETCHES, MEMBERS, REBALANCED)))
 
 
 _ROWS = {
-    "listening": _Row("from `import` to three brokers that listen, s", 3, "≤ 0.15", most=0.15, why=_IMPORTS),
-    "first": _Row("from `import` to the first produced record, s", 3, "≤ 0.25", most=0.25, why=_IMPORTS),
+    "listening": _Row("from `import` to three brokers that listen, s", 3, "≤ 0.15", most=0.15, bound=_IMPORTS),
+    "first": _Row("from `import` to the first produced record, s", 3, "≤ 0.25", most=0.25, bound=_IMPORTS),
     "another": _Row("a further cluster in the process, s", 3, "≤ 0.02", most=0.02),
     "memory": _Row("memory, three brokers idle, MB", 0, "≤ 80", most=80),
     "idle": _Row("three brokers with 100 partitions, no client, for a minute, % of a core", 2, "< 1", most=1),
     "produce-p50": _Row(
-        "`acks=all` on three replicas, p50, ms", 2, "≤ 0.2, below Kafka's", 0.2, against_kafka="below", why=_ROUND_TRIP
+        "`acks=all` on three replicas, p50, ms",
+        2,
+        "≤ 0.2, below Kafka's",
+        0.2,
+        against_kafka="below",
+        bound=_ROUND_TRIP,
     ),
     "produce-p99": _Row(
-        "`acks=all` on three replicas, p99, ms", 2, "≤ 1, below Kafka's", 1, against_kafka="below", why=_ROUND_TRIP
+        "`acks=all` on three replicas, p99, ms", 2, "≤ 1, below Kafka's", 1, against_kafka="below", bound=_ROUND_TRIP
     ),
     "produce-cpu": _Row("the brokers' processor time for it, ms", 2, ""),
-    "wake-p50": _Row("a long poll woken by one record, p50, ms", 2, "≤ 0.5", most=0.5, why=_WAKE),
-    "wake-p99": _Row("a long poll woken by one record, p99, ms", 2, "≤ 3", most=3, why=_WAKE),
+    "wake-p50": _Row("a long poll woken by one record, p50, ms", 2, "≤ 0.5", most=0.5, bound=_WAKE),
+    "wake-p99": _Row("a long poll woken by one record, p99, ms", 2, "≤ 3", most=3, bound=_WAKE),
     "wake-cpu": _Row("the brokers' processor time for it, ms", 2, ""),
     "wake-soon-p50": _Row("the same with a record every 2 ms, p50, ms", 2, ""),
     "wake-soon-p99": _Row("the same with a record every 2 ms, p99, ms", 2, ""),
     "wake-soon-cpu": _Row("the brokers' processor time for it, ms", 2, ""),
-    "relay-p50": _Row("no broker but a relay between two sockets, every 20 ms, p50, ms", 2, ""),
-    "relay-p99": _Row("no broker but a relay between two sockets, every 20 ms, p99, ms", 2, ""),
+    "relay-p50": _Row("floor: a relay between two sockets, every 20 ms, p50, ms", 2, ""),
+    "relay-p99": _Row("floor: a relay between two sockets, every 20 ms, p99, ms", 2, ""),
     "relay-cpu": _Row("the relay's processor time for it, ms", 2, ""),
     "produce-all": _Row(
         "`acks=all` on three replicas, records per second", 0, "≥ 400,000, above Kafka's", None, 4e5, "above", _CLIENT
     ),
     "produce-one": _Row("`acks=1` on one replica, records per second", 0, "limited by the client"),
     "consume": _Row("consumed, records per second", 0, "limited by the client"),
-    "waiting": _Row("{0} fetches that wait, nothing arrives, % of a core", 2, "< 1", most=1),
-    "woken": _Row("of the fetches on its partition, woken by one record, %", 0, "all, and no other", least=100),
-    "members": _Row("{1} members of groups, a heartbeat each every 3 s, % of a core", 1, ""),
-    "members-memory": _Row("memory, three brokers with those members and their connections, MB", 0, ""),
+    "waiting": _Row("{0} waiting fetches, nothing arrives, % of a core", 2, "< 1", most=1),
+    "woken": _Row("fetches on a partition woken by one record to it, %", 0, "all, and no others", least=100),
+    "members": _Row("{1} group members, a heartbeat each every 3 s, % of a core", 1, ""),
+    "members-memory": _Row("memory, three brokers with those members connected, MB", 0, ""),
     "rebalance": _Row("a rebalance of {2} members, s", 2, ""),
     "rebalance-cpu": _Row("the brokers' processor time for it, s", 2, ""),
 }
 
 
 class Circumstances(NamedTuple):
-    """How a run went."""
+    """Conditions of a run."""
 
     rounds: int
     minutes: float
     load: float
-    """How many processes wanted a core when it began."""
+    """Runnable processes when it began."""
     others: float | None
-    """Which part of the machine's processors others took during it, 0 to 1."""
+    """Share of the machine's CPU that other processes used, 0 to 1."""
     gaps: Mapping[str, str]
-    """By peer, why something of it is missing."""
+    """By peer, why a figure of it is missing."""
     scale: int = 1
-    """By what the sizes of a whole run were divided."""
+    """Divisor of a full run's sizes."""
 
 
 def table(figures: Figures, scale: int = 1) -> str:
-    """Return the table in Markdown: a row per figure, a column per peer. `scale`: by what sizes were divided."""
+    """Return the table in Markdown: a row per figure, a column per peer. `scale`: divisor of a full run's sizes."""
     peers = [name for name in PEERS if any(name in by for by in figures.values())]
     lines = [f"| | {' | '.join(PEERS[name].label for name in peers)} | to reach | |"]
     lines.append(f"|---|{'---:|' * len(peers)}---|---|")
     for name, row in _ROWS.items():
         if name in figures:
             cells = [_cell(figures[name].get(peer), row.digits) for peer in peers]
-            lines.append(f"| {row.told(scale)} | {' | '.join(cells)} | {row.target} | {_verdict(row, figures[name])} |")
+            lines.append(
+                f"| {row.label(scale)} | {' | '.join(cells)} | {row.target} | {_verdict(row, figures[name])} |"
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -119,57 +126,57 @@ def _cell(figure: float | None, digits: int) -> str:
 
 
 def _verdict(row: _Row, by: Mapping[str, float]) -> str:
-    return {None: "", True: "reached", False: "**missed**"}[_held(row, by)]
+    return {None: "", True: "reached", False: "**missed**"}[_target_met(row, by)]
 
 
-def _held(row: _Row, by: Mapping[str, float]) -> bool | None:
-    """Whether the target is reached; None where there is none, or nothing to hold it against."""
+def _target_met(row: _Row, by: Mapping[str, float]) -> bool | None:
+    """Return whether the target is met; None without a target or without a figure to compare."""
     ours, kafka = by.get("abeyant"), by.get("kafka")
     if ours is None or (row.most is None and row.least is None):
         return None
-    held = (row.most is None or ours <= row.most) and (row.least is None or ours >= row.least)
-    if not held or not row.against_kafka:
-        return held
+    met = (row.most is None or ours <= row.most) and (row.least is None or ours >= row.least)
+    if not met or not row.against_kafka:
+        return met
     if kafka is None:
         return None
     return ours < kafka if row.against_kafka == "below" else ours > kafka
 
 
 def _missed(figures: Figures, scale: int) -> str:
-    """Which targets were missed, and what bounds them."""
+    """Return the missed targets as a Markdown list, grouped by what bounds them."""
     reasons: dict[str, list[str]] = {}
     for name, row in _ROWS.items():
-        if _held(row, figures.get(name, {})) is False:
-            reasons.setdefault(row.why, []).append(name)
+        if _target_met(row, figures.get(name, {})) is False:
+            reasons.setdefault(row.bound, []).append(name)
     if not reasons:
-        return "Every target that this run could judge was reached.\n"
+        return "This run met every target that it could judge.\n"
     lines = []
-    for why, names in reasons.items():
-        said = " · ".join(
-            f"{_ROWS[name].told(scale)}: {_cell(figures[name]['abeyant'], _ROWS[name].digits)} ({_ROWS[name].target})"
+    for bound, names in reasons.items():
+        figures_missed = " · ".join(
+            f"{_ROWS[name].label(scale)}: {_cell(figures[name]['abeyant'], _ROWS[name].digits)} ({_ROWS[name].target})"
             for name in names
         )
-        lines.append(f"- {said}.{' ' if why else ''}{why}\n")
+        lines.append(f"- {figures_missed}.{' ' if bound else ''}{bound}\n")
     return "".join(lines)
 
 
-def whole(figures: Figures, run: Circumstances) -> str:
-    """Return the page around the table."""
+def render(figures: Figures, run: Circumstances) -> str:
+    """Return the page in Markdown, table included."""
     facts = machine() | versions()
     facts |= {name: metadata.version(name) for name in ("confluent-kafka", "kio")}
     rows = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     return f"""# Benchmarks of the broker
 
-<!-- Written by `make bench-broker BENCH=--write`; what is written by hand is in lab/broker/notes.md. -->
+<!-- Written by `make bench-broker BENCH=--write`; edit lab/broker/notes.md for the text below the table. -->
 
 Taken {datetime.datetime.now(datetime.UTC):%Y-%m-%d} in one run of {run.minutes:.0f} minutes, {_rounds(run.rounds)}.
 Records have 100 B. Each peer is three brokers on the machine below, one peer at a time. The client is the same
 unmodified confluent-kafka, in a process of its own.
 
-{_machine_was(run)}
-{"".join(f"**{PEERS[name].label}** was not measured whole: {why}.{chr(10)}{chr(10)}" for name, why in run.gaps.items())}
+{_machine_state(run)}
+{"".join(f"**{PEERS[name].label}** is incomplete: {why}.{chr(10)}{chr(10)}" for name, why in run.gaps.items())}
 {table(figures, run.scale)}
-## What was missed
+## Missed targets
 
 {_missed(figures, run.scale)}
 | | |
@@ -183,8 +190,8 @@ def _rounds(count: int) -> str:
     return "one round" if count == 1 else f"medians of {count} rounds"
 
 
-def _machine_was(run: Circumstances) -> str:
-    others = "" if run.others is None else f", and others took {run.others:.0%} of its processor time during the run"
+def _machine_state(run: Circumstances) -> str:
+    others = "" if run.others is None else f", and other processes used {run.others:.0%} of its CPU during the run"
     busy = run.load >= _QUIET_LOAD or (run.others or 0) >= _QUIET_OTHERS
     verdict = "**The machine was not quiet**, so times are upper bounds" if busy else "The machine was quiet"
-    return f"{verdict}: {run.load:.1f} processes wanted its cores at the start{others}.\n"
+    return f"{verdict}: {run.load:.1f} processes were runnable at the start{others}.\n"

@@ -1,4 +1,4 @@
-"""Who is measured: three brokers each, in processes apart from the client's."""
+"""The peers: clusters of three brokers, in other processes than the client's."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from pathlib import Path
 
 from abeyant.broker.genuine import Cluster, fetch, free_ports
 
-_PROCESS_CLOCK = 2  # the kind of clock that counts a process's time, in Linux's number for one
-_END_SECONDS = 30.0
-_FREELY_COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+_PROCESS_CLOCK = 2  # Linux's clock type for a process's CPU time
+_STOP_TIMEOUT = 30.0  # seconds
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 class PeerError(Exception):
-    """A peer that is not there, or does not do what is measured; the text says why."""
+    """A peer is missing, or failed during a measurement; the text says why."""
 
 
 def allow_connections(count: int) -> None:
-    """Let this process, and those that it starts, have so many files open; end with an error where that is refused."""
+    """Raise the limit of open files to `count`, for child processes too. Raise SystemExit if that is refused."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= count:
         return
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, max(hard, count)))
     except (ValueError, OSError) as error:
-        raise SystemExit(f"bench-broker: error: {count:,} open files are needed: ulimit -n {count} ({error})") from None
+        raise SystemExit(f"bench-broker: error: needs {count:,} open files; run: ulimit -n {count} ({error})") from None
 
 
 @dataclass
 class Serving:
-    """A cluster that listens."""
+    """A running cluster."""
 
     bootstrap: str
     pids: list[int]
@@ -47,46 +47,46 @@ class Serving:
     begun: float = field(default_factory=time.perf_counter)
 
     def age(self) -> float:
-        """Seconds since it began to start."""
+        """Return the seconds since its start began."""
         return time.perf_counter() - self.begun
 
     def cpu(self) -> float:
-        """Seconds of processor time so far, all its processes."""
+        """Return the CPU seconds of all its processes so far."""
         return sum(map(processor_seconds, self.pids))
 
     def memory(self) -> float:
-        """Megabytes that are resident, all its processes; what is shared is divided."""
+        """Return the proportional set size of all its processes, in MB."""
         return sum(_resident(pid) for pid in self.pids) / 1e6
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One that can be measured."""
+    """A peer: its label, and how to start it."""
 
     label: str
     serve: Callable[[], AbstractContextManager[Serving]]
 
 
-def _served_by(what: str, *, creates_topics: bool) -> Callable[[], AbstractContextManager[Serving]]:
+def _subprocess(name: str, *, creates_topics: bool) -> Callable[[], AbstractContextManager[Serving]]:
     @contextmanager
     def serve() -> Iterator[Serving]:
-        command = [sys.executable, "-m", "lab.broker.serve", what]
+        command = [sys.executable, "-m", "lab.broker.serve", name]
         with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_FREELY_COMPILED
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_ENVIRONMENT
         ) as process:
             assert process.stdout is not None
             line = process.stdout.readline()
             if not line:
-                raise PeerError(f"{what} did not start (exit status {process.wait()})")
-            said = json.loads(line)
-            started = {name: said[name] for name in ("listening", "first", "another") if name in said}
+                raise PeerError(f"{name} did not start (exit status {process.wait()})")
+            ready = json.loads(line)
+            started = {key: ready[key] for key in ("listening", "first", "another") if key in ready}
             try:
-                yield Serving(said["bootstrap"], [process.pid], started, creates_topics)
+                yield Serving(ready["bootstrap"], [process.pid], started, creates_topics)
             finally:
                 assert process.stdin is not None
                 process.stdin.close()
                 try:
-                    process.wait(_END_SECONDS)
+                    process.wait(_STOP_TIMEOUT)
                 except subprocess.TimeoutExpired:
                     process.kill()
 
@@ -108,14 +108,14 @@ def _genuine() -> Iterator[Serving]:
 
 
 PEERS = {
-    "abeyant": Peer("Abeyant", _served_by("abeyant", creates_topics=True)),
+    "abeyant": Peer("Abeyant", _subprocess("abeyant", creates_topics=True)),
     "kafka": Peer("Apache Kafka, three JVMs", _genuine),
-    "mock": Peer("librdkafka's mock", _served_by("mock", creates_topics=False)),
+    "mock": Peer("librdkafka's mock", _subprocess("mock", creates_topics=False)),
 }
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time that another process has taken so far, all its threads; to the nanosecond, unlike /proc."""
+    """Return another process's CPU seconds so far, all threads; in nanoseconds precision, unlike /proc."""
     return time.clock_gettime(~pid << 3 | _PROCESS_CLOCK)
 
 

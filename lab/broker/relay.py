@@ -1,6 +1,6 @@
-"""The floor under a long poll: two sockets, and between them a server that passes on what comes and does nothing else.
+"""Lower bound of a long poll's latency: a server that only forwards between two sockets.
 
-It runs on the same loop as our brokers, in a process of its own: `python -m lab.broker.relay` says its port and
+It runs on our brokers' event loop, in its own process: `python -m lab.broker.relay` prints its port and
 serves until stdin ends.
 """
 
@@ -19,14 +19,14 @@ from abeyant import aio
 from lab.broker.client import VALUE, Latency, latency_of
 from lab.broker.peers import PeerError, processor_seconds
 
-_PATIENCE = 30.0  # seconds
+_TIMEOUT = 30.0  # seconds
 
 
 def relay_latency(records: int, pause: float) -> Latency:
-    """From sending 100 bytes to having them on the other connection; `pause` seconds after each."""
-    with _relay() as (port, pid), ExitStack() as held:
+    """Measure from sending 100 bytes to receiving them on the other connection; `pause` seconds apart."""
+    with _relay() as (port, pid), ExitStack() as connections:
         sender, receiver = (
-            held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE)) for _ in range(2)
+            connections.enter_context(socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT)) for _ in range(2)
         )
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         arrived = threading.Semaphore(0)
@@ -39,26 +39,26 @@ def relay_latency(records: int, pause: float) -> Latency:
 
         listener = threading.Thread(target=listen)
         listener.start()
-        taken = []
+        seconds = []
         try:
             before = processor_seconds(pid)
             for _ in range(records):
                 time.sleep(pause)
                 begun = time.perf_counter()
                 sender.sendall(VALUE)
-                if not arrived.acquire(timeout=_PATIENCE):
-                    raise PeerError("the relay did not pass on what was sent")
-                taken.append(times[-1] - begun)
+                if not arrived.acquire(timeout=_TIMEOUT):
+                    raise PeerError(f"the relay forwarded nothing within {_TIMEOUT:.0f} s")
+                seconds.append(times[-1] - begun)
             used = processor_seconds(pid) - before
         finally:
             receiver.shutdown(socket.SHUT_RDWR)
             listener.join()
-    return latency_of(taken, used)
+    return latency_of(seconds, used)
 
 
 @contextmanager
 def _relay() -> Iterator[tuple[int, int]]:
-    """Its port and its process."""
+    """Yield the relay's port and process id."""
     command = [sys.executable, "-m", "lab.broker.relay"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -70,7 +70,7 @@ def _relay() -> Iterator[tuple[int, int]]:
 
 
 class _Relay(asyncio.Protocol):
-    """A connection. What comes goes to all others."""
+    """Forward each connection's data to all others."""
 
     def __init__(self, transports: list[asyncio.Transport]) -> None:
         self._transports = transports

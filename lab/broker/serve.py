@@ -1,25 +1,25 @@
-"""A cluster of three brokers in a process of its own: says how long it took to start, then serves until stdin ends.
+"""Start a cluster of three brokers, print how long it took, and serve until stdin ends.
 
     python -m lab.broker.serve abeyant
     python -m lab.broker.serve mock        librdkafka's own mock cluster
 
-What it prints is one line of JSON: `bootstrap`, and seconds since its first line ran.
+It prints one line of JSON: `bootstrap`, and seconds since its first line ran.
 """
 
 from __future__ import annotations
 
 import time
 
-BEGUN = time.perf_counter()  # before any import of what is measured
+BEGUN = time.perf_counter()  # before the measured imports
 
 import json  # noqa: E402
 import sys  # noqa: E402
 
 BROKERS = 3
-ANOTHER = 5  # further clusters that are started to measure one
+ANOTHER = 5  # further clusters; the median of their starts is reported
 
 
-def _tell(**figures: object) -> None:
+def _report(**figures: object) -> None:
     print(json.dumps(figures), flush=True)
     sys.stdin.read()
 
@@ -36,7 +36,7 @@ def _abeyant() -> None:
             begun = time.perf_counter()
             with Cluster(brokers=BROKERS):
                 another.append(time.perf_counter() - begun)
-        _tell(bootstrap=kafka.bootstrap, listening=listening, first=first, another=sorted(another)[ANOTHER // 2])
+        _report(bootstrap=kafka.bootstrap, listening=listening, first=first, another=sorted(another)[ANOTHER // 2])
 
 
 def _mock() -> None:
@@ -46,18 +46,18 @@ def _mock() -> None:
     brokers = cluster.list_topics(timeout=10).brokers.values()
     listening = time.perf_counter() - BEGUN
     bootstrap = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
-    _tell(bootstrap=bootstrap, listening=listening, first=_first_record(bootstrap))
+    _report(bootstrap=bootstrap, listening=listening, first=_first_record(bootstrap))
 
 
 def _first_record(bootstrap: str) -> float:
     from confluent_kafka import Producer
 
-    answers: list[object] = []
+    errors: list[object] = []
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
-    producer.produce("first", b"first", partition=0, on_delivery=lambda error, _: answers.append(error))
+    producer.produce("first", b"first", partition=0, on_delivery=lambda error, _: errors.append(error))
     producer.flush(10)
-    if answers != [None]:
-        raise SystemExit(f"the first record was not taken: {answers}")
+    if errors != [None]:
+        raise SystemExit(f"the first record was not delivered: {errors}")
     return time.perf_counter() - BEGUN
 
 

@@ -1,4 +1,4 @@
-"""What waiting costs: of brokers that nobody asks for anything, and of ten thousand fetches."""
+"""CPU of idle brokers, and of 10,000 waiting fetches."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from lab.broker.client import make_topic, send_one
 from lab.broker.peers import PeerError, Serving
 
 PARTITIONS = 100
-FOR_EVER = timedelta(minutes=10)  # that each fetch may wait, far beyond the measurement
+MAX_WAIT = timedelta(minutes=10)  # of each fetch, far beyond the measurement
 
 
 class Waiting(NamedTuple):
-    """What many waiting fetches cost."""
+    """Cost of many waiting fetches."""
 
     core: float
-    """Percent of a core while nothing arrives."""
+    """CPU in percent of a core while nothing arrives."""
     woken: int
-    """Fetches that one record has ended; those on its partition should be all."""
+    """Fetches that one record completed."""
     expected: int
-    """How many wait on that partition."""
+    """Fetches that wait on its partition."""
 
     def rows(self) -> list[tuple[str, float]]:
-        """Its figures as rows of the table."""
+        """Return the figures as (row, value) pairs of the table."""
         return [("waiting", self.core), ("woken", self.woken / self.expected * 100)]
 
 
 def idle(peer: Serving, seconds: float) -> float:
-    """Percent of a core that three brokers take while no client is there, with a hundred partitions on each."""
+    """Return the CPU of three brokers with 100 partitions and no client, in percent of a core."""
     make_topic(peer, partitions=PARTITIONS)
-    time.sleep(2)  # until the followers have found their leaders
+    time.sleep(2)  # until the followers have metadata their leaders
     before = peer.cpu()
     time.sleep(seconds)
     return (peer.cpu() - before) / seconds * 100
 
 
 def measure(peer: Serving, fetches: int, seconds: float) -> Waiting:
-    """Let `fetches` wait, a connection each, over a hundred partitions; look for `seconds`; then send one record."""
+    """Start `fetches` on 100 partitions, a connection each; measure CPU for `seconds`; then send one record."""
     topic = make_topic(peer, partitions=PARTITIONS)
-    found = AdminClient({"bootstrap.servers": peer.bootstrap}).list_topics(topic, timeout=10)
+    metadata = AdminClient({"bootstrap.servers": peer.bootstrap}).list_topics(topic, timeout=10)
     time.sleep(2)  # until every leader knows that it leads
-    leaders = {number: found.brokers[part.leader] for number, part in found.topics[topic].partitions.items()}
+    leaders = {number: metadata.brokers[part.leader] for number, part in metadata.topics[topic].partitions.items()}
     waiting = selectors.DefaultSelector()
     try:
         for number in range(fetches):
@@ -63,7 +63,7 @@ def measure(peer: Serving, fetches: int, seconds: float) -> Waiting:
             waiting.register(connection, selectors.EVENT_READ, partition)
         time.sleep(3)  # until all have arrived
         if early := waiting.select(0):
-            raise PeerError(f"{len(early)} of the fetches did not wait")
+            raise PeerError(f"{len(early)} of {fetches} fetches returned at once")
         before = peer.cpu()
         time.sleep(seconds)
         core = (peer.cpu() - before) / seconds * 100
@@ -71,7 +71,7 @@ def measure(peer: Serving, fetches: int, seconds: float) -> Waiting:
         time.sleep(1)
         answered = [key.data for key, _ in waiting.select(0)]
         if any(partition != 0 for partition in answered):
-            raise PeerError("a record woke fetches on other partitions than its own")
+            raise PeerError("a record woke fetches on other partitions")
         return Waiting(core, len(answered), sum(number % PARTITIONS == 0 for number in range(fetches)))
     finally:
         for key in list(waiting.get_map().values()):
@@ -86,7 +86,7 @@ def _request(topic: str, partition: int) -> bytes:
     )
     wanted = FetchPartition(partition=i32(partition), fetch_offset=i64(0), partition_max_bytes=i32(1_000_000))
     fetch = FetchRequest(
-        max_wait=i32Timedelta.parse(FOR_EVER),
+        max_wait=i32Timedelta.parse(MAX_WAIT),
         min_bytes=i32(1),
         topics=(FetchTopic(topic=TopicName(topic), partitions=(wanted,)),),
         forgotten_topics_data=(),

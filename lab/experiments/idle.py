@@ -1,6 +1,6 @@
-"""Idle connections: each packet pushes its connection's time-out back. Four ways to keep up with that.
+"""Idle connections: each packet restarts its connection's time-out. Four designs compared.
 
-The clock is virtual, the work is timed: what a packet costs, and what it costs to find those that have gone silent.
+The clock is virtual and the work is timed: the cost of a packet, and of finding idle connections.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _STEP: Final = 10
 
 
 class Watch(Protocol):
-    """A way to notice that a connection has been silent for 30 seconds."""
+    """Detects connections that sent nothing for 30 seconds."""
 
     def seen(self, connection: int, now: int) -> None:
-        """A packet of this connection has come."""
+        """Restart the time-out of a connection that sent a packet."""
 
     def turn(self, now: int) -> list[int]:
-        """Time has passed: the connections that have gone silent, which are forgotten."""
+        """Advance to `now`. Return the connections that became idle, and forget them."""
 
 
 class ScanAll:
-    """Note when each was last seen; once a second, look at all."""
+    """Record each connection's last packet; scan all connections once a second."""
 
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
@@ -62,7 +62,7 @@ class ScanAll:
 
 
 class RingOfSets:
-    """A set for each second of the time-out, and one more; a connection moves to the present one when seen."""
+    """A ring of sets, one per second of the time-out and one more; a packet moves its connection to the current set."""
 
     def __init__(self) -> None:
         self._sets: list[set[int]] = [set() for _ in range(_TIMEOUT // _SECOND + 1)]
@@ -71,7 +71,7 @@ class RingOfSets:
         self._next = _SECOND
 
     def seen(self, connection: int, now: int) -> None:
-        """O(1): out of one set, into another, unless it is there."""
+        """Move the connection to the current set. O(1)."""
         was = self._where.get(connection)
         if was != self._hand:
             if was is not None:
@@ -80,7 +80,7 @@ class RingOfSets:
             self._where[connection] = self._hand
 
     def turn(self, now: int) -> list[int]:
-        """O(those silent), once a second: the set that the hand comes to has not been seen for a round."""
+        """Return the set that comes up: it had no packet for a whole round. O(idle connections), once a second."""
         if now < self._next:
             return []
         self._next += _SECOND
@@ -93,7 +93,7 @@ class RingOfSets:
 
 
 class AddAgain:
-    """A task on the wheel for each connection, removed and added again when seen."""
+    """A task on the wheel per connection; a packet removes it and adds a new one."""
 
     def __init__(self) -> None:
         self._wheel = TimingWheel(1, 64)
@@ -115,7 +115,7 @@ class AddAgain:
 
 
 class Refresh(AddAgain):
-    """The same task, refreshed: one store, and the task is filed anew when its bucket comes up."""
+    """A task on the wheel per connection; a packet refreshes it: one store, refiled when its bucket comes up."""
 
     def seen(self, connection: int, now: int) -> None:
         """O(1)."""
@@ -126,7 +126,7 @@ class Refresh(AddAgain):
             self._wheel.refresh(handle, now + _TIMEOUT)
 
 
-WAYS: Final[dict[str, Callable[[], Watch]]] = {
+DETECTORS: Final[dict[str, Callable[[], Watch]]] = {
     "scan-all": ScanAll,
     "ring-of-sets": RingOfSets,
     "add-again": AddAgain,
@@ -135,17 +135,19 @@ WAYS: Final[dict[str, Callable[[], Watch]]] = {
 
 
 def grid(quick: bool) -> list[tuple[str, Parameters]]:
-    """100,000 connections, 30 s; the more packets, the more a packet's cost counts."""
+    """Return the grid: 100,000 connections with a time-out of 30 s, at several packet rates."""
     rates = [20_000] if quick else [2_000, 20_000, 100_000]
     seconds = 40 if quick else 60
-    return [(way, {"connections": 100_000, "packets_s": rate, "seconds": seconds}) for rate in rates for way in WAYS]
+    return [
+        (name, {"connections": 100_000, "packets_s": rate, "seconds": seconds}) for rate in rates for name in DETECTORS
+    ]
 
 
 def measure(design: str, parameters: Parameters) -> list[Measure]:
-    """Packets from connections at random; one in ten connections falls silent in the course of the run."""
+    """Measure packets from random connections; one connection in ten becomes idle during the run."""
     connections, rate = int(parameters["connections"]), int(parameters["packets_s"])
     chance = random.Random(1)
-    watch = WAYS[design]()
+    watch = DETECTORS[design]()
     last = [0] * connections
     for connection in range(connections):
         watch.seen(connection, 0)
@@ -153,10 +155,10 @@ def measure(design: str, parameters: Parameters) -> list[Measure]:
     late: list[int] = []
     talking = connections
     for now in range(_STEP, int(parameters["seconds"]) * _SECOND + 1, _STEP):
-        came = [int(chance.random() * talking) for _ in range(rate * _STEP // _SECOND)]
+        packets_now = [int(chance.random() * talking) for _ in range(rate * _STEP // _SECOND)]
         seen = watch.seen
         began = time.perf_counter_ns()
-        for connection in came:
+        for connection in packets_now:
             seen(connection, now)
         between = time.perf_counter_ns()
         silent = watch.turn(now)
@@ -164,8 +166,8 @@ def measure(design: str, parameters: Parameters) -> list[Measure]:
         packets += between - began
         turns += spent
         longest = max(longest, spent)
-        count += len(came)
-        for connection in came:
+        count += len(packets_now)
+        for connection in packets_now:
             last[connection] = now
         late += [now - last[connection] - _TIMEOUT for connection in silent]
         talking = connections - connections // 10 * now // (int(parameters["seconds"]) * _SECOND)
@@ -186,41 +188,41 @@ def _cheapest(run: Run) -> Finding:
     rate = run.choices("packets_s")[-1]
     cost = run.of(packets_s=rate).set_index("design")
     packet, pause = cost["a packet"], cost["longest turn"]
-    said = f"at {rate:,} packets/s a packet costs " + ", ".join(
-        f"{packet[way]:,.0f} ns ({title(way)})" for way in ("refresh", "add-again", "ring-of-sets", "scan-all")
+    summary = f"at {rate:,} packets/s a packet costs " + ", ".join(
+        f"{packet[name]:,.0f} ns ({title(name)})" for name in ("refresh", "add-again", "ring-of-sets", "scan-all")
     )
-    said += f"; the longest turn is {pause['scan-all']:.1f} ms to scan all, {pause['refresh']:.1f} ms with refresh"
+    summary += f"; the longest turn is {pause['scan-all']:.1f} ms to scan all, {pause['refresh']:.1f} ms with refresh"
     beats = packet["refresh"] < packet["add-again"] and packet["refresh"] < packet["ring-of-sets"]
     verdict: Verdict = "held" if beats else "not held here"
-    return Finding(verdict, said)
+    return Finding(verdict, summary)
 
 
 def _precise(run: Run) -> Finding:
     latest = run.cells.groupby("design")["latest"].max()
-    said = ", ".join(f"{title(way)} {latest[way]:,.0f} ms" for way in latest.index)
+    summary = ", ".join(f"{title(name)} {latest[name]:,.0f} ms" for name in latest.index)
     held = latest["refresh"] <= 10 and latest["ring-of-sets"] > 500 and latest["scan-all"] > 500
-    return Finding("held" if held else "not held here", f"latest notice of silence: {said} (the clock steps by 10 ms)")
+    return Finding("held" if held else "not held here", f"latest detection: {summary} (the clock steps by 10 ms)")
 
 
 CLAIMS: Final[list[Claim]] = [
     Claim(
-        "Refreshing in place costs least of those that do not scan.",
+        "Refreshing in place costs least among the designs that do not scan.",
         "Linux mod_timer; Netty's IdleStateHandler; law T4",
         _cheapest,
         "Held if at the highest rate a packet costs less to refresh than to remove and add again, and "
         "than in the ring.",
     ),
     Claim(
-        "The wheel notices silence to the tick; scan and ring to the second.",
+        "The wheel detects idle connections to the tick; scan and ring to the second.",
         "law T2",
         _precise,
-        "Held if refresh notices within 10 ms, and scan and ring after more than 500 ms.",
+        "Held if refresh detects within 10 ms, and scan and ring after more than 500 ms.",
     ),
 ]
 
 
 def figure(run: Run) -> Figure:
-    """What each way costs a second, packets and turns, at each rate of packets; and its longest turn."""
+    """Plot each design's CPU per second (packets and turns) and its longest turn, by packet rate."""
     panels = [
         Panel("CPU, ms a second", "packets_s", "CPU", "ms a second", {}),
         Panel("longest turn, ms", "packets_s", "longest turn", "ms", {}),
@@ -235,14 +237,14 @@ def figure(run: Run) -> Figure:
                 hovertemplate=hover_words(title(design), panel.unit, "%{x} packets/s"), **axes,
             )  # fmt: skip
 
-    drawn = figure_of(panels, draw, "packets a second", rows=1, across={"type": "category"})
-    drawn.update_layout(barmode="group", bargap=0.25)
-    return drawn
+    plot = figure_of(panels, draw, "packets a second", rows=1, across={"type": "category"})
+    plot.update_layout(barmode="group", bargap=0.25)
+    return plot
 
 
 READING: Final = (
-    "100,000 connections, each with a time-out of 30 s that every packet starts again. CPU is that of packets and "
-    "turns together. The longest turn is how long everything else had to wait."
+    "100,000 connections, each with a time-out of 30 s that every packet restarts. CPU is that of packets and "
+    "turns together. The longest turn is the longest time that everything else had to wait."
 )
 
 EXPERIMENT = Experiment(

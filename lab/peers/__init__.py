@@ -1,4 +1,4 @@
-"""Whom we measure: each timer behind one small interface, called as its own users call it."""
+"""The timers that are measured, each behind one small interface and called as its own users call it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 from lab import jvm
 from lab.peers.rival import Rival
 
-# name -> (module, class, how a page calls it)
+# name -> (module, class, label on the pages)
 PYTHON = {
     "system": ("system_timer", "SystemTimerRival", "abeyant SystemTimer"),
     "manual": ("manual_timer", "ManualTimerRival", "abeyant ManualTimer"),
@@ -29,7 +29,7 @@ LABELS = {name: label for name, (_, _, label) in PYTHON.items()} | PURGATORY | C
 
 
 def load(name: str) -> type[Rival]:
-    """Return the class of a Python rival, whether or not what it measures is installed."""
+    """Return the class of a Python rival, even if the timer it measures is not installed."""
     module, kind, _ = PYTHON[name]
     rival: type[Rival] = getattr(import_module(f"lab.peers.{module}"), kind)
     return rival

@@ -1,4 +1,4 @@
-"""The delay queue that people write by hand: a heap, and cancelling by a mark."""
+"""The usual hand-written delay queue: a heap, and cancelled entries marked."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lab.peers.rival import Handle, Rival, noop
 class DelayQueue:
     """A heap of [deadline, number, callback, args]: plain lists, which `heapq` compares in C.
 
-    Cancelling marks an entry; marked ones are left out when they come up, and all at once when they are more than
-    half of the heap, as asyncio does.
+    Cancelling marks an entry. Marked entries are dropped when they come up, and all at once when they are more than
+    half of the heap, as in asyncio.
     """
 
     def __init__(self) -> None:
@@ -36,11 +36,11 @@ class DelayQueue:
             self._marked += 1
 
     def next_deadline(self) -> float | None:
-        """When the first entry comes up, marked or not."""
+        """Return the first entry's deadline, cancelled or not."""
         return self.heap[0][0] if self.heap else None
 
     def run_due(self) -> None:
-        """Leave out what is marked, if that is most; run what is due."""
+        """Drop the cancelled entries if they are the majority; run what is due."""
         if self._marked > 100 and 2 * self._marked > len(self.heap):
             self.heap = [entry for entry in self.heap if entry[2] is not None]
             heapq.heapify(self.heap)

@@ -1,4 +1,4 @@
-"""Our engine on its own: the wheel, with a clock and a loop such as its drivers put around it."""
+"""Our engine alone: the wheel with a clock and a loop, as its drivers have."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class AsyncioRival(Rival):
         self.call = self.loop.call_later
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
-        """A loop of the kind."""
+        """Return a new event loop."""
         return asyncio.SelectorEventLoop()
 
     def run(self, program: Steps[T]) -> T:
@@ -41,22 +41,22 @@ class AsyncioRival(Rival):
             if finished is None:
                 await asyncio.sleep(0)
             else:
-                # Looks once an iteration, and not more than a hundred times a second when there is nothing to do.
+                # Poll once an iteration, at most 100 times a second while nothing else runs.
                 await asyncio.sleep(0)
                 while not finished():
                     await asyncio.sleep(0.01)
 
     def idle_connections(self, count: int, timeout: float) -> Callable[[list[int]], None]:
-        """Time so many connections out; what is returned says of some that they have been seen."""
+        """Start a time-out on `count` connections. Return a function that restarts those of the given connections."""
         call = self.call
         handles = [call(timeout, noop) for _ in range(count)]
 
-        def seen(connections: list[int]) -> None:
+        def restart(connections: list[int]) -> None:
             for connection in connections:
                 handles[connection].cancel()
                 handles[connection] = call(timeout, noop)
 
-        return seen
+        return restart
 
     def close(self) -> None:
         """Close the loop."""
@@ -68,11 +68,11 @@ class UvloopRival(AsyncioRival):
 
     @classmethod
     def require(cls) -> None:
-        """It comes with requirements/bench.txt."""
+        """Raise ImportError unless uvloop is installed (requirements/bench.txt)."""
         import_module("uvloop")
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
-        """A loop of the kind."""
+        """Return a new event loop."""
         loop: asyncio.AbstractEventLoop = import_module("uvloop").new_event_loop()
         return loop
 
@@ -81,7 +81,7 @@ class OurLoopRival(AsyncioRival):
     """asyncio's loop with the wheel under it: the same program, unchanged."""
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
-        """A loop of the kind."""
+        """Return a new event loop."""
         return aio.loop_factory()
 
 
@@ -89,21 +89,21 @@ class OurUvloopRival(UvloopRival):
     """uvloop with the wheel under it."""
 
     def new_loop(self) -> asyncio.AbstractEventLoop:
-        """A loop of the kind."""
+        """Return a new event loop."""
         return aio.uvloop_factory()
 
 
 class IdleRival(AsyncioRival):
-    """What is made for idle connections, on asyncio's own loop."""
+    """`IdleDetector` on asyncio's own loop."""
 
     def idle_connections(self, count: int, timeout: float) -> Callable[[list[int]], None]:
         """As `AsyncioRival.idle_connections`."""
         detector = IdleDetector(timeout, print, aio.Timer(self.loop))
 
-        def seen(connections: list[int]) -> None:
-            one = detector.seen
+        def restart(connections: list[int]) -> None:
+            seen = detector.seen
             for connection in connections:
-                one(connection)
+                seen(connection)
 
-        seen(list(range(count)))
-        return seen
+        restart(list(range(count)))
+        return restart

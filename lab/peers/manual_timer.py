@@ -18,11 +18,11 @@ class ManualTimerRival(OurTimerRival):
         self._owed = 0.0
 
     def pass_time(self, seconds: float) -> None:
-        """At the next turn."""
+        """Let the time pass at the next turn."""
         self._owed += seconds
 
     def turn(self) -> None:
-        """Let the time pass that is owed."""
+        """Advance by the time that `pass_time` collected."""
         if self._owed:
             owed, self._owed = self._owed, 0.0
             self.manual.advance(owed)

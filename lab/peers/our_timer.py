@@ -1,4 +1,4 @@
-"""What our timers have in common as rivals."""
+"""Base of the rivals that measure our timers."""
 
 from __future__ import annotations
 

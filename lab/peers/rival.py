@@ -13,28 +13,28 @@ Handle = Any  # whatever the rival's own start returns
 
 
 def noop() -> None:
-    """The callback of every timer that is measured."""
+    """Do nothing; the callback of every measured timer."""
 
 
 class Rival:
     """A timer, its loops and its driver.
 
-    The loops call the rival's own functions, as its users do, with no wrapper in between. Those here fit rivals
-    whose start is one call and whose handles have a `cancel`; the others have loops of the same shape. Delays are
-    in the rival's own unit, made by `units` before the clock runs.
+    The loops call the rival's own functions directly, as its users do. These defaults fit rivals whose start is one
+    call and whose handles have a `cancel`; the others override them with loops of the same shape. Delays are in the
+    rival's own unit, converted by `units` before the clock runs.
     """
 
-    largest: ClassVar[int] = 1_000_000  # the most pending timers that it is measured with
-    holds: ClassVar[bool] = True  # whether due timers can be kept from running for a while, all to run at once
-    stalls: ClassVar[bool] = True  # whether it runs beside its caller, so that it can hold its caller up
-    forgets: ClassVar[bool] = True  # whether it makes a difference that its caller drops the handles
+    largest: ClassVar[int] = 1_000_000  # the most pending timers it is measured with
+    holds: ClassVar[bool] = True  # whether due timers can be held back, to run all at once
+    stalls: ClassVar[bool] = True  # whether it runs concurrently with its caller and can stall it
+    forgets: ClassVar[bool] = True  # whether dropping the handles makes a difference
     real_clock: ClassVar[bool] = True
 
     call: Callable[..., Handle]  # (delay, callback, *args); bound once, as a careful user would
 
     @classmethod
     def require(cls) -> None:
-        """Raise ImportError where what it measures is missing."""
+        """Raise ImportError unless the measured timer is installed."""
 
     # -- the loops that are timed
 
@@ -61,20 +61,20 @@ class Rival:
             handle.cancel()
 
     def refresh_all(self, handles: list[Handle], order: Sequence[int], delay: Any) -> None:
-        """Start these timers' delay again: stop and start anew, where a rival has nothing better."""
+        """Restart these timers' delay: stop and start anew, unless a rival has something better."""
         call = self.call
         for index in order:
             handles[index].cancel()
             handles[index] = call(delay, noop)
 
     def ask_next(self, times: Sequence[int]) -> None:
-        """Ask this often when the next timer comes up. NotImplementedError where a rival does not tell."""
+        """Query the next expiration once per item. Raise NotImplementedError if the rival cannot tell."""
         raise NotImplementedError
 
     # -- around them
 
     def units(self, seconds: list[float]) -> list[Any]:
-        """Delays in the rival's own unit."""
+        """Return the delays in the rival's own unit."""
         return seconds
 
     def start(self, seconds: float, callback: Callable[..., object], *args: Any) -> None:
@@ -82,17 +82,17 @@ class Rival:
         self.call(self.units([seconds])[0], callback, *args)
 
     def hold(self) -> None:
-        """Keep due timers from running, until `release`. One that is driven by its caller simply gets no turn."""
+        """Keep due timers from running until `release`. A rival driven by its caller simply gets no turn."""
 
     def release(self) -> None:
-        """Let them run."""
+        """Let held timers run."""
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass without giving the driver a turn."""
         time.sleep(seconds)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the timer."""
 
     def __enter__(self) -> Self:
         return self
@@ -103,10 +103,10 @@ class Rival:
     # -- the driver
 
     def turn(self) -> None:
-        """Let the driver run what is due, on this thread. One with a thread of its own needs no turn."""
+        """Let the driver run what is due on this thread. A rival with its own thread needs no turn."""
 
     def wait(self) -> None:
-        """A turn of one who has nothing else to do."""
+        """Take a turn while the caller has nothing else to do."""
         self.turn()
 
     def run(self, program: Steps[T]) -> T:

@@ -50,7 +50,7 @@ class SchedRival(Rival):
             handles[index] = enter(delay, 1, noop)
 
     def ask_next(self, times: Sequence[int]) -> None:
-        """As `Rival.ask_next`: `run` without blocking tells."""
+        """As `Rival.ask_next`: a non-blocking `run` returns it."""
         run = self.scheduler.run
         for _ in times:
             run(False)

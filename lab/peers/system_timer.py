@@ -17,23 +17,23 @@ class SystemTimerRival(OurTimerRival):
         self._gate = threading.Event()
 
     def hold(self) -> None:
-        """A callback that waits holds up the timer's thread."""
+        """Block the timer's thread in a callback."""
         self._gate.clear()
-        held = threading.Event()
+        blocked = threading.Event()
 
-        def stand() -> None:
-            held.set()
+        def block() -> None:
+            blocked.set()
             self._gate.wait()
 
-        self.timer.call_later(0, stand)
-        held.wait()
+        self.timer.call_later(0, block)
+        blocked.wait()
 
     def release(self) -> None:
-        """Let the callback go on."""
+        """Unblock the timer's thread."""
         self._gate.set()
 
     def wait(self) -> None:
-        """Sleep: the timer's thread has all of the interpreter."""
+        """Sleep, so that the timer's thread has the interpreter to itself."""
         time.sleep(0.02)
 
     def close(self) -> None:

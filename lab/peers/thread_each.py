@@ -27,7 +27,7 @@ class ThreadEachRival(Rival):
         return timer
 
     def wait(self) -> None:
-        """Sleep: the threads have all of the interpreter."""
+        """Sleep, so that the timers' threads have the interpreter to themselves."""
         time.sleep(0.02)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The lab's report: one HTML file, complete in itself, of the last run of each experiment."""
+"""The lab's report: one self-contained HTML file with the last run of each experiment."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["write_report"]
 
 
 def write_report(rows: pd.DataFrame, destination: Path) -> list[tuple[str, Claim, Finding]]:
-    """Write the report of these results (`Results.read`); AbeyantError where there are none.
+    """Write the report of these results (`Results.read`). Raise AbeyantError if there are none.
 
-    Returns what it says to each claim, with the claim's experiment.
+    Return each claim's experiment, the claim and its finding.
     """
     if rows.empty:
-        raise AbeyantError("there are no results yet: python -m lab run enqueue --quick")
-    told = chapters(rows)
-    write_whole(page(told), destination)
-    return [(chapter.name, claim, finding) for chapter in told for claim, finding in chapter.found]
+        raise AbeyantError("there are no results yet: run python -m lab run enqueue --quick")
+    all_chapters = chapters(rows)
+    write_whole(page(all_chapters), destination)
+    return [(chapter.name, claim, finding) for chapter in all_chapters for claim, finding in chapter.findings]

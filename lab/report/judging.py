@@ -1,4 +1,4 @@
-"""How a run decides a claim: by a stated figure, and by how far its times can be trusted."""
+"""Verdict of a run on a claim: by a stated figure, and by how far its times can be trusted."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from lab.experiments import EXPERIMENTS
 from lab.run import Run
 
 
-def judged(claim: Claim, run: Run) -> Finding:
-    """The finding; not decided where the run lacks what the claim is about.
+def judge(claim: Claim, run: Run) -> Finding:
+    """Return the finding; "not decided" if the run lacks the claim's cells.
 
-    Times of a quick run or a busy machine may speak for a claim, never against it: that is inconclusive.
+    Times of a quick run or a busy machine can support a claim but not refute it: then it is "inconclusive".
     """
     try:
-        found = claim.judge(run)
+        finding = claim.judge(run)
     except (KeyError, IndexError, ValueError):
         return Finding("not decided", "the run lacks cells that decide it")
-    fell_short = found.verdict in ("held in part", "not held here")
+    fell_short = finding.verdict in ("held in part", "not held here")
     if fell_short and run.doubt is not None and EXPERIMENTS[run.experiment].clock == "real":
-        return Finding("inconclusive", f"{found.figure}; {run.doubt}")
-    return found
+        return Finding("inconclusive", f"{finding.figure}; {run.doubt}")
+    return finding

@@ -1,4 +1,4 @@
-"""The page: for each experiment its claims and their verdicts, its figure, how to read it, and how to repeat it."""
+"""The report page: per experiment its claims and verdicts, its figure, how to read it, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from abeyant.pages.words import escaped
 from lab.claim import Claim, Finding
 from lab.experiments import EXPERIMENTS
 from lab.machine import BUSY
-from lab.report.judging import judged
+from lab.report.judging import judge
 from lab.run import Run, runs
 
 _CLASSES: Final = {
@@ -27,17 +27,17 @@ _CLASSES: Final = {
 
 
 class Chapter(NamedTuple):
-    """An experiment, its runs (the last one first), and what the last one says to its claims."""
+    """An experiment, its runs (the latest first), and the latest run's findings."""
 
     name: str
     runs: list[Run]
-    found: list[tuple[Claim, Finding]]
+    findings: list[tuple[Claim, Finding]]
 
 
 def chapters(rows: pd.DataFrame) -> list[Chapter]:
-    """Return what the results say of each experiment that was run, in the lab's order."""
+    """Return a chapter for each experiment that was run, in the lab's order."""
     return [
-        Chapter(name, mine, [(claim, judged(claim, mine[0])) for claim in EXPERIMENTS[name].claims])
+        Chapter(name, mine, [(claim, judge(claim, mine[0])) for claim in EXPERIMENTS[name].claims])
         for name in EXPERIMENTS
         if (mine := runs(rows, name))
     ]
@@ -50,7 +50,7 @@ def page(chapters: Sequence[Chapter]) -> str:
         title="The published comparisons, repeated",
         findings=_findings(chapters),
         sections="\n".join(_section(chapter) for chapter in chapters),
-        made=_made(chapters),
+        made=_provenance(chapters),
         figures={
             f"plot-{chapter.name}": {"0": drawn}
             for chapter in chapters
@@ -61,29 +61,29 @@ def page(chapters: Sequence[Chapter]) -> str:
 
 
 def _findings(chapters: Sequence[Chapter]) -> list[str]:
-    counted = Counter(finding.verdict for chapter in chapters for _, finding in chapter.found)
+    counted = Counter(finding.verdict for chapter in chapters for _, finding in chapter.findings)
     total = sum(counted.values())
-    said = ", ".join(f"{number} {verdict}" for verdict, number in counted.most_common())
+    verdicts = ", ".join(f"{number} {verdict}" for verdict, number in counted.most_common())
     alike: dict[str, list[str]] = {}
     for chapter in chapters:
         alike.setdefault(_circumstances(chapter), []).append(chapter.name)
     return [
-        f"Of {total} claims {said}.",
+        f"{total} claims: {verdicts}.",
         *(f"{escaped(', '.join(names))}: {circumstances}." for circumstances, names in alike.items()),
-        "Every design stands behind the same port, is built as well as it allows, and is compiled as ours is.",
+        "All designs implement the same port, each as well as we could, and are compiled like ours.",
     ]
 
 
 def _circumstances(chapter: Chapter) -> str:
-    """What a reader must know before the figures: how long was measured, and how busy the machine was."""
+    """Return the conditions of the latest run: a quick or a full grid, and how busy the machine was."""
     last = chapter.runs[0]
     grid = "a run with --quick, fewer and smaller cells" if last.quick else "a full run"
     if EXPERIMENTS[chapter.name].clock == "virtual":
         return f"{grid}, on a virtual clock, which no load disturbs"
-    if last.taken is None:
+    if last.others is None:
         return f"{grid}; how busy the machine was is not recorded"
-    busy = "a busy machine" if last.taken > BUSY else "a quiet machine"
-    return f"{grid}, on {busy}: others took {last.taken:.0%} of its processors in the busiest tenth of the cells"
+    busy = "a busy machine" if last.others > BUSY else "a quiet machine"
+    return f"{grid}, on {busy}: other processes used at least {last.others:.0%} of its CPU in the busiest 10 % of cells"
 
 
 def _section(chapter: Chapter) -> str:
@@ -92,7 +92,7 @@ def _section(chapter: Chapter) -> str:
     drawn = experiment.figure(chapter.runs[0])
     parts = [
         f"<h2>{escaped(experiment.title)}</h2>",
-        f'<ul class="claims">{"".join(_claim(claim, finding) for claim, finding in chapter.found)}</ul>',
+        f'<ul class="claims">{"".join(_claim(claim, finding) for claim, finding in chapter.findings)}</ul>',
         drawn
         if isinstance(drawn, str)
         else f'<div class="plot" id="{plot}" role="img" aria-label="{escaped(experiment.title)}" hidden></div>'
@@ -115,7 +115,7 @@ def _claim(claim: Claim, finding: Finding) -> str:
 
 
 def _earlier(chapter: Chapter) -> str:
-    """Yesterday's runs beside today's: what each said to each claim."""
+    """Return the earlier runs' findings as HTML."""
     if len(chapter.runs) < 2:
         return ""
     body = "".join(
@@ -123,7 +123,7 @@ def _earlier(chapter: Chapter) -> str:
         f"<td>{escaped(finding.figure)}</td></tr>"
         for run in chapter.runs[1:]
         for claim in EXPERIMENTS[chapter.name].claims
-        for finding in [judged(claim, run)]
+        for finding in [judge(claim, run)]
     )
     return (
         f"<details><summary>Earlier runs ({len(chapter.runs) - 1})</summary><div class='wide'><table><thead><tr>"
@@ -131,7 +131,7 @@ def _earlier(chapter: Chapter) -> str:
     )
 
 
-def _made(chapters: Iterable[Chapter]) -> str:
+def _provenance(chapters: Iterable[Chapter]) -> str:
     entries = "".join(
         f"<dt>{escaped(chapter.name)}</dt><dd>{_when(run)}, {len(run.cells)} cells; {escaped(run.machine)};"
         f" {escaped(run.version)}</dd>"

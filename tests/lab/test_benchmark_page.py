@@ -30,9 +30,9 @@ def made_up(ours: float, theirs: float) -> Results:
 
 def verdicts(results: Results) -> list[str]:
     lines = page(results, {}, {}).splitlines()
-    what = {target.what for target in TARGETS}
+    titles = {target.title for target in TARGETS}
     return [
-        line.split("|")[-2].strip() for line in lines if line.startswith("|") and line.split("|")[1].strip() in what
+        line.split("|")[-2].strip() for line in lines if line.startswith("|") and line.split("|")[1].strip() in titles
     ]
 
 
@@ -58,8 +58,8 @@ def test_what_was_not_measured_is_said_to_be_so() -> None:
 def test_a_missed_target_is_explained_or_said_not_to_be() -> None:
     results = made_up(10, 20)
     said = page(results, {}, {"replay": "Because of this.", "pair": "Not missed, so not shown."})
-    assert "**columnar replay, 100 k pending, on one core**: 0 M/s, to reach: ≥ 10 M/s.\n\nBecause of this.\n" in said
-    assert "**enqueue benchmark in small**: 0.010 k/s, to reach: ≥ 300 k/s.\n\n*Not explained yet.*\n" in said
+    assert "**columnar replay, 100 k pending, on one core**: 0 M/s; target: ≥ 10 M/s.\n\nBecause of this.\n" in said
+    assert "**enqueue benchmark in small**: 0.010 k/s; target: ≥ 300 k/s.\n\n*Not explained yet.*\n" in said
     assert "Not missed, so not shown." not in said
 
 
@@ -92,7 +92,7 @@ def test_every_note_has_a_target() -> None:
 
 def test_a_busy_machine_and_what_is_left_out_are_named() -> None:
     results = made_up(1, 2)
-    results.taken = 0.5
+    results.others = 0.5
     results.left_out["kafka"] = "no mvn on this machine"
     said = page(results, {}, {})
     assert "not quiet" in said
@@ -125,11 +125,11 @@ def test_the_committed_picture_is_that_of_the_committed_page() -> None:
 
 
 def test_a_page_without_the_figures_is_refused_by_name() -> None:
-    with pytest.raises(picture.NotThereError, match="no section 'Longest stall: expiries'"):
+    with pytest.raises(picture.MissingFigureError, match="no section 'Longest stall: expiries'"):
         picture.figures("# Benchmarks\n")
     results = made_up(1, 2)
     results.measurements = [one for one in results.measurements if one.rival != "uvloop"]
-    with pytest.raises(picture.NotThereError, match=r"no figure of uvloop$"):
+    with pytest.raises(picture.MissingFigureError, match=r"no figure of uvloop$"):
         picture.figures(page(results, {}, {}))
 
 
@@ -152,7 +152,7 @@ def test_a_view_has_the_last_of_each_measurement_and_all_its_processes() -> None
     assert (one.key, one.rounds, one.operations) == (("system", "memory", 9), [0.0, 7.0, 2.0], 10)
     assert results.failed == {"memory, 5 pending, abeyant SystemTimer": "no memory"}
     assert results.left_out == {}, "what was measured is there"
-    assert (results.updated, results.taken) == (True, 0.2)
+    assert (results.updated, results.others) == (True, 0.2)
     assert view(records[-1:]).left_out == {"system": "it is not installed"}
 
 

@@ -54,7 +54,7 @@ def test_a_list_measures_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--rows", "pear"])
-    assert "'pear' is none of pair, start" in capsys.readouterr().err
+    assert "unknown: 'pear'; choose from pair, start" in capsys.readouterr().err
 
 
 def test_without_a_jdk_the_jvm_is_left_out(

@@ -120,9 +120,9 @@ def test_geometry_cascades_no_more_often_than_there_are_wheels_above(
         assert told["tasks"] > 1_900
 
 
-@pytest.mark.parametrize("way", idle.WAYS)
+@pytest.mark.parametrize("way", idle.DETECTORS)
 def test_every_way_finds_the_silent_and_only_those(way: str) -> None:
-    watch = idle.WAYS[way]()
+    watch = idle.DETECTORS[way]()
     for connection in range(100):
         watch.seen(connection, 0)
     found: dict[int, int] = {}
@@ -139,7 +139,7 @@ def test_every_way_finds_the_silent_and_only_those(way: str) -> None:
     assert all(0 <= when - last.get(connection, 0) - 30_000 <= 1_000 for connection, when in found.items())
 
 
-@pytest.mark.parametrize("way", idle.WAYS)
+@pytest.mark.parametrize("way", idle.DETECTORS)
 def test_idle_is_never_early(way: str) -> None:
     told = named(idle.measure(way, {"connections": 1_000, "packets_s": 500, "seconds": 40}))
     assert told["early"] == 0, "T1"

@@ -128,8 +128,8 @@ def test_how_busy_the_machine_was_and_how_long_it_was_measured_stand_at_the_top(
     top = (tmp_path / "report.html").read_text(encoding="utf-8").partition('class="claims"')[0]
     assert "cost: a full run; how busy the machine was is not recorded." in top
     assert "geometry: a full run, on a virtual clock, which no load disturbs." in top
-    assert "idle: a run with --quick, fewer and smaller cells, on a busy machine: others took 50% of" in top
-    assert "enqueue: a full run, on a quiet machine: others took 0% of" in top
+    assert "fewer and smaller cells, on a busy machine: other processes used at least 50% of its CPU" in top
+    assert "enqueue: a full run, on a quiet machine: other processes used at least 0% of" in top
 
 
 def test_an_earlier_run_is_laid_beside_the_last(results: Results, tmp_path: Path) -> None:

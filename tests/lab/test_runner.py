@@ -150,7 +150,7 @@ def test_a_real_log_is_a_trace(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize("stray", ["no JSON\n", "{}\n", "[1, 2]\n"])
 def test_files_of_others_are_told_apart(tmp_path: Path, stray: str) -> None:
     (tmp_path / "results.jsonl").write_text(stray)
-    with pytest.raises(AbeyantError, match="not the lab's"):
+    with pytest.raises(AbeyantError, match="not a results file of the lab"):
         Results(tmp_path / "results.jsonl").read()
 
 
@@ -177,7 +177,7 @@ def test_the_command_tells_a_program_what_was_measured_and_where(
     assert json.loads(capsys.readouterr().out) == {"out": str(tmp_path), "report": None, "result": counted}
     assert main(["run", "idle", "--dir", str(tmp_path), "--resume"]) == 0
     said = capsys.readouterr().out
-    assert said == f"idle: 0 cells measured, 1 were there, 0 failed\n\nResult: {tmp_path}\n"
+    assert said == f"idle: 0 cells measured, 1 skipped, 0 failed\n\nResult: {tmp_path}\n"
 
 
 def test_the_command_refuses_what_it_does_not_know() -> None:
@@ -207,7 +207,7 @@ def test_compiled_the_wheel_is_compared_with_nothing_interpreted(
     monkeypatch.setattr(command_module, "is_compiled", lambda: True)
     monkeypatch.setattr(heap, "__file__", "heap.py")
     assert main(["run", "cost", "--quick", "--dir", str(tmp_path)]) == 2
-    assert "the rivals are not compiled, as the engine is: make .venv/.lab" in capsys.readouterr().err
+    assert "the engine is compiled and the rivals are not: run make .venv/.lab" in capsys.readouterr().err
 
 
 def test_a_slip_beside_all_is_not_passed_over(
@@ -221,12 +221,12 @@ def test_a_slip_beside_all_is_not_passed_over(
 def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
     said = command("report", "--dir", str(tmp_path))
     assert said.returncode == 2
-    assert f"no results in {tmp_path}: python -m lab run enqueue --quick --dir {tmp_path}" in said.stderr
+    assert f"no results in {tmp_path}: run python -m lab run enqueue --quick --dir {tmp_path}" in said.stderr
 
 
 def test_logs_that_no_experiment_would_read_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "idle", "--log", "logs"]) == 2
-    assert "--log gives traces to geometry, which is not run" in capsys.readouterr().err
+    assert "--log is for geometry, which is not among the experiments to run" in capsys.readouterr().err
 
 
 def test_results_of_the_former_name_are_not_gone_on_with(
