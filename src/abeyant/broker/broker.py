@@ -45,9 +45,8 @@ from abeyant.reporting import logger
 if TYPE_CHECKING:
     from abeyant.broker.coordinator.ports import Broker as CoordinatorBroker
     from abeyant.broker.delayed.produce import DelayedProduce
-    from abeyant.broker.groups.session import DelayedHeartbeat
     from abeyant.broker.groups.shard import GroupShard
-    from abeyant.broker.groups.waits import DelayedDeadline, DelayedJoin, DelayedSync
+    from abeyant.broker.groups.waits import DelayedHeartbeat, DelayedRebalance
     from abeyant.broker.partition_state import PartitionState, Topic
     from abeyant.broker.replica.ports import Timer
     from abeyant.broker.requests.common.peer_call import DelayedPeerAnswer
@@ -120,7 +119,7 @@ class Broker:
         self.fetch_purgatory: Purgatory[Any] = self._purgatory("Fetch")  # consumers' and followers'
         self.delete_records_purgatory: Purgatory[DelayedDeleteRecords] = self._purgatory("DeleteRecords")
         self.elect_leader_purgatory: Purgatory[DelayedElectLeader] = self._purgatory("ElectLeader")
-        self.rebalance_purgatory: Purgatory[DelayedJoin | DelayedSync | DelayedDeadline] = self._purgatory("Rebalance")
+        self.rebalance_purgatory: Purgatory[DelayedRebalance] = self._purgatory("Rebalance")
         self.heartbeat_purgatory: Purgatory[DelayedHeartbeat] = self._purgatory("Heartbeat")
         self.group_coordinator = Coordinator(self, OFFSETS, _group_shard)
         self.transaction_coordinator = Coordinator(self, TRANSACTIONS, TransactionShard)

@@ -146,6 +146,10 @@ class Shard:
         wait_for_acks(self.broker, [acked], timeout, client_id, now, lambda: then(coordinator_error(acked.error)))
 
 
+def ignore(_: ErrorCode) -> None:
+    """Ignore a failed write: housekeeping, or the next coordinator after its time-outs, writes the same again."""
+
+
 def coordinator_error(error: ErrorCode) -> ErrorCode:
     """Return the error that a coordinator's client gets for an append's error."""
     if error in _MOVED:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from abeyant.broker.coordinator.schema import version_of
-from abeyant.broker.coordinator.shard import Entry, Shard
+from abeyant.broker.coordinator.shard import Entry, Shard, ignore
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic import records as classic_records
 from abeyant.broker.groups.classic.group import ClassicGroup, State
@@ -199,7 +199,7 @@ class GroupShard(Shard):
         if consumers is not None:
             if consumers.members:
                 raise ApiError(ErrorCode.inconsistent_group_protocol)
-            self.keep(consumer_records.tombstones(consumers), _nothing)
+            self.keep(consumer_records.tombstones(consumers), ignore)
             self.consumers.pop(group_id, None)
         if group is None:
             group = self.groups[group_id] = ClassicGroup(group_id, self.broker.now_ms())
@@ -362,7 +362,7 @@ class GroupShard(Shard):
         """Delete the offsets of a deleted topic."""
         gone = [key for group in self.every_group() for key in self.offsets.every_key(group.id) if key.topic == topic]
         if gone:
-            self.forget_offsets(gone, _nothing)
+            self.forget_offsets(gone, ignore)
 
     def _forget_later(self) -> None:
         self._forget_task = self.broker.timer.call_later(self._forget_interval, self._forget_in_turn)
@@ -382,7 +382,7 @@ class GroupShard(Shard):
             if idle and len(old) == len(keys) and not (isinstance(group, ClassicGroup) and group.pending):
                 entries += self._tombstones(group.id, offsets=False)
         if entries:
-            self.write(entries, _nothing, timeout=self._timeout)
+            self.write(entries, ignore, timeout=self._timeout)
 
     def _is_old(self, group: ClassicGroup | ConsumerGroup, key: OffsetKey, now_ms: int) -> bool:
         """Return whether an offset is past its retention. Kafka: `ClassicGroup.offsetExpirationCondition`."""
@@ -402,7 +402,3 @@ class GroupShard(Shard):
         if offset.expire_ms is not None:
             return now_ms >= offset.expire_ms
         return now_ms - since >= self._retention
-
-
-def _nothing(_: ErrorCode) -> None:
-    """Ignore a failed write: the next round of housekeeping writes it again."""

@@ -1,135 +1,107 @@
-"""The operations in which groups wait: in the Rebalance and Heartbeat purgatories, on the broker's clock (K7, K8)."""
+"""What groups wait for: the steps of a rebalance, and the sessions of their members.
+
+A heartbeat does not touch the operation that waits: it moves the session's `deadline`, which is one store. When the
+operation expires, it is checked whether there was a heartbeat, and then a new one waits for what is left. So 100,000
+members cost a store a heartbeat, and an operation each per session time-out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from abeyant import Purgatory
-from abeyant.broker.delayed.operation import BrokerOperation
-from abeyant.broker.groups.classic.group import ClassicGroup
-from abeyant.broker.groups.session import DelayedHeartbeat, Session
+from abeyant.broker.delayed.operation import BrokerOperation, Waiting
 
 _ROUNDING = 1e-6  # seconds: times are floats, and their sums differ in the last digits
 
-Then = Callable[[ClassicGroup], object]
 
+class DelayedRebalance(BrokerOperation):
+    """A step of a rebalance, in the Rebalance purgatory. Kafka: `DelayedJoin`, `DelayedSync`, `DelayedRebalance`."""
 
-class DelayedJoin(BrokerOperation):
-    """The first half of a rebalance, until every member of the group has joined again (K5).
-
-    In the Rebalance purgatory, keyed by the group: one operation for the JoinGroups of all members.
-    """
-
-    __slots__ = ("_complete", "_early", "_group")
+    __slots__ = ("_is_done", "_late", "_members", "_then")
 
     kind = "Rebalance"
 
     def __init__(
         self,
-        group: ClassicGroup,
         timeout: float,
         client_id: str,
         since: float,
-        complete: Callable[[ClassicGroup], object],
-        *,
-        early: bool = True,
+        members: Callable[[], Iterable[tuple[str, str]]],
+        is_done: Callable[[], bool],
+        then: Callable[[], object] | None,
+        late: Callable[[], object] | None,
     ) -> None:
-        """Wait for at most `timeout` seconds; with `early=False` for all of them: a group's initial delay."""
+        """Call `then` when `is_done`, or after `timeout` seconds; `late` only in the latter case."""
         super().__init__(timeout, client_id, since)
-        self._group = group
-        self._complete = complete
-        self._early = early
+        self._members = members
+        self._is_done = is_done
+        self._then = then
+        self._late = late
 
     def keys(self) -> Iterable[tuple[str, str]]:
-        """Return the members that have not joined."""
-        group = self._group
-        missing = [member.id for member in group.members.values() if member.joining is None]
-        return ((group.id, member) for member in missing + list(group.pending))
+        """Return group id and member id of the members that it waits for."""
+        return self._members()
 
     def try_complete(self) -> bool:
-        """Complete when all have joined. Kafka: `DelayedJoin.tryComplete`."""
-        return self._early and self._group.all_joined and self.force_complete()
+        """Complete when the step is done."""
+        return self._is_done() and self.force_complete()
 
     def on_complete(self) -> None:
-        """Answer the members that have joined, and remove the others."""
-        self._complete(self._group)
-
-
-class DelayedSync(BrokerOperation):
-    """The second half of a rebalance, until every member has sent its SyncGroup.
-
-    In the Rebalance purgatory, keyed by the group. The leader's assignment answers the members; this removes the late.
-    """
-
-    __slots__ = ("_generation", "_group", "_late")
-
-    kind = "Rebalance"
-
-    def __init__(
-        self,
-        group: ClassicGroup,
-        timeout: float,
-        client_id: str,
-        since: float,
-        late: Callable[[ClassicGroup], object],
-    ) -> None:
-        """Call `late` after `timeout` seconds."""
-        super().__init__(timeout, client_id, since)
-        self._group = group
-        self._generation = group.generation
-        self._late = late
-
-    def keys(self) -> Iterable[tuple[str, str]]:
-        """Return the members that have sent no SyncGroup."""
-        return ((self._group.id, member) for member in sorted(self._group.unsynced))
-
-    def try_complete(self) -> bool:
-        """Complete when all have sent one, or another rebalance has begun. Kafka: `DelayedSync.tryComplete`."""
-        group = self._group
-        return (not group.unsynced or group.generation != self._generation) and self.force_complete()
+        """Go on with the rebalance."""
+        if self._then is not None:
+            self._then()
 
     def on_expiration(self) -> None:
-        """Remove the members that have not."""
-        self._late(self._group)
+        """Remove the members that were late."""
+        if self._late is not None:
+            self._late()
 
 
-class DelayedDeadline(BrokerOperation):
-    """What a member has to do in a rebalance without a leader, until it has done it.
+class Session:
+    """How long a member may be silent, or one that got an id and has not joined with it yet."""
 
-    A member of the new protocol gives back partitions; one of the classic protocol joins again, then asks for its
-    assignment. In the Rebalance purgatory, keyed by group id and member id.
-    """
+    __slots__ = ("client_id", "deadline", "group_id", "member_id", "operation", "seconds")
 
-    __slots__ = ("_is_due", "_late", "_member")
+    def __init__(self, group_id: str, member_id: str, client_id: str) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.client_id = client_id
+        self.seconds = 0.0
+        self.deadline = 0.0  # seconds on the cluster's clock
+        self.operation: DelayedHeartbeat | None = None  # while the session runs
 
-    kind = "Rebalance"
 
-    def __init__(
-        self,
-        member: tuple[str, str],
-        timeout: float,
-        client_id: str,
-        since: float,
-        is_due: Callable[[], bool],
-        late: Callable[[], object],
-    ) -> None:
-        """Call `late` after `timeout` seconds; `member` is the group id and the member id."""
-        super().__init__(timeout, client_id, since)
-        self._member = member
-        self._is_due = is_due
-        self._late = late
+class DelayedHeartbeat(BrokerOperation):
+    """A session that runs, in the Heartbeat purgatory, keyed by the session. Only expiry or a cancel ends it."""
+
+    __slots__ = ("_over", "_session")
+
+    kind = "Heartbeat"
+
+    def __init__(self, session: Session, timeout: float, since: float, over: Callable[[Session], object]) -> None:
+        """Call `over` in `timeout` seconds, which is what is left until the deadline."""
+        super().__init__(timeout, session.client_id, since)
+        self._session = session
+        self._over = over
 
     def keys(self) -> Iterable[tuple[str, str]]:
-        """Return the member."""
-        return (self._member,)
+        """Return the group id and member id."""
+        return ((self._session.group_id, self._session.member_id),)
+
+    def describe(self, broker: int) -> Waiting:
+        """Return what `Cluster.waiting` lists, with the deadline that the last heartbeat has set."""
+        session = self._session
+        since = session.deadline - session.seconds
+        return Waiting(broker, self.kind, tuple(self.keys()), self.client_id, since, session.deadline)
 
     def try_complete(self) -> bool:
-        """Complete when the member has done what it had to, or has left."""
-        return not self._is_due() and self.force_complete()
+        """Return False: a heartbeat does not end it."""
+        return False
 
     def on_expiration(self) -> None:
-        """Remove the member."""
-        self._late()
+        """Check whether the member was silent."""
+        self._over(self._session)
 
 
 class Waits:
@@ -137,7 +109,7 @@ class Waits:
 
     def __init__(
         self,
-        rebalance: Purgatory[DelayedJoin | DelayedSync | DelayedDeadline],
+        rebalance: Purgatory[DelayedRebalance],
         heartbeat: Purgatory[DelayedHeartbeat],
         now: Callable[[], float],
         expired: Callable[[str, str], object],
@@ -148,48 +120,27 @@ class Waits:
         self._now = now
         self._expired = expired
 
-    # -- rebalances
-
-    def for_joins(self, group: ClassicGroup, seconds: float, then: Then) -> None:
-        """Call `then(group)` once all members have joined, or after `seconds`."""
-        self._submit(group, DelayedJoin(group, seconds, _client(group), self._now(), then))
-
-    def for_delay(self, group: ClassicGroup, seconds: float, then: Then) -> None:
-        """Call `then(group)` after `seconds`."""
-        self._submit(group, DelayedJoin(group, seconds, _client(group), self._now(), then, early=False))
-
-    def for_syncs(self, group: ClassicGroup, seconds: float, late: Then) -> None:
-        """Call `late(group)` after `seconds`, unless all members have sent their SyncGroup by then."""
-        self._submit(group, DelayedSync(group, seconds, _client(group), self._now(), late))
-
-    def for_deadline(
+    def wait(
         self,
-        member: tuple[str, str],
+        key: Hashable,
         seconds: float,
         client_id: str,
-        is_due: Callable[[], bool],
-        late: Callable[[], object],
+        members: Callable[[], Iterable[tuple[str, str]]],
+        is_done: Callable[[], bool],
+        then: Callable[[], object] | None = None,
+        late: Callable[[], object] | None = None,
     ) -> None:
-        """Call `late()` after `seconds`, unless `is_due` returns False by then."""
-        operation = DelayedDeadline(member, seconds, client_id, self._now(), is_due, late)
-        self._rebalance.try_complete_else_watch(operation, [member])
+        """Call `then` when `is_done` at a `check` of `key`, or after `seconds`; `late` only in the latter case."""
+        operation = DelayedRebalance(seconds, client_id, self._now(), members, is_done, then, late)
+        self._rebalance.try_complete_else_watch(operation, [key])
 
-    def check_member(self, member: tuple[str, str]) -> None:
-        """Check the operations that wait for a member."""
-        self._rebalance.check_and_complete(member)
+    def check(self, key: Hashable) -> None:
+        """Check the operations that wait for a group, or for a member."""
+        self._rebalance.check_and_complete(key)
 
-    def check(self, group: ClassicGroup) -> None:
-        """Check the operations that wait for a group: a member has joined, synced or left."""
-        self._rebalance.check_and_complete(group)
-
-    def forget(self, group: ClassicGroup) -> None:
+    def forget(self, key: Hashable) -> None:
         """Cancel the operations that wait for a group."""
-        self._rebalance.cancel_for_key(group)
-
-    def _submit(self, group: ClassicGroup, operation: DelayedJoin | DelayedSync) -> None:
-        self._rebalance.try_complete_else_watch(operation, [group])
-
-    # -- sessions
+        self._rebalance.cancel_for_key(key)
 
     def watch(self, session: Session, seconds: float) -> None:
         """Restart a session of `seconds`: one store where it runs already."""
@@ -222,9 +173,3 @@ class Waits:
         else:
             session.operation = None
             self._expired(session.group_id, session.member_id)
-
-
-def _client(group: ClassicGroup) -> str:
-    """Return the leader's client id; empty without a leader."""
-    leader = group.members.get(group.leader or "")
-    return "" if leader is None else leader.client_id

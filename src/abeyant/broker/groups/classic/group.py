@@ -17,8 +17,8 @@ from enum import Enum
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.member import Joined, Member, Synced
-from abeyant.broker.groups.session import Session
 from abeyant.broker.groups.subscription import CONSUMER, subscribed_topics
+from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 _LONGEST_NAME = 1_000  # characters, of at most 4 bytes
@@ -59,7 +59,7 @@ class ClassicGroup:
         self.pending: dict[str, Session] = {}  # members that got an id, and have not joined with it yet
         self.unsynced: set[str] = set()  # members that have joined, and have not sent a SyncGroup yet
         self.new_member_added = False  # during the initial rebalance delay
-        self._awaiting_join = 0
+        self.awaiting_join = 0  # members that wait for this rebalance to complete
         self._supported: Counter[str] = Counter()  # how many members have a protocol
 
     def __repr__(self) -> str:
@@ -70,12 +70,18 @@ class ClassicGroup:
     @property
     def all_joined(self) -> bool:
         """Return whether every known member waits for this rebalance to complete."""
-        return self._awaiting_join == len(self.members) and not self.pending
+        return self.awaiting_join == len(self.members) and not self.pending
 
     @property
-    def awaiting_join(self) -> int:
-        """Return how many members wait for it."""
-        return self._awaiting_join
+    def client_id(self) -> str:
+        """Return the leader's client id; empty without a leader."""
+        leader = self.members.get(self.leader or "")
+        return "" if leader is None else leader.client_id
+
+    def not_joined(self) -> list[tuple[str, str]]:
+        """Return the group id and the id of each member that this rebalance waits for."""
+        missing = [member.id for member in self.members.values() if member.joining is None]
+        return [(self.id, member_id) for member_id in [*missing, *self.pending]]
 
     @property
     def rebalance_timeout(self) -> int:
@@ -153,7 +159,7 @@ class ClassicGroup:
             self.static[member.instance_id] = member.id
         self.pending.pop(member.id, None)
         self._supported.update({name for name, _ in member.protocols})
-        self._awaiting_join += member.joining is not None
+        self.awaiting_join += member.joining is not None
 
     def remove(self, member: Member) -> None:
         """Remove a member. If it led, the oldest remaining member becomes the leader."""
@@ -162,7 +168,7 @@ class ClassicGroup:
             del self.static[member.instance_id]
         self.unsynced.discard(member.id)
         self._supported.subtract({name for name, _ in member.protocols})
-        self._awaiting_join -= member.joining is not None
+        self.awaiting_join -= member.joining is not None
         if self.leader == member.id:
             self.leader = next(iter(self.members), None)
 
@@ -182,12 +188,12 @@ class ClassicGroup:
 
     def await_join(self, member: Member, joining: Callable[[Joined], object]) -> None:
         """Let a member wait for the rebalance. A JoinGroup of it that waits already is dropped, as in Kafka."""
-        self._awaiting_join += member.joining is None
+        self.awaiting_join += member.joining is None
         member.joining = joining
 
     def answer_join(self, member: Member, answer: Joined) -> None:
         """Answer the member's JoinGroup, if one waits."""
-        self._awaiting_join -= member.joining is not None
+        self.awaiting_join -= member.joining is not None
         member.joined(answer)
 
     def update_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:

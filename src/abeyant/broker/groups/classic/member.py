@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from abeyant.broker.groups.session import Session
+from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 

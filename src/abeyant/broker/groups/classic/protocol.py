@@ -1,7 +1,7 @@
 """The classic protocol: joining, heartbeats and leaving. Each change starts a rebalance: see `rebalancing`.
 
-A member joins, and joins again when a heartbeat asks for it; its heartbeats keep its session (`DelayedHeartbeat`); it
-leaves, or its session expires. A static member may come back as another process, and keeps its assignment.
+A member joins, and joins again when a heartbeat asks for it; its heartbeats keep its session; it leaves, or its session
+expires. A static member may come back as another process, and keeps its assignment.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import ClassicGroup, State
 from abeyant.broker.groups.classic.member import Joined, Joining, Member, Synced
-from abeyant.broker.groups.session import Session
+from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:

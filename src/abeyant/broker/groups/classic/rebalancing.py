@@ -1,8 +1,7 @@
 """The rebalance of the classic protocol: how a group moves from one state to the next. Membership is in `protocol`.
 
-Every rule is one of Kafka's `GroupMetadataManager`. A rebalance has two halves: all members join and get their ids
-(`DelayedJoin`); the leader sends the assignments and all members get theirs (`DelayedSync`). In between and afterwards
-each sends heartbeats (`DelayedHeartbeat`).
+Every rule is one of Kafka's `GroupMetadataManager`. A rebalance has two halves: all members join and get their ids; the
+leader sends the assignments and all members get theirs. In between and afterwards each sends heartbeats.
 
     JoinGroup, LeaveGroup, the end of a session
       -> prepare           the group rebalances: every member has to join again
@@ -14,8 +13,9 @@ each sends heartbeats (`DelayedHeartbeat`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from abeyant.broker.coordinator.shard import ignore
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import ClassicGroup, State
 from abeyant.broker.groups.classic.member import Joined, Member, Synced
@@ -29,13 +29,8 @@ _NONE = ErrorCode.none
 Assignments = dict[str, bytes]
 
 
-class Store(Protocol):
-    """Writes groups to the log."""
-
-    def __call__(
-        self, group: ClassicGroup, assignments: Assignments | None, then: Callable[[ErrorCode], object]
-    ) -> None:
-        """Write the group with these assignments, None for its members' own; call back with the result."""
+Store = Callable[[ClassicGroup, Assignments | None, Callable[[ErrorCode], object]], None]
+"""Writes a group to the log with these assignments, None for its members' own; calls back with the result."""
 
 
 class Rebalancing:
@@ -66,7 +61,7 @@ class Rebalancing:
         group.become(State.PREPARING, self._now_ms())
         self._waits.check(group)  # no SyncGroup is waited for any more
         if not first:
-            self._waits.for_joins(group, group.rebalance_timeout / 1000, self.complete_join)
+            self._wait_for_all(group)
         else:
             left = max(group.rebalance_timeout / 1000 - self._initial_delay, 0.0)
             self._wait_for_others(group, self._initial_delay, left)
@@ -77,7 +72,7 @@ class Rebalancing:
             self.complete_join(group)
             return
 
-        def over(_: ClassicGroup) -> None:
+        def over() -> None:
             if group.state is not State.PREPARING:
                 return
             if group.new_member_added and left > 0:
@@ -86,7 +81,13 @@ class Rebalancing:
             else:
                 self.complete_join(group)
 
-        self._waits.for_delay(group, delay, over)
+        self._waits.wait(group, delay, group.client_id, group.not_joined, lambda: False, then=over)
+
+    def _wait_for_all(self, group: ClassicGroup) -> None:
+        self._waits.wait(
+            group, group.rebalance_timeout / 1000, group.client_id, group.not_joined, lambda: group.all_joined,
+            then=lambda: self.complete_join(group),
+        )  # fmt: skip
 
     def complete_join(self, group: ClassicGroup) -> None:
         """Complete the first half: all have joined, or the time-out is over. Kafka: `completeClassicGroupJoin`."""
@@ -98,18 +99,23 @@ class Rebalancing:
                 group.remove(member)
         if group.members and not group.elect_leader():
             # Static members only, and none has joined: they have until their sessions end.
-            self._waits.for_joins(group, group.rebalance_timeout / 1000, self.complete_join)
+            self._wait_for_all(group)
             return
         group.next_generation(self._now_ms())
         if not group.members:
-            self._store(group, {}, _nothing)
+            self._store(group, {}, ignore)
             return
         for member in list(group.members.values()):
             self.watch(member)
             member.is_new = False
             group.unsynced.add(member.id)
         generation = group.generation
-        self._waits.for_syncs(group, group.rebalance_timeout / 1000, lambda late: self._sync_expired(late, generation))
+        self._waits.wait(
+            group, group.rebalance_timeout / 1000, group.client_id,
+            lambda: [(group.id, member_id) for member_id in sorted(group.unsynced)],
+            lambda: not group.unsynced or group.generation != generation,
+            late=lambda: self._sync_expired(group, generation),
+        )  # fmt: skip
         for member in list(group.members.values()):
             group.answer_join(member, self.joined(group, member, leads=group.leader == member.id))
 
@@ -197,7 +203,3 @@ class Rebalancing:
     def watch(self, member: Member) -> None:
         """Restart a member's session."""
         self._waits.watch(member.session, member.session_timeout / 1000)
-
-
-def _nothing(_: ErrorCode) -> None:
-    """Ignore that an empty group could not be written: the next coordinator will find out by itself."""

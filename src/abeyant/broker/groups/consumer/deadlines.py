@@ -36,16 +36,16 @@ class Deadlines:
         if self._due.get(key) == token:
             return
         self._due[key] = token
-        self._waits.check_member(key[:2])  # the deadline of another token is obsolete
-        self._waits.for_deadline(
-            key[:2], member.rebalance_timeout / 1000, member.client_id, lambda: self._due.get(key) is token,
-            lambda: self._over(key),
+        self._waits.check(key[:2])  # the deadline of another token is obsolete
+        self._waits.wait(
+            key[:2], member.rebalance_timeout / 1000, member.client_id, lambda: (key[:2],),
+            lambda: self._due.get(key) is not token, late=lambda: self._over(key),
         )  # fmt: skip
 
     def done(self, group_id: str, member_id: str, *duties: Duty) -> None:
         """Stop these deadlines: the member has done it, or has left."""
         if [duty for duty in duties if self._due.pop((group_id, member_id, duty), None) is not None]:
-            self._waits.check_member((group_id, member_id))
+            self._waits.check((group_id, member_id))
 
     def _over(self, key: tuple[str, str, Duty]) -> None:
         self._due.pop(key, None)

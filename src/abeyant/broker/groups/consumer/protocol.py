@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from abeyant.broker.coordinator.shard import Entry, ignore
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.consumer import patterns, records
 from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
@@ -20,11 +21,10 @@ from abeyant.broker.groups.consumer.group import (
     MemberState,
     reconciled,
 )
-from abeyant.broker.groups.session import Session
+from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
-    from abeyant.broker.coordinator.shard import Entry
     from abeyant.broker.groups.consumer.targets import Subscribed, Targets
     from abeyant.broker.groups.waits import Waits
 
@@ -173,7 +173,7 @@ class ConsumerProtocol:
             topics = self._targets.subscribed(group.subscriptions)
             entries: list[Entry] = []
             self._targets.compute(group, group.members, topics, group.epoch, entries)
-            self._groups.keep(entries, _nothing)
+            self._groups.keep(entries, ignore)
             group.topics = topics
 
     def _present(
@@ -265,7 +265,7 @@ class ConsumerProtocol:
         """Remove a member: its session or one of its deadlines has expired."""
         group = self._groups.consumers_of(group_id)
         if group is not None and member_id in group.members:
-            self.fence(group, [member_id], _nothing)
+            self.fence(group, [member_id], ignore)
 
     def fence(self, group: ConsumerGroup, gone: Collection[str], then: Then) -> None:
         """Remove these members: their partitions go to the others."""
@@ -342,7 +342,3 @@ def _replaced(group: ConsumerGroup, request: HeartbeatRequest) -> str:
     """Return the id of the static member that the heartbeat's replaces; empty for none."""
     present = "" if request.instance_id is None else group.static.get(request.instance_id, "")
     return "" if present == request.member_id else present
-
-
-def _nothing(_: ErrorCode) -> None:
-    """Ignore that a removal could not be written: the member's session expires again at the next coordinator."""
