@@ -52,9 +52,9 @@ def test_a_silent_producer_is_forgotten_by_the_check_of_its_log() -> None:
         assert settle(producer, send(producer, TOPIC, b"tea")) == [None]
         log = kafka.brokers[1].partitions[TOPIC, 0].log
         kafka.clock.advance(599.0)
-        assert len(log.active_producers()) == 1
+        assert len(log.producers.states()) == 1
         kafka.clock.advance(1.0)
-        assert log.active_producers() == []
+        assert log.producers.states() == []
         kafka.delete_topic(TOPIC)
         assert not [key for key in kafka.brokers[1].housekeeping._tasks if not isinstance(key, str)]
 

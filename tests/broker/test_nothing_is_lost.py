@@ -27,6 +27,7 @@ from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.ports import Broker
 from broker.log.batches import batch
+from broker.log.invariants import check_log
 from broker.wire import WireClient
 
 BROKERS = (1, 2, 3)
@@ -228,7 +229,7 @@ class NothingLost(RuleBasedStateMachine):
         for broker in self.running():
             replica = broker.partitions.get(("orders", 0))
             if replica is not None:
-                replica.log.check()
+                check_log(replica.log)
         state = self.state()
         leader = self.replica(state.leader) if state.leader > 0 else None
         if leader is None or not leader.leads:

@@ -146,4 +146,4 @@ def test_a_leader_that_appended_nothing_follows_again() -> None:
         kafka.clock.advance(1)
         assert kafka.leader(TOPIC) == 1
         assert settle(producer, send(producer, TOPIC, b"second")) == [None]
-        assert [entry for entry in log.epochs() if entry[1] >= log.end_offset] == []
+        assert [entry for entry in log.epochs.entries() if entry[1] >= log.end_offset] == []

@@ -16,6 +16,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, 
 from abeyant.broker import Cluster
 from abeyant.errors import AbeyantError
 from broker.clients import PATIENCE, consuming, producing, send, take
+from broker.log.invariants import check_log
 from waiting import wait_until
 
 TOPIC = "orders"
@@ -277,7 +278,7 @@ def test_transactions_survive_the_process(tmp_path: Path) -> None:
         successor.commit_transaction(PATIENCE)
         wait_until(lambda: committed(kafka) == [b"one", b"three"])
         for broker in kafka.brokers.values():
-            broker.partitions[TOPIC, 0].log.check()
+            check_log(broker.partitions[TOPIC, 0].log)
 
 
 def test_aiokafka(kafka: Cluster) -> None:

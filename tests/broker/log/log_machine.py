@@ -15,6 +15,7 @@ from abeyant.broker.log import Log, LogConfig, split
 from abeyant.broker.log.errors import OffsetOutOfRangeError
 from abeyant.broker.log.validation import records_of
 from broker.log.batches import NOW, batch
+from broker.log.invariants import check_log
 
 EVERYTHING = 1 << 40
 
@@ -85,7 +86,7 @@ class LogMachine(RuleBasedStateMachine):
     def next_epoch(self, more: int) -> None:
         self.epoch += more
         self.log.start_epoch(self.epoch)
-        assert self.log.latest_epoch == self.epoch
+        assert self.log.epochs.latest == self.epoch
 
     @rule(back=st.integers(0, 9))
     def truncate(self, back: int) -> None:
@@ -145,9 +146,9 @@ class LogMachine(RuleBasedStateMachine):
         """Whole segments go, from the first: each record that is gone was old enough and below the high watermark."""
         up_to = min(up_to, self.model.end)
         old = self.log.config
-        self.log.reconfigure(replace(old, retention_ms=age))
+        self.log.config = replace(old, retention_ms=age)
         self.log.delete_old(self.now + 50, up_to)
-        self.log.reconfigure(old)
+        self.log.config = old
         assert self.model.start <= self.log.start_offset
         if self.log.start_offset > self.model.start:
             assert self.log.start_offset <= up_to
@@ -158,7 +159,7 @@ class LogMachine(RuleBasedStateMachine):
     @invariant()
     def same(self) -> None:
         log, model = self.log, self.model
-        log.check()
+        check_log(log)
         assert (log.start_offset, log.end_offset) == (model.start, model.end)
         batches = split(log.read(model.start, EVERYTHING, model.end, min_one=False))
         assert [one.base_offset for one in batches] == [one.base for one in model.visible()]
@@ -170,7 +171,7 @@ class LogMachine(RuleBasedStateMachine):
             if record.offset >= model.start
         ]
         assert found == model.records()
-        for epoch, start in log.epochs():
+        for epoch, start in log.epochs.entries():
             later = [one.base for one in model.visible() if one.epoch > epoch]
             asked, end = log.epoch_end(epoch)
             assert asked == epoch

@@ -25,6 +25,7 @@ from abeyant.broker.log.markers import Marker, marker_batch, marker_of
 from abeyant.broker.log.records import Record, decode
 from abeyant.broker.log.validation import records_of
 from broker.log.batches import NOW, batch, batch_of, marker
+from broker.log.invariants import check_log
 
 
 def make_log(**settings: Any) -> Log:
@@ -37,11 +38,11 @@ def everything(log: Log) -> list[Batch]:
 
 def refused(log: Log, data: bytes, **options: Any) -> LogError:
     """The error of an append that must leave the log as it was."""
-    before = log.end_offset, log.size, log.latest_epoch, [one.data for one in everything(log)]
+    before = log.end_offset, log.size, log.epochs.latest, [one.data for one in everything(log)]
     with pytest.raises(LogError) as caught:
         log.append(data, 0, NOW, **options)
-    log.check()
-    assert (log.end_offset, log.size, log.latest_epoch, [one.data for one in everything(log)]) == before
+    check_log(log)
+    assert (log.end_offset, log.size, log.epochs.latest, [one.data for one in everything(log)]) == before
     return caught.value
 
 
@@ -52,7 +53,7 @@ def test_batches_get_offsets_and_the_leaders_epoch(codec: int) -> None:
     assert log.append(batch([b"a", b"b"], codec=codec).data, 3, NOW)[:4] == (0, 1, -1, False)
     assert log.append(batch([b"c"], codec=codec).data, 4, NOW)[:4] == (2, 2, -1, False)
 
-    log.check()
+    check_log(log)
     assert [(one.base_offset, one.leader_epoch, one.compression) for one in everything(log)] == [
         (0, 3, codec),
         (2, 4, codec),
@@ -71,7 +72,7 @@ def test_append_time() -> None:
     assert log.append(batch([b"a"], times=[5]).data, 0, NOW).append_time_ms == NOW
     assert everything(log)[0].timestamp_is_append_time
     assert [record.timestamp for record in records_of(everything(log)[0])] == [NOW]
-    log.check()
+    check_log(log)
 
 
 def test_greatest_timestamp_is_the_records_own() -> None:
@@ -79,7 +80,7 @@ def test_greatest_timestamp_is_the_records_own() -> None:
     log.append(batch([b"", b"", b""], times=[NOW, NOW + 9, NOW - 9], max_timestamp=NOW).data, 0, NOW)
 
     assert everything(log)[0].max_timestamp == NOW + 9
-    log.check()
+    check_log(log)
 
 
 @pytest.mark.parametrize(("asked", "codec"), [("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4), ("uncompressed", 0)])
@@ -90,7 +91,7 @@ def test_topic_that_asks_for_a_codec(asked: str, codec: int) -> None:
     (one,) = everything(log)
     assert (one.compression, one.producer_id, one.producer_epoch, one.base_sequence) == (codec, 1, 2, 3)
     assert [record.value for record in records_of(one)] == [b"a" * 100, None]
-    log.check()
+    check_log(log)
 
 
 def test_compressed_batch_with_odd_offsets_is_put_in_order() -> None:
@@ -196,7 +197,7 @@ def test_duplicate_gets_its_first_answer_again() -> None:
         assert isinstance(refused(log, sequenced(2 * index, count=2)), OutOfOrderSequenceError)
     assert isinstance(refused(log, sequenced(12, count=1)), OutOfOrderSequenceError)  # another end: no duplicate
     assert log.end_offset == 14
-    log.check()
+    check_log(log)
 
 
 def test_gap_in_a_sequence() -> None:
@@ -222,7 +223,7 @@ def test_epochs_of_a_producer() -> None:
     assert isinstance(refused(log, sequenced(4, epoch=0)), InvalidProducerEpochError)
     assert isinstance(refused(log, sequenced(4, epoch=2)), OutOfOrderSequenceError)
     assert not log.append(sequenced(0, epoch=2), 0, NOW).duplicate
-    assert [(state.epoch, state.last_sequence) for state in log.active_producers()] == [(2, 0)]
+    assert [(state.epoch, state.last_sequence) for state in log.producers.states()] == [(2, 0)]
 
 
 def test_producers_expire() -> None:
@@ -247,7 +248,7 @@ def test_truncation_forgets_what_it_cut() -> None:
     for sequence in range(6):
         log.append(sequenced(sequence), 0, NOW)
     log.truncate_to(3, NOW)
-    log.check()
+    check_log(log)
 
     assert log.append(sequenced(2), 0, NOW).duplicate
     assert log.append(sequenced(3), 0, NOW).base_offset == 3
@@ -259,7 +260,7 @@ def test_transactions_hold_back_the_last_stable_offset() -> None:
     log.append(sequenced(0, attributes=0x10), 0, NOW)
     log.append(batch().data, 0, NOW)
 
-    assert log.has_open_transaction(9)
+    assert log.producers.in_transaction(9, 0)
     assert log.last_stable_offset(3) == 1
     assert log.last_stable_offset(0) == 0
     assert isinstance(refused(log, sequenced(1)), InvalidTransactionStateError)
@@ -267,16 +268,16 @@ def test_transactions_hold_back_the_last_stable_offset() -> None:
     assert log.last_stable_offset(3) == 1  # the marker is not below the high watermark yet
     assert log.last_stable_offset(4) == 4
     assert log.last_stable_offset(4) == 4
-    assert [aborted[:3] for aborted in log.aborted_transactions(0, 4)] == [(9, 1, 3)]
-    assert [aborted[:3] for aborted in log.aborted_transactions(3, 4)] == [(9, 1, 3)]
-    assert log.aborted_transactions(4, 9) == log.aborted_transactions(0, 1) == []
+    assert [aborted[:3] for aborted in log.producers.aborted_between(0, 4)] == [(9, 1, 3)]
+    assert [aborted[:3] for aborted in log.producers.aborted_between(3, 4)] == [(9, 1, 3)]
+    assert log.producers.aborted_between(4, 9) == log.producers.aborted_between(0, 1) == []
     log.append(sequenced(1, attributes=0x10), 0, NOW)
     log.append(marker(9, 0, commits=True, coordinator_epoch=4), 0, NOW, from_client=False)
     assert log.last_stable_offset(6) == 6
-    assert len(log.aborted_transactions(0, 6)) == 1
+    assert len(log.producers.aborted_between(0, 6)) == 1
     zombie = marker(9, 0, commits=True, coordinator_epoch=3)
     assert isinstance(refused(log, zombie, from_client=False), CoordinatorFencedError)
-    log.check()
+    check_log(log)
 
 
 def test_the_last_stable_offset_is_not_before_the_start() -> None:
@@ -286,9 +287,9 @@ def test_the_last_stable_offset_is_not_before_the_start() -> None:
     log.append(batch().data, 0, NOW)
     log.append(batch().data, 0, NOW)
     log.advance_start(2, NOW)
-    assert log.has_open_transaction(9)
+    assert log.producers.in_transaction(9, 0)
     assert log.last_stable_offset(3) == 2
-    log.check()
+    check_log(log)
 
 
 def test_aborted_transactions_survive_truncation_behind_them() -> None:
@@ -298,9 +299,9 @@ def test_aborted_transactions_survive_truncation_behind_them() -> None:
     log.append(sequenced(1, attributes=0x10), 0, NOW)
     log.append(marker(9, 0, commits=False), 0, NOW, from_client=False)
     log.truncate_to(3, NOW)
-    log.check()
+    check_log(log)
 
-    assert [aborted[:3] for aborted in log.aborted_transactions(0, 9)] == [(9, 0, 1)]
+    assert [aborted[:3] for aborted in log.producers.aborted_between(0, 9)] == [(9, 0, 1)]
     assert log.last_stable_offset(3) == 2
 
 
@@ -323,7 +324,7 @@ def test_a_reader_is_told_of_no_aborted_transaction_behind_what_it_reads(segment
             read = log.read(offset, max_bytes, 8, min_one=True)
             end = split(read)[-1].next_offset
             assert log.end_of_read(offset, len(read)) == end
-            assert [one.first_offset for one in log.aborted_transactions(offset, end)] == [
+            assert [one.first_offset for one in log.producers.aborted_between(offset, end)] == [
                 first for first in range(0, 8, 2) if first + 1 >= offset and first < end
             ]
 
@@ -336,9 +337,9 @@ def test_follower_has_the_leaders_bytes() -> None:
     assert follower.append_replicated(leader.read(0, 1 << 20, 3, min_one=True), NOW) == 3
     assert second.append_replicated(leader.read_batches(0, 1 << 20, 3, min_one=True), NOW) == 3
     for one in (follower, second):
-        one.check()
+        check_log(one)
         assert [b.data for b in everything(one)] == [b.data for b in everything(leader)]
-        assert one.latest_epoch == 2
+        assert one.epochs.latest == 2
         assert one.append(sequenced(2), 3, NOW).duplicate  # it could lead now
     mine, leaders = (log.read_batches(0, 1, 3, min_one=True)[0] for log in (second, leader))
     assert mine.data is leaders.data  # shared, not copied
@@ -364,13 +365,13 @@ def test_follower_whose_leader_starts_within_a_batch() -> None:
     follower.truncate_fully(3, NOW)
     follower.append_replicated(leader.read(3, 1 << 20, 5, min_one=True), NOW)
 
-    follower.check()
+    check_log(follower)
     assert (follower.start_offset, follower.end_offset) == (3, 5)
 
 
 def test_settings_may_change() -> None:
     log = make_log()
-    log.reconfigure(replace(log.config, max_message_bytes=10))
+    log.config = replace(log.config, max_message_bytes=10)
 
     assert isinstance(refused(log, batch().data), RecordTooLargeError)
 

@@ -17,6 +17,7 @@ from abeyant.broker.log.errors import StorageError
 from abeyant.broker.log.records import Record
 from abeyant.broker.log.validation import records_of
 from broker.log.batches import NOW, batch_of, marker
+from broker.log.invariants import check_log
 
 EVER = 1 << 40
 
@@ -63,7 +64,7 @@ def test_last_record_of_each_key_stays(rounds: list[Any], codec: int, segment_by
             written += [(log.end_offset + index, *pair) for index, pair in enumerate(write)]
             put(log, *write, codec=codec)
         log.compact(NOW, log.end_offset, force=True)
-        log.check()
+        check_log(log)
         last = {key: offset for offset, key, _ in written}
         assert content(log) == [one for one in written if last[one[1]] == one[0]]
         assert log.end_offset == len(written)
@@ -90,7 +91,7 @@ def test_tombstones_stay_for_their_time() -> None:
     assert [record.timestamp for one in log.read_batches(0, EVER, 5, min_one=True) for record in records_of(one)] == [
         NOW
     ]
-    log.check()
+    check_log(log)
 
 
 def test_nothing_above_the_last_stable_offset() -> None:
@@ -135,7 +136,7 @@ def test_producers_keep_their_sequence() -> None:
     batches = log.read_batches(0, EVER, 4, min_one=True)
     assert [(one.record_count, one.base_sequence) for one in batches] == [(0, 2), (1, -1)]
     put(log, (b"a", b""), producer_id=7, producer_epoch=0, base_sequence=3)
-    log.check()
+    check_log(log)
 
 
 def test_aborted_transactions_go() -> None:
@@ -145,7 +146,7 @@ def test_aborted_transactions_go() -> None:
         log.append(marker(9, 0, commits=commits), 0, NOW, from_client=False)
     log.compact(NOW, log.end_offset, force=True)
     assert content(log) == [(0, b"a", b"1")]
-    log.check()
+    check_log(log)
 
 
 def markers(log: Log) -> list[tuple[int, int]]:
@@ -167,14 +168,14 @@ def test_a_marker_stays_for_its_time_once_nothing_of_its_transaction_is_left(com
     def compact(now_ms: int) -> list[tuple[int, int]]:
         put(log, (b"b", b"2"))
         log.compact(now_ms, log.end_offset, force=True)
-        log.check()
+        check_log(log)
         return markers(log)
 
     assert compact(NOW) == [(1, 1), (3, 1)]  # its transaction's data goes now
     assert compact(NOW + 1_000) == [(1, 1), (3, 1)]  # its time begins
     assert compact(NOW + 1_099) == [(1, 1), (3, 1)]
     assert compact(NOW + 1_100) == [(3, 1)]
-    assert log.aborted_transactions(0, log.end_offset) == []
+    assert log.producers.aborted_between(0, log.end_offset) == []
     assert content(log)[0] == (2, b"a", b"2")
 
 
@@ -189,7 +190,7 @@ def test_the_last_marker_of_a_producer_stays_without_its_record(tmp_path: Path) 
     assert markers(log) == [(1, 0)]
     log.kill()
     log = open_log(tmp_path)
-    log.check()
+    check_log(log)
     assert [one for one in content(log) if one[1] == b"a"] == [(5, b"a", b"2")]
     log.close()
 
@@ -209,7 +210,7 @@ def test_on_disk(tmp_path: Path, end: Any) -> None:
     for _ in range(2):
         end(log)
         log = open_log(tmp_path)
-        log.check()
+        check_log(log)
         assert content(log) == before
         assert log.compact(NOW, log.end_offset) == 0
     put(log, (b"k0", b"x"), producer_id=7, producer_epoch=0, base_sequence=20)
@@ -237,7 +238,7 @@ def test_crash_at_any_rename(tmp_path: Path, at: int, monkeypatch: pytest.Monkey
             log.compact(NOW, log.end_offset, force=True)
     log.kill()
     log = open_log(tmp_path)
-    log.check()
+    check_log(log)
     found = content(log)
     assert [one for one in found if one in expected] == expected
     assert log.end_offset == 20

@@ -22,6 +22,7 @@ from abeyant.broker.log.files import replace_file
 from abeyant.broker.log.journal import Journal
 from abeyant.errors import AbeyantError
 from broker.log.batches import NOW, batch, marker
+from broker.log.invariants import check_log
 
 TOPIC = uuid.UUID(int=7)
 SIZE = batch([b"0000"]).size
@@ -48,9 +49,9 @@ def content(log: DiskLog) -> list[bytes]:
 
 
 def everything(log: DiskLog) -> object:
-    log.check()
-    producers = [(one.producer_id, one.epoch, one.batches, one.transaction_start) for one in log.active_producers()]
-    return log.start_offset, log.end_offset, log.size, log.epochs(), producers, content(log)
+    check_log(log)
+    producers = [(one.producer_id, one.epoch, one.batches, one.transaction_start) for one in log.producers.states()]
+    return log.start_offset, log.end_offset, log.size, log.epochs.entries(), producers, content(log)
 
 
 @pytest.mark.parametrize("end", [DiskLog.close, DiskLog.kill], ids=["closed", "killed"])
@@ -68,7 +69,7 @@ def test_opened_again_it_is_as_it_was(tmp_path: Path, end: Callable[[DiskLog], N
         assert everything(log) == before
     assert log.append(batch([b"0009"], producer_id=5, producer_epoch=0, base_sequence=9).data, 3, NOW).duplicate
     fill(log, 5, epoch=4)
-    log.check()
+    check_log(log)
     log.close()
 
 
@@ -164,11 +165,11 @@ def test_torn_end_is_cut(tmp_path: Path, cut: int, caplog: pytest.LogCaptureFixt
 
     log = open_log(tmp_path)
     left = 10 - (cut + SIZE - 1) // SIZE
-    log.check()
+    check_log(log)
     assert (log.end_offset, content(log)) == (left, whole[:left])
     assert ("cut" in caplog.text) == (cut % SIZE > 0)
     fill(log, 1)
-    log.check()
+    check_log(log)
     log.close()
 
 
@@ -183,7 +184,7 @@ def test_changed_byte_ends_the_log_there(tmp_path: Path, caplog: pytest.LogCaptu
     path.write_bytes(bytes(data))
 
     log = open_log(tmp_path, segment_bytes=3 * SIZE)
-    log.check()
+    check_log(log)
     assert content(log) == whole[:4]
     assert f"cut {2 * SIZE} bytes off {path.name}" in caplog.text
     assert sorted(one.name[18:] for one in path.parent.glob("*.log")) == ["00.log", "03.log"]
@@ -204,7 +205,7 @@ def test_what_a_rewritten_end_held_before_does_not_come_back(tmp_path: Path) -> 
 
     log = open_log(tmp_path, segment_bytes=4 * SIZE)
     assert everything(log) == before
-    assert log.epochs() == [(0, 0), (2, 2)]
+    assert log.epochs.entries() == [(0, 0), (2, 2)]
     log.close()
 
 
@@ -232,9 +233,9 @@ def test_transactions_are_known_again(tmp_path: Path) -> None:
     for end in (DiskLog.kill, DiskLog.close, DiskLog.kill):
         end(log)
         log = open_log(tmp_path, segment_bytes=200)
-        log.check()
+        check_log(log)
         assert log.last_stable_offset(5) == 4
-        assert [aborted[:3] for aborted in log.aborted_transactions(0, 5)] == [(9, 0, 1)]
+        assert [aborted[:3] for aborted in log.producers.aborted_between(0, 5)] == [(9, 0, 1)]
     log.close()
 
 
@@ -287,7 +288,7 @@ def test_full_disk(tmp_path: Path) -> None:
         log.kill()
         log = open_log(disk)
         assert everything(log) == before
-        log.reconfigure(LogConfig(retention_ms=0))
+        log.config = LogConfig(retention_ms=0)
         assert log.delete_old(NOW + 1, log.end_offset) == 1
         assert log.append(one, 0, NOW).size == len(one)
         log.close()

@@ -10,6 +10,7 @@ from abeyant.broker.log import Log, LogConfig
 from abeyant.broker.log.epochs import LeaderEpochs
 from abeyant.broker.log.errors import OffsetOutOfRangeError
 from broker.log.batches import NOW, batch
+from broker.log.invariants import check_epochs, check_log
 
 
 def make_log(count: int = 0, **settings: Any) -> Log:
@@ -74,7 +75,7 @@ def test_retention_by_size() -> None:
     assert log.delete_old(NOW, 10) == 1
     assert (log.start_offset, log.size) == (4, 6 * SIZE)
     assert log.delete_old(NOW, 10) == 0
-    log.check()
+    check_log(log)
 
 
 def test_retention_by_time_takes_the_last_segment_too() -> None:
@@ -86,7 +87,7 @@ def test_retention_by_time_takes_the_last_segment_too() -> None:
     assert (log.start_offset, log.end_offset, log.size) == (10, 10, 0)
     assert make_log(3, cleanup_policy=frozenset({"compact"}), retention_ms=0).delete_old(NOW + 9, 3) == 0
     assert log.append(batch().data, 0, NOW).base_offset == 10
-    log.check()
+    check_log(log)
 
 
 def test_segment_ends_after_its_time() -> None:
@@ -108,23 +109,21 @@ def test_epochs() -> None:
     assert [log.epoch_end(epoch) for epoch in (-1, 1, 2, 3, 5, 6)] == [
         (-1, -1), (1, 0), (2, 3), (2, 3), (5, 5), (-1, -1),
     ]  # fmt: skip
-    assert [log.epoch_at(offset) for offset in (0, 2, 3, 9)] == [2, 2, 5, 5]
+    assert [log.epochs.at(offset) for offset in (0, 2, 3, 9)] == [2, 2, 5, 5]
     log.advance_start(4, NOW)
-    assert log.epochs() == [(5, 4)]
+    assert log.epochs.entries() == [(5, 4)]
     assert log.epoch_end(2) == (2, 4)
 
 
 def test_epoch_without_a_batch_is_overwritten() -> None:
     epochs = LeaderEpochs()
     assert epochs.at(0) is None
-    assert epochs.assign(1, 0)
-    assert epochs.assign(3, 5)
-    assert epochs.assign(4, 5)
-    assert not epochs.assign(4, 9)
+    for epoch, offset in ((1, 0), (3, 5), (4, 5), (4, 9)):
+        epochs.assign(epoch, offset)
     assert epochs.entries() == [(1, 0), (4, 5)]
-    assert epochs.assign(2, 3)
+    epochs.assign(2, 3)
     assert epochs.entries() == [(1, 0), (2, 3)]
-    epochs.check()
+    check_epochs(epochs)
 
 
 def test_truncation_within_a_batch_cuts_it_whole() -> None:
@@ -135,7 +134,7 @@ def test_truncation_within_a_batch_cuts_it_whole() -> None:
 
     assert log.end_offset == 3
     log.truncate_fully(7, NOW)
-    assert (log.start_offset, log.end_offset, log.size, log.latest_epoch) == (7, 7, 0, None)
-    log.check()
+    assert (log.start_offset, log.end_offset, log.size, log.epochs.latest) == (7, 7, 0, None)
+    check_log(log)
     with pytest.raises(OffsetOutOfRangeError, match="larger than the end offset 7"):
         log.advance_start(8, NOW)

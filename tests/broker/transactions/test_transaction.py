@@ -162,7 +162,12 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def holds(self) -> None:
-        self.one.check()
+        now = self.one.now
+        ending = now.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+        assert NO_EPOCH <= now.epoch <= LAST + 1, now
+        assert now.partitions or now.state is not State.ONGOING, now
+        assert not now.partitions or now.state is State.ONGOING or ending, now
+        assert now.next_id == -1 or (ending and now.bumps), now
         if self.one.now.state in (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT):
             for zombie in self.fenced:
                 with pytest.raises(ApiError):

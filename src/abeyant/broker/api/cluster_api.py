@@ -385,8 +385,6 @@ class ClusterApi(Outages):
         return partitions[partition]
 
     def _records(self, topic: str, partition: int | None, uncommitted: bool, committed: bool) -> list[Written]:
-        from abeyant.broker.log.reading import decoded
-
         states = self.topic_named(topic).partitions if partition is None else [self.partition_state(topic, partition)]
         found = []
         for state in states:
@@ -395,7 +393,7 @@ class ClusterApi(Outages):
             if replica is not None and replica.leads:
                 end = replica.log.end_offset if uncommitted else replica.high_watermark
                 end = replica.last_stable_offset if committed else end
-                records = decoded(replica.log, end, aborted=not committed)
+                records = replica.log.records(end, aborted=not committed)
                 found += [Written(state.partition, *record) for record in records]
         return found
 

@@ -117,14 +117,14 @@ class DiskLog(Log):
 
     def _load(self, paths: list[Path], state: dict[str, Any], now_ms: int) -> None:
         self._recovery_point = state.get("recovery_point", 0)
-        self._epochs = LeaderEpochs()
-        self._producers = Producers()
+        self.epochs = LeaderEpochs()
+        self.producers = Producers()
         self._segments = []
         self._bases = []
         self._snapshots = {}
         for epoch, start in state.get("epochs", []):
             if start < self._recovery_point:
-                self._epochs.assign(epoch, start)
+                self.epochs.assign(epoch, start)
         self.end_offset = 0
         self._compacted_to = state.get("compacted_to", 0)
         for index, path in enumerate(paths):
@@ -136,9 +136,9 @@ class DiskLog(Log):
         self.size = sum(segment.size for segment in self._segments)
         self._compacted_to = min(self._compacted_to, self._bases[-1])
         self.start_offset = min(max(state.get("start", 0), self._bases[0]), self.end_offset)
-        self._epochs.truncate_from(self.end_offset)
-        self._epochs.truncate_before(self.start_offset)
-        self._producers.forget_before(self.start_offset)
+        self.epochs.truncate_from(self.end_offset)
+        self.epochs.truncate_before(self.start_offset)
+        self.producers.forget_before(self.start_offset)
         paths[len(self._segments) - 1].with_suffix(INDEX).unlink(missing_ok=True)  # it will be written to
         for path in self.folder.iterdir():
             if path.suffix == SNAPSHOT and offset_of(path) not in self._snapshots:
@@ -152,11 +152,11 @@ class DiskLog(Log):
         """Load a segment; return False where its end was torn, so that later segments are invalid."""
         snapshot = load_json(self.folder / name_of(base, SNAPSHOT))
         if snapshot is not None:
-            self._producers.restore(snapshot)
+            self.producers.restore(snapshot)
         segment = FileSegment(path, base, now_ms)
         self._segments.append(segment)
         self._bases.append(base)
-        self._snapshots[base] = self._producers.snapshot()
+        self._snapshots[base] = self.producers.snapshot()
         if snapshot is None:
             self._save_snapshot(base)
         self.end_offset = base
@@ -164,14 +164,14 @@ class DiskLog(Log):
             self.end_offset = segment.next_offset
             at_end = load_json(self.folder / name_of(following or segment.next_offset, SNAPSHOT))
             if at_end is not None:
-                self._producers.restore(at_end)
+                self.producers.restore(at_end)
             else:
                 self._replay(segment.batches())
             return True
         size = path.stat().st_size
         for batch in segment.recover(base):
             if batch.base_offset >= self._recovery_point:  # below it the epochs are known, later ones too
-                self._epochs.assign(batch.leader_epoch, batch.base_offset)
+                self.epochs.assign(batch.leader_epoch, batch.base_offset)
             self._replay([batch])
         self.end_offset = segment.next_offset
         if size == segment.size:
@@ -235,7 +235,7 @@ class DiskLog(Log):
             "start": self.start_offset,
             "recovery_point": self._recovery_point,
             "compacted_to": self._compacted_to,
-            "epochs": [list(entry) for entry in self._epochs.entries()],
+            "epochs": [list(entry) for entry in self.epochs.entries()],
         }
 
     def _save_state(self) -> None:
@@ -327,7 +327,7 @@ class DiskLog(Log):
             segment.flush()
         if isinstance(last, FileSegment):
             last.save_index()
-        save_json(self.folder / name_of(self.end_offset, SNAPSHOT), self._producers.snapshot())
+        save_json(self.folder / name_of(self.end_offset, SNAPSHOT), self.producers.snapshot())
         self._recovery_point = self.end_offset
         self._save_state()
         super().close()

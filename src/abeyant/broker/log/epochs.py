@@ -13,15 +13,10 @@ UNKNOWN = -1
 class LeaderEpochs:
     """Pairs of an epoch and its first offset, both ascending. Lookups are O(log epochs)."""
 
-    __slots__ = ("_epochs", "_starts")
-
     def __init__(self) -> None:
         """Start without epochs."""
         self._epochs: list[int] = []
         self._starts: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._epochs)
 
     @property
     def latest(self) -> int | None:
@@ -32,17 +27,15 @@ class LeaderEpochs:
         """Return all epochs with their first offsets, oldest first."""
         return list(zip(self._epochs, self._starts, strict=True))
 
-    def assign(self, epoch: int, offset: int) -> bool:
-        """Record that `epoch` begins at `offset`; return whether that is new. Contradicting entries are removed."""
+    def assign(self, epoch: int, offset: int) -> None:
+        """Record that `epoch` begins at `offset`, unless it is the latest. Remove contradicting entries."""
         if epoch < 0 or (self._epochs and epoch == self._epochs[-1]):
-            return False
+            return
         while self._epochs and (self._epochs[-1] > epoch or self._starts[-1] >= offset):
-            self._pop()
-        if self._epochs and self._epochs[-1] == epoch:
-            return True
-        self._epochs.append(epoch)
-        self._starts.append(offset)
-        return True
+            del self._epochs[-1], self._starts[-1]
+        if not self._epochs or self._epochs[-1] != epoch:
+            self._epochs.append(epoch)
+            self._starts.append(offset)
 
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
         """Return the greatest known epoch up to `epoch`, and its end offset; (-1, -1) if unknown."""
@@ -62,27 +55,14 @@ class LeaderEpochs:
         after = bisect_right(self._starts, offset)
         return self._epochs[after - 1] if after else None
 
-    def truncate_from(self, end: int) -> bool:
-        """Remove the epochs that begin at `end` or later; return whether there were any."""
+    def truncate_from(self, end: int) -> None:
+        """Remove the epochs that begin at `end` or later."""
         keep = bisect_left(self._starts, end)
-        cut = keep < len(self._starts)
         del self._epochs[keep:], self._starts[keep:]
-        return cut
 
-    def truncate_before(self, start: int) -> bool:
-        """Move the log start to `start`: the epoch of that offset begins there now. Return whether any changed."""
+    def truncate_before(self, start: int) -> None:
+        """Move the log start to `start`: the epoch of that offset begins there now."""
         after = bisect_right(self._starts, start)
-        if after == 0 or (after == 1 and self._starts[0] == start):
-            return False
-        del self._epochs[: after - 1], self._starts[: after - 1]
-        self._starts[0] = start
-        return True
-
-    def check(self) -> None:
-        """Assert that both are ascending."""
-        assert self._epochs == sorted(set(self._epochs)), self._epochs
-        assert self._starts == sorted(set(self._starts)), self._starts
-
-    def _pop(self) -> None:
-        self._epochs.pop()
-        self._starts.pop()
+        if after:
+            del self._epochs[: after - 1], self._starts[: after - 1]
+            self._starts[0] = start

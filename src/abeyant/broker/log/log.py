@@ -18,8 +18,8 @@ from abeyant.broker.log.config import LogConfig
 from abeyant.broker.log.epochs import LeaderEpochs
 from abeyant.broker.log.errors import BatchTooLargeError, CorruptRecordError, OffsetOutOfRangeError
 from abeyant.broker.log.markers import Marker, marker_of
-from abeyant.broker.log.producers import AbortedTransaction, Producers, ProducerState
-from abeyant.broker.log.readable import ReadableLog, epoch_of
+from abeyant.broker.log.producers import Producers
+from abeyant.broker.log.readable import ReadableLog
 from abeyant.broker.log.segment import LARGEST_OFFSET_DELTA, Segment
 
 
@@ -54,11 +54,11 @@ class Log(ReadableLog):
         self.size = 0  # bytes of all batches, also of those before `start_offset` in its segment
         self._segments = [self._make_segment(offset, now_ms)]
         self._bases = [offset]
-        self._epochs = LeaderEpochs()
-        self._producers = Producers()
+        self.epochs = LeaderEpochs()
+        self.producers = Producers()
         self._compacted_to = 0  # no record below is replaced by another one below
         # By the base offset of a segment: the producers as they were when it began, for truncation.
-        self._snapshots: dict[int, dict[str, Any]] = {offset: self._producers.snapshot()}
+        self._snapshots: dict[int, dict[str, Any]] = {offset: self.producers.snapshot()}
 
     def __repr__(self) -> str:
         return f"<Log {self.topic}-{self.partition} {self.start_offset}-{self.end_offset}>"
@@ -80,13 +80,13 @@ class Log(ReadableLog):
             )
         marker = None
         if batch.producer_id != NO_PRODUCER:
-            if from_client and (known := self._producers.duplicate_of(batch)) is not None:
+            if from_client and (known := self.producers.duplicate_of(batch)) is not None:
                 return Appended(known.base_offset, known.last_offset, known.timestamp, True, 0)
             if batch.is_control:
                 marker = marker_of(batch)
-                self._producers.check_marker(batch, marker)
+                self.producers.check_marker(batch, marker)
             else:
-                self._producers.check_data(batch, sequenced=from_client)
+                self.producers.check_data(batch, sequenced=from_client)
         self._write(batch, marker, now_ms)
         append_time = batch.max_timestamp if batch.timestamp_is_append_time else -1
         return Appended(batch.base_offset, batch.last_offset, append_time, False, batch.size)
@@ -126,16 +126,16 @@ class Log(ReadableLog):
         segment.append(batch, now_ms)
         self.end_offset = batch.next_offset
         self.size += batch.size
-        self._epochs.assign(batch.leader_epoch, batch.base_offset)
+        self.epochs.assign(batch.leader_epoch, batch.base_offset)
         self._note_producer(batch, marker)
 
     def _note_producer(self, batch: Batch, marker: Marker | None) -> None:
         if batch.producer_id == NO_PRODUCER:
             return
         if not batch.is_control:
-            self._producers.note_data(batch)
+            self.producers.note_data(batch)
         elif marker is not None:
-            self._producers.note_marker(batch, marker)
+            self.producers.note_marker(batch, marker)
 
     def _replay(self, batches: Iterable[Batch]) -> None:
         """Rebuild producer state from batches in the log."""
@@ -174,7 +174,7 @@ class Log(ReadableLog):
             self._remove([last], now_ms)
         self._segments.append(segment)
         self._bases.append(base)
-        self._snapshots[base] = self._producers.snapshot()
+        self._snapshots[base] = self.producers.snapshot()
         return segment
 
     def _make_segment(self, base_offset: int, now_ms: int) -> Segment:
@@ -182,26 +182,13 @@ class Log(ReadableLog):
 
     def start_epoch(self, epoch: int) -> None:
         """Start a leader epoch at the end of the log."""
-        self._epochs.assign(epoch, self.end_offset)
+        self.epochs.assign(epoch, self.end_offset)
 
     # Leader epochs
 
-    @property
-    def latest_epoch(self) -> int | None:
-        """Return the latest leader epoch."""
-        return self._epochs.latest
-
     def epoch_end(self, epoch: int) -> tuple[int, int]:
         """Return the greatest epoch up to `epoch`, and its end offset; (-1, -1) if unknown (KIP-101, 320)."""
-        return self._epochs.end_of(epoch, self.end_offset)
-
-    def epoch_at(self, offset: int) -> int | None:
-        """Return the epoch in which `offset` was written."""
-        return self._epochs.at(offset)
-
-    def epochs(self) -> list[tuple[int, int]]:
-        """Return every epoch with its first offset."""
-        return self._epochs.entries()
+        return self.epochs.end_of(epoch, self.end_offset)
 
     # Removing
 
@@ -213,7 +200,7 @@ class Log(ReadableLog):
         leader does not know that epoch.
         """
         if offset >= self.end_offset:
-            self._epochs.truncate_from(self.end_offset)
+            self.epochs.truncate_from(self.end_offset)
             return
         if offset <= self.start_offset:
             self.truncate_fully(offset, now_ms)
@@ -232,8 +219,8 @@ class Log(ReadableLog):
         self.size = sum(one.size for one in self._segments)
         self.start_offset = min(self.start_offset, self.end_offset)
         self._compacted_to = min(self._compacted_to, self._bases[-1])
-        self._epochs.truncate_from(self.end_offset)
-        self._producers.restore(self._snapshots[segment.base_offset])
+        self.epochs.truncate_from(self.end_offset)
+        self.producers.restore(self._snapshots[segment.base_offset])
         self._replay(segment.batches())
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
@@ -254,8 +241,8 @@ class Log(ReadableLog):
         if offset <= self.start_offset:
             return False
         self.start_offset = offset
-        self._epochs.truncate_before(offset)
-        self._producers.forget_before(offset)
+        self.epochs.truncate_before(offset)
+        self.producers.forget_before(offset)
         self._remove_first(sum(1 for base in self._bases[1:] if base <= offset), now_ms)
         return True
 
@@ -296,7 +283,7 @@ class Log(ReadableLog):
             return 0
         if force and len(self._segments[-1]) and self.end_offset <= up_to:
             self.roll(now_ms)
-        run = Compaction(self._segments, self._compacted_to, self.start_offset, self._producers, self.config, now_ms)
+        run = Compaction(self._segments, self._compacted_to, self.start_offset, self.producers, self.config, now_ms)
         count = run.possible(up_to, even_young=force)
         if not count or not (force or run.is_due(count)):
             return 0
@@ -340,10 +327,6 @@ class Log(ReadableLog):
         for segment in segments:
             segment.close()
 
-    def reconfigure(self, config: LogConfig) -> None:
-        """Apply these settings."""
-        self.config = config
-
     def close(self) -> None:
         """Close the log. It cannot be used afterwards."""
         for segment in self._segments:
@@ -355,62 +338,17 @@ class Log(ReadableLog):
 
     # Producers and transactions
 
-    def active_producers(self) -> list[ProducerState]:
-        """Return the state of every producer that wrote here (DescribeProducers)."""
-        return self._producers.states()
-
     def expire_producers(self, now_ms: int) -> int:
         """Forget producers that wrote nothing for `producer.id.expiration.ms`; return how many."""
-        return self._producers.expire(now_ms, self.config.producer_expiration_ms)
+        return self.producers.expire(now_ms, self.config.producer_expiration_ms)
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Return the end of what read_committed shows: at most the first offset of an open transaction.
 
         Nor before the start, where the first records of that one were deleted.
         """
-        unstable = self._producers.first_unstable_offset(high_watermark)
+        unstable = self.producers.first_unstable_offset(high_watermark)
         return high_watermark if unstable is None else min(max(unstable, self.start_offset), high_watermark)
-
-    def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions with records in [start, end), for read_committed."""
-        return self._producers.aborted_between(start, end)
-
-    @property
-    def has_aborted_transactions(self) -> bool:
-        """Return whether any aborted transaction is known."""
-        return self._producers.has_aborted
-
-    def has_open_transaction(self, producer_id: int) -> bool:
-        """Return whether this producer has an open transaction here."""
-        return self._producers.has_open_transaction(producer_id)
-
-    def in_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Return whether this producer has an open transaction here in this epoch."""
-        state = self._producers.get(producer_id)
-        return state is not None and state.transaction_start is not None and state.epoch == epoch
-
-    def producer(self, producer_id: int) -> ProducerState | None:
-        """Return the state of a producer; None for an unknown one."""
-        return self._producers.get(producer_id)
-
-    def check(self) -> None:
-        """Assert every invariant: batches, offsets, sizes, epochs, and producers as the batches tell them."""
-        assert self._bases == [segment.base_offset for segment in self._segments] == sorted(set(self._bases))
-        assert self.start_offset <= self.end_offset
-        assert self.start_offset >= self._bases[0]
-        assert self.size == sum(segment.size for segment in self._segments)
-        assert set(self._snapshots) == set(self._bases)
-        for segment, base in zip(self._segments, self._bases[1:], strict=False):
-            segment.check()
-            assert segment.next_offset <= base
-        last = self._segments[-1]
-        last.check()
-        assert self.end_offset >= last.next_offset
-        self._epochs.check()
-        for batch in self._batches(self.start_offset):
-            if batch.base_offset >= self.start_offset:
-                assert self._epochs.at(batch.base_offset) == epoch_of(batch), (batch, self._epochs.entries())
-        self._producers.check(self.end_offset)
 
 
 def _marker_in(batch: Batch) -> Marker | None:

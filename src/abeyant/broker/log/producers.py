@@ -10,7 +10,6 @@ All of it can be built again from the batches' headers; a `snapshot` spares read
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abeyant.broker.log.errors import (
@@ -236,9 +235,9 @@ class Producers:
                 break
         return found
 
-    def has_open_transaction(self, producer_id: int) -> bool:
-        """Return whether this producer has an open transaction here."""
-        return producer_id in self._open
+    def in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Return whether a producer has an open transaction here in this epoch."""
+        return producer_id in self._open and self._states[producer_id].epoch == epoch
 
     def expire(self, now_ms: int, after_ms: int) -> int:
         """Forget producers without an open transaction that wrote nothing for `after_ms`; return how many."""
@@ -280,20 +279,6 @@ class Producers:
         }
         self._ended = [(first, last) for first, last in kept["ended"]]
         self._aborted = [AbortedTransaction(*aborted) for aborted in kept["aborted"]]
-
-    def check(self, end_offset: int) -> None:
-        """Assert what always holds."""
-        for producer_id, state in self._states.items():
-            assert state.producer_id == producer_id
-            assert self._open.get(producer_id) == state.transaction_start
-            assert len(state.batches) <= _WINDOW
-            for one, next_one in pairwise(state.batches):
-                assert one.last_offset < next_one.base_offset, state.batches
-            assert not state.batches or state.batches[-1].last_offset < end_offset, state.batches
-        assert set(self._open) <= set(self._states)
-        assert [aborted.last_offset for aborted in self._aborted] == sorted(
-            {aborted.last_offset for aborted in self._aborted}
-        )
 
     def _state(self, producer_id: int) -> ProducerState:
         state = self._states.get(producer_id)

@@ -6,13 +6,18 @@ Every look-up is O(log batches); nothing is read again to count bytes.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from abeyant.broker.log import validation
 from abeyant.broker.log.batch import Batch
 from abeyant.broker.log.errors import OffsetOutOfRangeError
+from abeyant.broker.log.producers import Producers
+from abeyant.broker.log.records import Record
 from abeyant.broker.log.segment import Segment
+
+_ALL = 1 << 62  # bytes
 
 
 class FoundOffset(NamedTuple):
@@ -30,6 +35,7 @@ class ReadableLog:
     partition: int
     start_offset: int
     end_offset: int
+    producers: Producers
     _segments: list[Segment]
     _bases: list[int]  # their base offsets
 
@@ -112,6 +118,23 @@ class ReadableLog:
     def _batches(self, offset: int) -> Iterator[Batch]:
         for segment in self._segments[self._segment_index(offset) :]:
             yield from segment.batches(segment.index_of(offset))
+
+    def records(self, up_to: int, *, aborted: bool = True) -> Iterator[Record]:
+        """Yield the decoded records from the start to the offset `up_to`, without control records. O(bytes).
+
+        Without `aborted`, skip those of aborted transactions.
+        """
+        if self.start_offset >= up_to:
+            return
+        skipped = defaultdict(list)
+        for one in () if aborted else self.producers.aborted_between(self.start_offset, up_to):
+            skipped[one.producer_id].append(range(one.first_offset, one.last_offset))
+        for batch in self.read_batches(self.start_offset, _ALL, up_to, min_one=True):
+            if batch.is_control:
+                continue
+            if batch.is_transactional and any(batch.base_offset in span for span in skipped[batch.producer_id]):
+                continue
+            yield from (record for record in validation.records_of(batch) if self.start_offset <= record.offset < up_to)
 
     def offset_for_time(self, timestamp_ms: int) -> FoundOffset | None:
         """Return the first record at or after `timestamp_ms`, by offset; None if there is none."""

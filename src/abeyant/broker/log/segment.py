@@ -140,20 +140,6 @@ class Segment:
         """Close it for good: it is part of no log."""
         self.close()
 
-    def check(self) -> None:
-        """Assert what always holds, against the batches themselves."""
-        end = 0
-        greatest = -1
-        previous = self.base_offset - 1
-        for index, batch in enumerate(self.batches()):
-            end += batch.size
-            greatest = max(greatest, batch.max_timestamp)
-            assert batch.crc_is_right(), batch
-            assert batch.base_offset > previous, (previous, batch)
-            assert (self._offsets[index], self._lasts[index]) == (batch.base_offset, batch.last_offset)
-            assert (self._ends[index], self._times[index]) == (end, greatest)
-            previous = batch.last_offset
-
     def _store(self, batch: Batch) -> None:
         self._data.append(batch.data)
         self.tail = batch

@@ -185,7 +185,7 @@ class Fetcher:
 
 def _position(partition: Partition) -> Position:
     log = partition.log
-    epoch = log.latest_epoch if log.end_offset > 0 else None
+    epoch = log.epochs.latest if log.end_offset > 0 else None
     return Position(
         partition.topic, partition.index, partition.state.leader_epoch, log.end_offset,
         -1 if epoch is None else epoch, log.start_offset,

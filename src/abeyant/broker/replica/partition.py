@@ -112,7 +112,7 @@ class Partition:
         """Apply the topic's settings."""
         self.min_isr_setting = topic.settings.value("min.insync.replicas", self.broker.id)
         self._set_min_isr(self.min_isr_setting)
-        self.log.reconfigure(topic.settings.log_config(self.broker.id))
+        self.log.config = topic.settings.log_config(self.broker.id)
 
     def close(self) -> None:
         """Close: the replica is removed from this broker. Operations that wait for it are checked."""
@@ -183,7 +183,7 @@ class Partition:
         bumped with every transaction: a late marker then cannot end the next transaction (KIP-1228).
         """
         epoch = batch.producer_epoch
-        if newer_epoch and self.log.in_transaction(batch.producer_id, epoch):
+        if newer_epoch and self.log.producers.in_transaction(batch.producer_id, epoch):
             raise InvalidProducerEpochError(
                 f"Epoch of producer {batch.producer_id} is {epoch}, which is not greater than that of its transaction"
             )

@@ -35,7 +35,7 @@ class Verifications:
 
     def needed(self, producer_id: int, epoch: int, sequence: int, *, bumps: bool) -> Verification | None:
         """Return the verification that a batch needs before it is appended; None where it needs none."""
-        if self._log.in_transaction(producer_id, epoch):
+        if self._log.producers.in_transaction(producer_id, epoch):
             return None
         known = self._by_producer.get(producer_id)
         if known is None or known.epoch != epoch:
@@ -49,12 +49,12 @@ class Verifications:
         Raises InvalidTransactionStateError, OutOfOrderSequenceError.
         """
         producer_id = batch.producer_id
-        if not batch.is_transactional or self._log.in_transaction(producer_id, batch.producer_epoch):
+        if not batch.is_transactional or self._log.producers.in_transaction(producer_id, batch.producer_epoch):
             return
         if verification is None or not self.holds(verification):
             raise InvalidTransactionStateError("Record was not part of an ongoing transaction")
         sequence = batch.base_sequence
-        if verification.bumps and sequence and self._log.producer(producer_id) is None:
+        if verification.bumps and sequence and self._log.producers.get(producer_id) is None:
             raise OutOfOrderSequenceError(
                 f"Invalid sequence number for producer {producer_id}: {sequence} (incoming seq. number). Expected"
                 " sequence 0 for transactions v2 idempotent producer with no existing state."

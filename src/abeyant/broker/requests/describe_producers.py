@@ -40,7 +40,7 @@ def _partition(call: Call, name: str, index: int) -> Message:
     except ApiError as error:
         return _failed(index, error.code, error.message)
     found = _failed(index, ErrorCode.none, None)
-    found.active_producers = [_producer(state) for state in partition.log.active_producers()]
+    found.active_producers = [_producer(state) for state in partition.log.producers.states()]
     return found
 
 

@@ -249,11 +249,11 @@ class FetchReader:
 
     def _aborted(self, partition: Partition, start: int, size: int) -> list[Message]:
         log = partition.log
-        if not log.has_aborted_transactions:
+        if not log.producers.has_aborted:
             return []
         return [
             Message(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-            for aborted in log.aborted_transactions(start, log.end_of_read(start, size))
+            for aborted in log.producers.aborted_between(start, log.end_of_read(start, size))
         ]
 
 

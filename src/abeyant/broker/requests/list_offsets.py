@@ -75,7 +75,7 @@ def _look_up(call: Call, name: str, query: Any) -> _FOUND:
     if query.timestamp == _LATEST:
         return -1, end, partition.state.leader_epoch
     if query.timestamp in (_EARLIEST, _EARLIEST_LOCAL):
-        epoch = log.epoch_at(log.start_offset)
+        epoch = log.epochs.at(log.start_offset)
         return -1, log.start_offset, -1 if epoch is None else epoch
     if query.timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1  # nothing is in tiers here

@@ -282,11 +282,3 @@ class Transaction:
             return False
         self._next(self.now._replace(state=State.DEAD, updated_ms=now_ms))
         return True
-
-    def check(self) -> None:
-        """Assert the invariants."""
-        now = self.now
-        assert NO_EPOCH <= now.epoch <= _LAST_EPOCH + 1, now
-        assert bool(now.partitions) or now.state is not State.ONGOING, now
-        assert not now.partitions or now.state is State.ONGOING or now.state in _ENDING, now
-        assert (now.next_id == NO_PRODUCER) or (now.state in _ENDING and now.bumps), now
