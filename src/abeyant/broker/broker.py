@@ -25,7 +25,7 @@ from abeyant.broker.housekeeping import Housekeeping
 from abeyant.broker.log import Log, LogError
 from abeyant.broker.replica.fetch_call import ReplicaFetchCall
 from abeyant.broker.replica.fetcher import Fetchers
-from abeyant.broker.replica.messages import Key, ReplicaAnswer, ReplicaFetch
+from abeyant.broker.replica.messages import Key, ReplicaFetch, ReplicaResponse
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.replica.session import Session
 from abeyant.broker.requests.common import peer_call, ports
@@ -331,7 +331,7 @@ class Broker:
             found = self.sessions[follower] = Session(self, follower)
         return found
 
-    def answer_follower(self, follower: int, answer: ReplicaAnswer) -> None:
+    def answer_follower(self, follower: int, answer: ReplicaResponse) -> None:
         """Send the response to a follower's fetch."""
         broker = self.cluster.brokers.get(follower)
         if broker is not None:

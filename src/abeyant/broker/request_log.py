@@ -23,7 +23,7 @@ from abeyant.reporting import logger
 
 if TYPE_CHECKING:
     from abeyant.broker.partition_state import PartitionState, Topic
-    from abeyant.broker.replica.messages import ReplicaAnswer, ReplicaFetch
+    from abeyant.broker.replica.messages import ReplicaFetch, ReplicaResponse
     from abeyant.broker.requests.common.call import Call
     from abeyant.broker.requests.common.ports import Broker
     from abeyant.broker.wire.connection import Connection
@@ -77,7 +77,7 @@ class RequestLog:
             call.connection,
         )
 
-    def log_replica_fetch(self, broker: Broker, fetch: ReplicaFetch, answer: ReplicaAnswer, since: float) -> None:
+    def log_replica_fetch(self, broker: Broker, fetch: ReplicaFetch, answer: ReplicaResponse, since: float) -> None:
         """Write a line for a follower's fetch, as if it had come over the wire in a fetch session."""
         topics = broker.cluster.controller.topics
         positions, results = _Grouped(topics), _Grouped(topics)

@@ -8,7 +8,7 @@ from typing import Any
 from abeyant import ManualTimer, Purgatory
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import ClassicGroup
-from abeyant.broker.groups.classic.member import Joined, Joining, Synced
+from abeyant.broker.groups.classic.member import JoinRequest, JoinResponse, SyncResponse
 from abeyant.broker.groups.classic.protocol import ClassicProtocol
 from abeyant.broker.groups.classic.rebalancing import Rebalancing
 from abeyant.broker.groups.waits import Waits
@@ -60,26 +60,26 @@ class Desk:
         rebalance: float = 60.0,
         needs_id: bool = False,
         **more: Any,
-    ) -> list[Joined]:
+    ) -> list[JoinResponse]:
         """Ask to join; the list has the answer once there is one. Times in seconds."""
-        told: list[Joined] = []
-        asked = Joining(
+        told: list[JoinResponse] = []
+        asked = JoinRequest(
             member_id, instance, "client", "/host", round(session * 1000), round(rebalance * 1000),
             more.pop("kind", "consumer"), protocols, needs_id=needs_id, **more,
         )  # fmt: skip
         self.protocol.join(self.group, asked, told.append)
         return told
 
-    def sync(self, joined: Joined, **assignments: bytes) -> list[Synced]:
+    def sync(self, joined: JoinResponse, **assignments: bytes) -> list[SyncResponse]:
         """Ask what there is; the leader gives `assignments` by place in the list of members."""
-        told: list[Synced] = []
+        told: list[SyncResponse] = []
         given = {member[0]: assignments.get(f"m{place}", b"") for place, member in enumerate(joined.members)}
         self.protocol.rebalances.sync(
             self.group, joined.member_id, None, joined.generation, (None, None), given, told.append
         )
         return told
 
-    def heartbeat(self, joined: Joined) -> ErrorCode:
+    def heartbeat(self, joined: JoinResponse) -> ErrorCode:
         """Be alive."""
         try:
             self.protocol.heartbeat(self.group, joined.member_id, None, joined.generation)
@@ -87,13 +87,13 @@ class Desk:
             return error.code
         return NONE
 
-    def leave(self, *members: Joined) -> list[ErrorCode]:
+    def leave(self, *members: JoinResponse) -> list[ErrorCode]:
         """Leave, all at once."""
         told: list[list[ErrorCode]] = []
         self.protocol.leave(self.group, [(member.member_id, None) for member in members], told.append)
         return told[0]
 
-    def stable(self, count: int, **more: Any) -> list[Joined]:
+    def stable(self, count: int, **more: Any) -> list[JoinResponse]:
         """A stable group of so many members: what each was told, the leader first."""
         waiting = [self.join(**more)]
         for _ in range(count - 1):

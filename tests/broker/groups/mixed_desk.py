@@ -11,7 +11,7 @@ from abeyant import ManualTimer, Purgatory
 from abeyant.broker.coordinator.shard import Entry
 from abeyant.broker.errors import ApiError
 from abeyant.broker.group_settings import GroupSettings
-from abeyant.broker.groups.classic.member import Joined, Joining, Synced
+from abeyant.broker.groups.classic.member import JoinRequest, JoinResponse, SyncResponse
 from abeyant.broker.groups.consumer.assignors import Partition
 from abeyant.broker.groups.consumer.group import LEAVES
 from abeyant.broker.groups.consumer.protocol import HeartbeatRequest, HeartbeatResponse
@@ -85,7 +85,7 @@ class MixedDesk:
         if GROUP in shard.consumers:
             shard.classic_members.heartbeat(shard.consumers[GROUP], (member_id, None), generation)
         else:
-            shard.protocol.heartbeat(shard.known(GROUP), member_id, None, generation)
+            shard.classic_protocol.heartbeat(shard.known(GROUP), member_id, None, generation)
 
     @property
     def members(self) -> set[str]:
@@ -106,8 +106,8 @@ class Old:
         self.id = ""
         self.generation = -1
         self.has: frozenset[Partition] = frozenset()
-        self.joins: list[Joined] | None = None
-        self.syncs: list[Synced] | None = None
+        self.joins: list[JoinResponse] | None = None
+        self.syncs: list[SyncResponse] | None = None
         self.errors: list[ErrorCode] = []
 
     @property
@@ -131,7 +131,7 @@ class Old:
         if GROUP in shard.consumers:
             shard.classic_members.leave(shard.consumers[GROUP], [(self.id, None)], self.errors.extend)
         elif GROUP in shard.groups:
-            shard.protocol.leave(shard.groups[GROUP], [(self.id, None)], self.errors.extend)
+            shard.classic_protocol.leave(shard.groups[GROUP], [(self.id, None)], self.errors.extend)
 
     def hear(self) -> bool:
         """Act on an answer, if there is one."""
@@ -172,24 +172,24 @@ class Old:
             self.has = frozenset()
         owned = None if self.eager else sorted(index for _, index in self.has)
         metadata = subscription(cast("Any", SimpleNamespace(name=TOPIC)), owned)
-        asked = Joining(
+        asked = JoinRequest(
             self.id, None, self.name, "/host", round(SESSION * 1000), round(REBALANCE * 1000), "consumer",
             (("range", metadata),),
         )  # fmt: skip
-        told: list[Joined] = []
+        told: list[JoinResponse] = []
         self.joins = told
         shard = self.desk.shard
         consumers = shard.consumers.get(GROUP)
         if consumers is not None and consumers.members:
             shard.classic_members.join(consumers, asked, told.append)
         elif self.id and GROUP not in shard.groups:
-            told.append(Joined(ErrorCode.unknown_member_id, ""))
+            told.append(JoinResponse(ErrorCode.unknown_member_id, ""))
         else:
-            shard.protocol.join(shard.group_or_new(GROUP), asked, told.append)
+            shard.classic_protocol.join(shard.group_or_new(GROUP), asked, told.append)
 
-    def _sync(self, joined: Joined) -> None:
+    def _sync(self, joined: JoinResponse) -> None:
         shard = self.desk.shard
-        told: list[Synced] = []
+        told: list[SyncResponse] = []
         self.syncs = told
         protocols = ("consumer", "range")
         try:
@@ -199,9 +199,11 @@ class Old:
             else:
                 given = _assigned(joined, len(self.desk.all)) if joined.members else {}
                 group = shard.known(GROUP)
-                shard.protocol.rebalances.sync(group, self.id, None, self.generation, protocols, given, told.append)
+                shard.classic_protocol.rebalances.sync(
+                    group, self.id, None, self.generation, protocols, given, told.append
+                )
         except ApiError as error:
-            told.append(Synced(error.code))
+            told.append(SyncResponse(error.code))
 
     def _given(self, assigned: frozenset[Partition]) -> None:
         kept = self.has & assigned
@@ -211,7 +213,7 @@ class Old:
             self._join()
 
 
-def _assigned(joined: Joined, partitions: int) -> dict[str, bytes]:
+def _assigned(joined: JoinResponse, partitions: int) -> dict[str, bytes]:
     """As the leader of a classic group does it: evenly, and nothing that another has still."""
     owners = {index: member for member, _, metadata in joined.members for _, index in read_subscription(metadata).owned}
     names = [member for member, _, _ in joined.members]
@@ -243,7 +245,7 @@ class New:
             if self.epoch == 0:
                 shard.join(beat, GROUP, told.append)
             else:
-                shard.consuming.heartbeat(shard.consumer_group(GROUP), beat, told.append)
+                shard.consumer_protocol.heartbeat(shard.consumer_group(GROUP), beat, told.append)
         except ApiError as error:
             self.errors.append(error.code)
             self.epoch, self.has = 0, frozenset()
@@ -257,7 +259,7 @@ class New:
     def leave(self) -> None:
         shard = self.desk.shard
         if GROUP in shard.consumers and self.id in shard.consumers[GROUP].members:
-            shard.consuming.leave(shard.consumers[GROUP], HeartbeatRequest(self.id, LEAVES), lambda _: None)
+            shard.consumer_protocol.leave(shard.consumers[GROUP], HeartbeatRequest(self.id, LEAVES), lambda _: None)
 
     def hear(self) -> bool:
         return False

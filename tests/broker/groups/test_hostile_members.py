@@ -63,7 +63,7 @@ def test_wrong_generations_and_strangers(kind: str) -> None:
                         shard.consumers[GROUP], (member_id, "pod"), wrong, (None, None), lambda _: None
                     )
                 with pytest.raises(ApiError):
-                    shard.consuming.heartbeat(
+                    shard.consumer_protocol.heartbeat(
                         shard.consumers[GROUP], HeartbeatRequest(member_id, wrong), lambda _: None
                     )
     go_on(desk, members)

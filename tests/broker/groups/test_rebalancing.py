@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.classic.member import Joined
+from abeyant.broker.groups.classic.member import JoinResponse
 from abeyant.broker.wire.schema import ErrorCode
 from broker.groups.desk import NONE, Desk
 
@@ -13,7 +13,7 @@ REBALANCE = ErrorCode.rebalance_in_progress
 UNKNOWN = ErrorCode.unknown_member_id
 
 
-def errors(*answers: list[Joined]) -> list[list[ErrorCode]]:
+def errors(*answers: list[JoinResponse]) -> list[list[ErrorCode]]:
     return [[one.error for one in answer] for answer in answers]
 
 

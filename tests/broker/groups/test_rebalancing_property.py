@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from abeyant.broker.groups.classic.member import Joined, Synced
+from abeyant.broker.groups.classic.member import JoinResponse, SyncResponse
 from abeyant.broker.wire.schema import ErrorCode
 from broker.groups.desk import NONE, Desk
 
@@ -25,8 +25,8 @@ class Known:
 
     def __init__(self, until: float) -> None:
         self.until = until  # when it will have been silent for too long
-        self.joins: list[Joined] | None = None  # where the answer to its JoinGroup will be
-        self.syncs: list[Synced] | None = None
+        self.joins: list[JoinResponse] | None = None  # where the answer to its JoinGroup will be
+        self.syncs: list[SyncResponse] | None = None
         self.synced = True
 
     @property
@@ -42,8 +42,8 @@ class Groups(RuleBasedStateMachine):
         self.desk = Desk()
         self.now = 0.0
         self.members: dict[str, Known] = {}
-        self.newcomers: list[tuple[Known, list[Joined]]] = []  # they wait, and their ids are not known yet
-        self.answers: dict[str, Joined] = {}
+        self.newcomers: list[tuple[Known, list[JoinResponse]]] = []  # they wait, and their ids are not known yet
+        self.answers: dict[str, JoinResponse] = {}
         self.state = "Empty"
         self.generation = 0
         self.deadline = 0.0  # of the half of the rebalance that is on
@@ -191,7 +191,7 @@ class Groups(RuleBasedStateMachine):
 
     @rule()
     def somebody_strange_asks(self) -> None:
-        strange = Joined(NONE, "strange", self.generation)
+        strange = JoinResponse(NONE, "strange", self.generation)
         assert self.desk.heartbeat(strange) is ErrorCode.unknown_member_id
         assert [one.error for one in self.desk.sync(strange)] == [ErrorCode.unknown_member_id]
         assert self.desk.leave(strange) == [ErrorCode.unknown_member_id]

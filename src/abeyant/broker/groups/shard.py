@@ -52,7 +52,7 @@ class GroupShard(Shard):
         max_classic = settings["group.max.size"]
         initial_delay = settings["group.initial.rebalance.delay.ms"] / 1000
         rebalances = Rebalancing(waits, self._store, broker.now_ms, initial_delay=initial_delay)
-        self.protocol = ClassicProtocol(waits, self._store, rebalances, broker.now_ms, max_size=max_classic)
+        self.classic_protocol = ClassicProtocol(waits, self._store, rebalances, broker.now_ms, max_size=max_classic)
         controller = broker.cluster.controller
         max_consumers = settings["group.consumer.max.size"]
         targets = Targets(lambda: controller.topics, lambda: controller.by_id)
@@ -64,10 +64,11 @@ class GroupShard(Shard):
             max_classic=max_classic,
         )
         self._group_settings = controller.groups
-        self.consuming = ConsumerProtocol(waits, self, targets, max_size=max_consumers)
-        self.classic_members = ClassicInConsumerGroup(
-            self, self.consuming, self.migration, targets, max_size=max_consumers
-        )
+        self.consumer_protocol = ConsumerProtocol(
+            waits, targets, self.consumers, self.keep, self._downgrade_without, self._session_timeout,
+            max_size=max_consumers,
+        )  # fmt: skip
+        self.classic_members = ClassicInConsumerGroup(self.consumer_protocol, self.migration, self._downgrade)
         self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
         self._retention: int = settings["offsets.retention.minutes"] * _MINUTE
         self._forget_interval: float = settings["offsets.retention.check.interval.ms"] / 1000
@@ -87,7 +88,7 @@ class GroupShard(Shard):
             if record.value is None:
                 gone = self.groups.pop(group_id, None)
                 if gone is not None:  # waiting members join again, if the group goes on with the consumer protocol
-                    self.protocol.end(gone, ErrorCode.rebalance_in_progress)
+                    self.classic_protocol.end(gone, ErrorCode.rebalance_in_progress)
             else:
                 self.consumers.pop(group_id, None)
                 self.groups[group_id] = classic_records.read_group_value(group_id, record.value)
@@ -140,9 +141,9 @@ class GroupShard(Shard):
         """Start the sessions of all members, and the timer that forgets old offsets and groups."""
         self._forget_later()
         for group in self.groups.values():
-            self.protocol.resume(group)
+            self.classic_protocol.resume(group)
         for consumers in self.consumers.values():
-            self.consuming.resume(consumers)
+            self.consumer_protocol.resume(consumers)
 
     def end(self) -> None:
         """Stop all sessions, and answer waiting requests: another broker coordinates these groups."""
@@ -150,9 +151,9 @@ class GroupShard(Shard):
             self._forget_task.cancel()
             self._forget_task = None
         for group in self.groups.values():
-            self.protocol.end(group)
+            self.classic_protocol.end(group)
         for consumers in self.consumers.values():
-            self.consuming.end(consumers)
+            self.consumer_protocol.end(consumers)
         self.groups.clear()
         self.consumers.clear()
 
@@ -218,56 +219,49 @@ class GroupShard(Shard):
         elif group is None:
             group = ConsumerGroup(group_id)
             first = [] if classic is None else [(classic_records.group_key(group_id), None)]
-        self.consuming.heartbeat(group, request, then, first)
+        self.consumer_protocol.heartbeat(group, request, then, first)
         if first and group_id in self.consumers:
-            self.consuming.resume(self.consumers[group_id])
+            self.consumer_protocol.resume(self.consumers[group_id])
 
     # -- what the consumer protocol and its classic members need of the shard
-
-    def consumers_of(self, group_id: str) -> ConsumerGroup | None:
-        """Return the consumer group as the log has it now."""
-        return self.consumers.get(group_id)
-
-    def session_of(self, group_id: str) -> float:
-        """Return the session time-out of a consumer group's members, in seconds."""
-        session: int = self._group_settings.value(group_id, "consumer.session.timeout.ms")
-        return session / 1000
 
     def keep(self, entries: Sequence[Entry], then: Callable[[ErrorCode], object]) -> None:
         """Write and replay records; call back with the result."""
         self.write(entries, then, timeout=self._timeout)
 
-    def downgraded(self, group: ConsumerGroup, gone: Collection[str], then: Callable[[ErrorCode], object]) -> bool:
+    def _session_timeout(self, group_id: str) -> float:
+        """Return the session time-out of a consumer group's members, in seconds."""
+        timeout: int = self._group_settings.value(group_id, "consumer.session.timeout.ms")
+        return timeout / 1000
+
+    def _downgrade_without(
+        self, group: ConsumerGroup, gone: Collection[str], then: Callable[[ErrorCode], object]
+    ) -> bool:
         """Downgrade the group if removing these members requires it. Return whether it did."""
         if not self.migration.downgrades(group, gone):
             return False
-        self._downgrade(group, self.migration.downgraded(group, gone, rebalance=True), then)
+        self._downgrade(group, gone, then)
         return True
 
-    def replaced(
+    def _downgrade(
         self,
         group: ConsumerGroup,
-        old_id: str,
-        joins: ConsumerMember,
+        gone: Collection[str],
         then: Callable[[ErrorCode], object],
+        joins: ConsumerMember | None = None,
         *,
-        rebalance: bool,
+        rebalance: bool = True,
     ) -> None:
-        """Downgrade the group, with a classic member that replaces its last consumer member."""
-        self._downgrade(group, self.migration.downgraded(group, [old_id], joins, rebalance=rebalance), then)
-
-    def _downgrade(
-        self, group: ConsumerGroup, made: tuple[ClassicGroup, list[Entry]], then: Callable[[ErrorCode], object]
-    ) -> None:
-        classic, entries = made
+        """Downgrade the group without these members, and with a classic one that replaces the last consumer member."""
+        classic, entries = self.migration.downgraded(group, gone, joins, rebalance=rebalance)
         members = list(group.members)
         self.keep(entries, then)
         if group.id in self.consumers:
             return  # it could not be appended
         for member_id in members:
-            self.consuming.unwatch(group.id, member_id)
+            self.consumer_protocol.unwatch(group.id, member_id)
         self.groups[group.id] = classic  # the log has only the protocol that was chosen
-        self.protocol.resume(classic)
+        self.classic_protocol.resume(classic)
 
     def members(self, group_id: str) -> dict[str, tuple[str | None, str]] | None:
         """Return the instance id and the client id of each member of a group; None where there is no such group."""
@@ -279,9 +273,9 @@ class GroupShard(Shard):
     def expire(self, group_id: str, member_id: str) -> None:
         """Remove a member, as if its session had expired."""
         if group_id in self.consumers:
-            self.consuming.expired(group_id, member_id)
+            self.consumer_protocol.expired(group_id, member_id)
         else:
-            self.protocol.remove(self.groups[group_id], member_id)
+            self.classic_protocol.remove(self.groups[group_id], member_id)
 
     def delete(self, group_ids: Iterable[str], then: Callable[[dict[str, ErrorCode]], object]) -> None:
         """Delete groups with their offsets; `then` gets an error, or NONE, for each."""
@@ -325,9 +319,9 @@ class GroupShard(Shard):
     def _expired(self, group_id: str, member_id: str) -> None:
         group = self.groups.get(group_id)
         if group is not None:
-            self.protocol.expired(group, member_id)
+            self.classic_protocol.expired(group, member_id)
         else:
-            self.consuming.expired(group_id, member_id)
+            self.consumer_protocol.expired(group_id, member_id)
 
     # -- offsets
 

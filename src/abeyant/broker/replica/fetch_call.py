@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abeyant.broker.delayed.operation import follower_name
-from abeyant.broker.replica.messages import Answered, ReplicaAnswer, ReplicaFetch
+from abeyant.broker.replica.messages import PartitionResponse, ReplicaFetch, ReplicaResponse
 from abeyant.broker.wire.apis import BY_NAME, Api
 from abeyant.broker.wire.schema import ErrorCode
 
@@ -39,13 +39,13 @@ class ReplicaFetchCall:
     def refuse(self, error: ErrorCode) -> None:
         """Answer with an error for each partition: the follower retries after its backoff."""
         refused = [
-            Answered(position.topic, position.partition, position.leader_epoch, error)
+            PartitionResponse(position.topic, position.partition, position.leader_epoch, error)
             for position in self.fetch.positions
         ]
         if not refused:
             self.drop()
             return
-        self.broker.answer_follower(self.fetch.follower, ReplicaAnswer(self.broker.id, self.fetch.number, refused))
+        self.broker.answer_follower(self.fetch.follower, ReplicaResponse(self.broker.id, self.fetch.number, refused))
 
     def drop(self) -> None:
         """Lose the fetch: the follower starts a new session after its backoff."""

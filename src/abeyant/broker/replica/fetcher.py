@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from abeyant.broker.log import LogError
-from abeyant.broker.replica.messages import Answered, Key, Position, ReplicaAnswer, ReplicaFetch
+from abeyant.broker.replica.messages import Key, PartitionResponse, Position, ReplicaFetch, ReplicaResponse
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.reporting import logger
 
@@ -50,7 +50,7 @@ class Fetchers:
         if fetcher is not None:
             fetcher.forget(partition)
 
-    def answered(self, answer: ReplicaAnswer) -> None:
+    def answered(self, answer: ReplicaResponse) -> None:
         """Handle a leader's response."""
         fetcher = self._by_leader.get(answer.leader)
         if fetcher is not None:
@@ -102,7 +102,7 @@ class Fetcher:
         if number == self._number:
             self._broker.timer.call_later(self._broker.replica_fetch_backoff, self._begin_unless_new, number)
 
-    def answered(self, answer: ReplicaAnswer) -> None:
+    def answered(self, answer: ReplicaResponse) -> None:
         """Append what the leader has sent, and fetch again."""
         if answer.number != self._number:
             return
@@ -122,7 +122,7 @@ class Fetcher:
 
     # -- inside
 
-    def _take(self, partition: Partition, answered: Answered) -> bool:
+    def _take(self, partition: Partition, answered: PartitionResponse) -> bool:
         """Apply the response for one partition. Return whether its position has changed."""
         if answered.error is ErrorCode.offset_out_of_range:
             if answered.end < partition.log.end_offset:

@@ -31,7 +31,7 @@ class ReplicaFetch(NamedTuple):
     forgotten: list[Key]
 
 
-class Answered(NamedTuple):
+class PartitionResponse(NamedTuple):
     """The response for one partition."""
 
     topic: str
@@ -45,9 +45,9 @@ class Answered(NamedTuple):
     truncate_to: int = -1  # where the follower's log diverges from the leader's; -1 where it does not
 
 
-class ReplicaAnswer(NamedTuple):
+class ReplicaResponse(NamedTuple):
     """The answer to a `ReplicaFetch`."""
 
     leader: int
     number: int
-    partitions: list[Answered]
+    partitions: list[PartitionResponse]

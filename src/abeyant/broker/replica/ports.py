@@ -12,7 +12,7 @@ from abeyant import Purgatory
 from abeyant.broker.controller import Controller
 from abeyant.broker.network import Network, Receiver
 from abeyant.broker.partition_state import PartitionState
-from abeyant.broker.replica.messages import Key, ReplicaAnswer, ReplicaFetch
+from abeyant.broker.replica.messages import Key, ReplicaFetch, ReplicaResponse
 from abeyant.broker.settings import Settings
 from abeyant.purgatory.ports import Stoppable
 
@@ -33,7 +33,7 @@ class Fetchers(Protocol):
     def leave(self, partition: Any, /) -> None:
         """Stop fetching it."""
 
-    def answered(self, answer: ReplicaAnswer) -> None:
+    def answered(self, answer: ReplicaResponse) -> None:
         """Append what a leader has sent, and fetch again."""
 
     def failed(self, leader: int, number: int) -> None:
@@ -43,7 +43,7 @@ class Fetchers(Protocol):
 class Observer(Protocol):
     """The request log, where one is written. A broker stands as Any, since the log reads more of it than this."""
 
-    def log_replica_fetch(self, broker: Any, fetch: ReplicaFetch, answer: ReplicaAnswer, since: float) -> None:
+    def log_replica_fetch(self, broker: Any, fetch: ReplicaFetch, answer: ReplicaResponse, since: float) -> None:
         """Log a follower's fetch."""
 
     def log_isr_change(self, broker: Any, before: PartitionState, after: PartitionState) -> None:
@@ -120,5 +120,5 @@ class Broker(Receiver, Protocol):
     def handle_fetch(self, fetch: ReplicaFetch) -> None:
         """Handle a follower's fetch."""
 
-    def answer_follower(self, follower: int, answer: ReplicaAnswer) -> None:
+    def answer_follower(self, follower: int, answer: ReplicaResponse) -> None:
         """Send the response to a follower's fetch."""

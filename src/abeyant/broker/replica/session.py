@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from abeyant.broker.delayed.operation import BrokerOperation, follower_name
 from abeyant.broker.log import LogError
-from abeyant.broker.replica.messages import Answered, Key, Position, ReplicaAnswer, ReplicaFetch
+from abeyant.broker.replica.messages import Key, PartitionResponse, Position, ReplicaFetch, ReplicaResponse
 from abeyant.broker.replica.remote import UNKNOWN, Remote
 from abeyant.broker.wire.schema import ErrorCode
 
@@ -43,7 +43,7 @@ class Session:
         self.client_id = follower_name(follower)
         self._number = 0
         self._partitions: dict[Partition, None] = {}  # in the order in which they came
-        self._answers: list[Answered] = []  # errors for the next response
+        self._answers: list[PartitionResponse] = []  # errors for the next response
         self._operation: DelayedReplicaFetch | None = None
         self._fetch: ReplicaFetch | None = None  # the last
         self.ready: set[Partition] = set()
@@ -129,7 +129,7 @@ class Session:
                 return
             if epoch < position.last_epoch or end < position.offset:
                 self._answers.append(
-                    Answered(
+                    PartitionResponse(
                         position.topic, position.partition, position.leader_epoch, None, truncate_to=end, end=epoch
                     )
                 )
@@ -149,12 +149,12 @@ class Session:
         )
 
     def _refuse(self, position: Position, error: ErrorCode) -> None:
-        self._answers.append(Answered(position.topic, position.partition, position.leader_epoch, error))
+        self._answers.append(PartitionResponse(position.topic, position.partition, position.leader_epoch, error))
 
     def _out_of_range(self, partition: Partition, position: Position) -> None:
         log = partition.log
         self._answers.append(
-            Answered(
+            PartitionResponse(
                 position.topic, position.partition, position.leader_epoch, ErrorCode.offset_out_of_range,
                 start=log.start_offset, end=log.end_offset,
             )
@@ -181,7 +181,9 @@ class Session:
                     records = log.read_batches(remote.end, most, log.end_offset, min_one=True)
                 except LogError as error:
                     answers.append(
-                        Answered(partition.topic, partition.index, partition.state.leader_epoch, ErrorCode(error.code))
+                        PartitionResponse(
+                            partition.topic, partition.index, partition.state.leader_epoch, ErrorCode(error.code)
+                        )
                     )
                     continue
                 for batch in records:
@@ -189,12 +191,12 @@ class Session:
             remote.sent_high_watermark = partition.high_watermark
             remote.sent_start = log.start_offset
             answers.append(
-                Answered(
+                PartitionResponse(
                     partition.topic, partition.index, partition.state.leader_epoch, None, records,
                     partition.high_watermark, log.start_offset, log.end_offset,
                 )
             )  # fmt: skip
-        answer = ReplicaAnswer(self._broker.id, number, answers)
+        answer = ReplicaResponse(self._broker.id, number, answers)
         observer = self._broker.cluster.observer
         if observer is not None and self._fetch is not None:
             observer.log_replica_fetch(self._broker, self._fetch, answer, self.fetched_at)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.consumer.assignors import ASSIGNORS, NOTHING, Assignment
-from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember
+from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
+from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, preferred_assignor
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
 from abeyant.broker.requests.common.topics import GROUP_OPERATIONS, NO_OPERATIONS
@@ -39,7 +39,7 @@ def _group(call: Call, group_id: str) -> Message:
     found.group_state = group.state.value
     found.group_epoch = group.epoch
     found.assignment_epoch = group.target_epoch
-    found.assignor_name = group.assignor or next(iter(ASSIGNORS))
+    found.assignor_name = preferred_assignor(group.members.values())
     found.members = [_member(call, group, member) for member in group.members.values()]
     if call.request.include_authorized_operations:
         found.authorized_operations = GROUP_OPERATIONS

@@ -37,11 +37,11 @@ def handle(call: Call) -> None:
         _check(call, heartbeat)
         shard = shard_of(call, request.group_id)
         if heartbeat.epoch in (LEAVES, LEAVES_FOR_A_WHILE):
-            shard.consuming.leave(shard.consumer_group(request.group_id), heartbeat, answer)
+            shard.consumer_protocol.leave(shard.consumer_group(request.group_id), heartbeat, answer)
         elif heartbeat.epoch == _JOINS:
             shard.join(heartbeat, request.group_id, answer)
         else:
-            shard.consuming.heartbeat(shard.consumer_group(request.group_id), heartbeat, answer)
+            shard.consumer_protocol.heartbeat(shard.consumer_group(request.group_id), heartbeat, answer)
     except ApiError as error:
         answer(HeartbeatResponse(error.code, error.message))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.classic.member import Joined, Joining
+from abeyant.broker.groups.classic.member import JoinRequest, JoinResponse
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import host_of, milliseconds, shard_of
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -35,7 +35,7 @@ def handle(call: Call) -> None:
         if request.member_id and request.group_id not in shard.groups:
             raise ApiError(ErrorCode.unknown_member_id)
         group = shard.group_or_new(request.group_id)
-    joining = Joining(
+    joining = JoinRequest(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         client_id=call.client_id,
@@ -48,21 +48,21 @@ def handle(call: Call) -> None:
         may_skip=call.version >= _MAY_SKIP_SINCE,
     )
 
-    def answer(joined: Joined) -> None:
+    def answer(joined: JoinResponse) -> None:
         call.answer(_response(request, joined))
 
     if consumers is not None:
         shard.classic_members.join(consumers, joining, answer)
     else:
-        shard.protocol.join(group, joining, answer)
+        shard.classic_protocol.join(group, joining, answer)
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response with this error."""
-    return _response(request, Joined(error, request.member_id))
+    return _response(request, JoinResponse(error, request.member_id))
 
 
-def _response(request: Any, joined: Joined) -> Message:
+def _response(request: Any, joined: JoinResponse) -> Message:
     no_protocol = None if request.__version__ >= _NULL_PROTOCOL_SINCE else ""
     return Message(
         error_code=joined.error,

@@ -30,7 +30,7 @@ def handle(call: Call) -> None:
     if request.group_id in shard.consumers:
         shard.classic_members.leave(shard.consumers[request.group_id], identities, answer)
     elif request.group_id in shard.groups:
-        shard.protocol.leave(shard.groups[request.group_id], identities, answer)
+        shard.classic_protocol.leave(shard.groups[request.group_id], identities, answer)
     else:
         answer([ErrorCode.unknown_member_id] * len(identities))
 

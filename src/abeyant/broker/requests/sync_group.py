@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.classic.member import Synced
+from abeyant.broker.groups.classic.member import SyncResponse
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -24,7 +24,7 @@ def handle(call: Call) -> None:
     """Return the member's assignment once it is known; the leader's request brings everybody's."""
     request = call.request
 
-    def answer(synced: Synced) -> None:
+    def answer(synced: SyncResponse) -> None:
         call.answer(_response(synced))
 
     if call.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
@@ -37,17 +37,17 @@ def handle(call: Call) -> None:
         shard.classic_members.sync(group, identity, request.generation_id, protocols, answer)
     else:
         assignments = {one.member_id: one.assignment for one in request.assignments}
-        shard.protocol.rebalances.sync(
+        shard.classic_protocol.rebalances.sync(
             shard.known(request.group_id), *identity, request.generation_id, protocols, assignments, answer
         )
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
     """Return the response with this error."""
-    return _response(Synced(error))
+    return _response(SyncResponse(error))
 
 
-def _response(synced: Synced) -> Message:
+def _response(synced: SyncResponse) -> Message:
     return Message(
         error_code=synced.error, protocol_type=synced.protocol_type,
         protocol_name=synced.protocol, assignment=synced.assignment,

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable
 from enum import Enum
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.classic.member import Joined, Member, Synced
+from abeyant.broker.groups.classic.member import JoinResponse, Member, OnJoin, SyncResponse
 from abeyant.broker.groups.subscription import CONSUMER, subscribed_topics
 from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
@@ -32,11 +31,11 @@ class State(Enum):
     PREPARING = "PreparingRebalance"
     """Members are joining."""
     COMPLETING = "CompletingRebalance"
-    """All have joined; the leader is to say who has what."""
+    """All have joined; the leader is computing the assignment."""
     STABLE = "Stable"
-    """All know what they have."""
+    """All have their assignment."""
     DEAD = "Dead"
-    """It is no more, or no more here."""
+    """Deleted, converted to a consumer group, or led by another coordinator."""
 
 
 class ClassicGroup:
@@ -49,15 +48,15 @@ class ClassicGroup:
         self.id = group_id
         self.state = State.EMPTY
         self.previous = State.EMPTY
-        self.since_ms = now_ms  # since when it is in this state; None where an old record does not say
+        self.since_ms = now_ms  # when it came into this state; None where an old record does not have it
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
         self.members: dict[str, Member] = {}
         self.static: dict[str, str] = {}  # the member ids of instance ids
-        self.pending: dict[str, Session] = {}  # members that got an id, and have not joined with it yet
-        self.unsynced: set[str] = set()  # members that have joined, and have not sent a SyncGroup yet
+        self.pending: dict[str, Session] = {}  # members that got an id and have not joined with it yet
+        self.unsynced: set[str] = set()  # members that have joined and not sent a SyncGroup yet
         self.new_member_added = False  # during the initial rebalance delay
         self.awaiting_join = 0  # members that wait for this rebalance to complete
         self._supported: Counter[str] = Counter()  # how many members have a protocol
@@ -95,7 +94,7 @@ class ClassicGroup:
 
     @property
     def simple(self) -> bool:
-        """Return whether nobody has ever joined, so that the group has only offsets."""
+        """Return whether the group has only offsets: nobody has ever joined."""
         return self.protocol_type is None
 
     def is_subscribed(self, topic: str) -> bool:
@@ -132,11 +131,13 @@ class ClassicGroup:
             raise ApiError(ErrorCode.illegal_generation)
         return member
 
-    def roster(self) -> tuple[tuple[str, str | None, bytes], ...]:
-        """Return the members as the leader gets them."""
-        return tuple(
-            (member.id, member.instance_id, member.metadata(self.protocol)) for member in self.members.values()
-        )
+    def join_response(self, member: Member, *, leads: bool) -> JoinResponse:
+        """Return the response to a member's JoinGroup; the leader's lists all members."""
+        members = self.members.values() if leads else ()
+        return JoinResponse(
+            ErrorCode.none, member.id, self.generation, self.protocol_type, self.protocol, self.leader or "",
+            tuple((one.id, one.instance_id, one.metadata(self.protocol)) for one in members),
+        )  # fmt: skip
 
     def new_id(self, client_id: str, instance_id: str | None) -> str:
         """Return a new member id, short enough for a response to all members."""
@@ -176,8 +177,8 @@ class ClassicGroup:
         """Give a static member a new id, as a new process has taken its place. Requests of the old one are fenced."""
         old = self.members[self.static[instance_id]]
         led = self.leader == old.id
-        self.answer_join(old, Joined(ErrorCode.fenced_instance_id, old.id))
-        old.synced(Synced(ErrorCode.fenced_instance_id))
+        self.answer_join(old, JoinResponse(ErrorCode.fenced_instance_id, old.id))
+        old.answer_sync(SyncResponse(ErrorCode.fenced_instance_id))
         self.remove(old)
         old.id = new_id
         old.session = Session(self.id, new_id, old.client_id)
@@ -186,15 +187,17 @@ class ClassicGroup:
             self.leader = new_id
         return old
 
-    def await_join(self, member: Member, joining: Callable[[Joined], object]) -> None:
+    def await_join(self, member: Member, joining: OnJoin) -> None:
         """Let a member wait for the rebalance. A JoinGroup of it that waits already is dropped, as in Kafka."""
         self.awaiting_join += member.joining is None
         member.joining = joining
 
-    def answer_join(self, member: Member, answer: Joined) -> None:
+    def answer_join(self, member: Member, response: JoinResponse) -> None:
         """Answer the member's JoinGroup, if one waits."""
-        self.awaiting_join -= member.joining is not None
-        member.joined(answer)
+        joining, member.joining = member.joining, None
+        if joining is not None:
+            self.awaiting_join -= 1
+            joining(response)
 
     def update_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
         """Replace the protocols of a member."""

@@ -9,11 +9,11 @@ from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
 
-class Joining(NamedTuple):
+class JoinRequest(NamedTuple):
     """A JoinGroup request, independent of versions. Times in ms."""
 
     member_id: str
-    """Empty for one that has none yet."""
+    """Empty for a member without one."""
     instance_id: str | None
     client_id: str
     client_host: str
@@ -22,12 +22,12 @@ class Joining(NamedTuple):
     protocol_type: str
     protocols: tuple[tuple[str, bytes], ...]
     needs_id: bool = True
-    """Whether it is given an id first, and joins with that (KIP-394: from version 4 on)."""
+    """Whether it gets an id first, and joins again with that (KIP-394: from version 4 on)."""
     may_skip: bool = True
-    """Whether it knows that a leader may be told not to assign anything (KIP-814: from version 9 on)."""
+    """Whether the client knows `skip_assignment` (KIP-814: from version 9 on)."""
 
 
-class Joined(NamedTuple):
+class JoinResponse(NamedTuple):
     """The response to a JoinGroup."""
 
     error: ErrorCode
@@ -41,7 +41,7 @@ class Joined(NamedTuple):
     skip_assignment: bool = False
 
 
-class Synced(NamedTuple):
+class SyncResponse(NamedTuple):
     """The response to a SyncGroup."""
 
     error: ErrorCode
@@ -50,40 +50,28 @@ class Synced(NamedTuple):
     assignment: bytes = b""
 
 
+OnJoin = Callable[[JoinResponse], object]
+OnSync = Callable[[SyncResponse], object]
+
+
 class Member:
     """One member. Times in ms."""
 
-    __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "id",
-        "instance_id",
-        "is_new",
-        "joining",
-        "protocol_type",
-        "protocols",
-        "rebalance_timeout",
-        "session",
-        "session_timeout",
-        "syncing",
-    )
-
-    def __init__(self, group_id: str, member_id: str, joining: Joining) -> None:
+    def __init__(self, group_id: str, member_id: str, request: JoinRequest) -> None:
         """Create the member from its first JoinGroup."""
         self.id = member_id
-        self.instance_id = joining.instance_id
-        self.client_id = joining.client_id
-        self.client_host = joining.client_host
-        self.session_timeout = joining.session_timeout
-        self.rebalance_timeout = joining.rebalance_timeout
-        self.protocol_type = joining.protocol_type
-        self.protocols = joining.protocols
+        self.instance_id = request.instance_id
+        self.client_id = request.client_id
+        self.client_host = request.client_host
+        self.session_timeout = request.session_timeout
+        self.rebalance_timeout = request.rebalance_timeout
+        self.protocol_type = request.protocol_type
+        self.protocols = request.protocols
         self.assignment = b""
         self.is_new = False  # it does not know its id yet: only its JoinGroup shows that it is alive
-        self.joining: Callable[[Joined], object] | None = None  # answers its JoinGroup
-        self.syncing: Callable[[Synced], object] | None = None  # answers its SyncGroup
-        self.session = Session(group_id, member_id, joining.client_id)
+        self.joining: OnJoin | None = None  # answers its JoinGroup
+        self.syncing: OnSync | None = None  # answers its SyncGroup
+        self.session = Session(group_id, member_id, request.client_id)
 
     def metadata(self, protocol: str | None) -> bytes:
         """Return its metadata for a protocol; empty for one that it does not support."""
@@ -93,18 +81,12 @@ class Member:
         """Return the first of its protocols that is a candidate."""
         return next(name for name, _ in self.protocols if name in candidates)
 
-    def joined(self, answer: Joined) -> None:
-        """Answer its JoinGroup, if one waits."""
-        joining, self.joining = self.joining, None
-        if joining is not None:
-            joining(answer)
-
-    def synced(self, answer: Synced) -> bool:
+    def answer_sync(self, response: SyncResponse) -> bool:
         """Answer its SyncGroup, if one waits; return whether one did."""
         syncing, self.syncing = self.syncing, None
         if syncing is None:
             return False
-        syncing(answer)
+        syncing(response)
         return True
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import ClassicGroup, State
-from abeyant.broker.groups.classic.member import Joined, Joining, Member, Synced
+from abeyant.broker.groups.classic.member import JoinRequest, JoinResponse, Member, OnJoin, SyncResponse
 from abeyant.broker.groups.waits import Session
 from abeyant.broker.wire.schema import ErrorCode
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from abeyant.broker.groups.waits import Waits
 
 _NEW_MEMBER_JOIN = (
-    300.0  # seconds: a member without an id cannot send heartbeats; Kafka's CONSUMER_GROUP_NEW_MEMBER_JOIN
+    300.0  # seconds; a member without an id cannot send heartbeats. Kafka: CONSUMER_GROUP_NEW_MEMBER_JOIN
 )
 _NONE = ErrorCode.none
 
@@ -40,25 +40,25 @@ class ClassicProtocol:
 
     # -- JoinGroup
 
-    def join(self, group: ClassicGroup, joining: Joining, then: Callable[[Joined], object]) -> None:
+    def join(self, group: ClassicGroup, request: JoinRequest, then: OnJoin) -> None:
         """Join a member, new or known. `then` is called once, unless the member sends another JoinGroup meanwhile."""
-        if not self._accepts(group, joining.member_id):
-            self._turn_away(group, joining.member_id)
-            then(Joined(ErrorCode.group_max_size_reached, ""))
+        if not self._accepts(group, request.member_id):
+            self._turn_away(group, request.member_id)
+            then(JoinResponse(ErrorCode.group_max_size_reached, ""))
         elif group.state is State.DEAD:
-            then(Joined(ErrorCode.coordinator_not_available, joining.member_id))
-        elif not group.supports(joining.protocol_type, [name for name, _ in joining.protocols]):
-            then(Joined(ErrorCode.inconsistent_group_protocol, joining.member_id))
-        elif not joining.member_id:
-            self._join_new(group, joining, then)
-        elif joining.member_id in group.pending:
-            if joining.instance_id is not None:  # a static member is never given an id first
-                then(Joined(ErrorCode.unknown_server_error, joining.member_id))
+            then(JoinResponse(ErrorCode.coordinator_not_available, request.member_id))
+        elif not group.supports(request.protocol_type, [name for name, _ in request.protocols]):
+            then(JoinResponse(ErrorCode.inconsistent_group_protocol, request.member_id))
+        elif not request.member_id:
+            self._join_new(group, request, then)
+        elif request.member_id in group.pending:
+            if request.instance_id is not None:  # a static member is never given an id first
+                then(JoinResponse(ErrorCode.unknown_server_error, request.member_id))
                 return
-            self._waits.unwatch(group.pending[joining.member_id])
-            self._add(group, joining.member_id, joining, then)
+            self._waits.unwatch(group.pending[request.member_id])
+            self._add(group, request.member_id, request, then)
         else:
-            self._join_again(group, joining, then)
+            self._join_again(group, request, then)
 
     def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
         """Return whether there is room for a member."""
@@ -70,48 +70,42 @@ class ClassicProtocol:
         return member is not None or len(group.members) < self._max_size
 
     def _turn_away(self, group: ClassicGroup, member_id: str) -> None:
-        session = group.pending.pop(member_id, None)
-        if session is not None:
-            self._waits.unwatch(session)
-        elif member_id in group.members:
+        if not self._drop_pending(group, member_id) and member_id in group.members:
             self._drop(group, group.members[member_id])
 
-    def _join_new(self, group: ClassicGroup, joining: Joining, then: Callable[[Joined], object]) -> None:
-        new_id = group.new_id(joining.client_id, joining.instance_id)
-        if joining.instance_id is not None:
-            if joining.instance_id in group.static:
-                self._join_in_place(group, joining.instance_id, new_id, joining, then)
-            else:
-                self._add(group, new_id, joining, then)
-        elif joining.needs_id:
-            session = group.pending[new_id] = Session(group.id, new_id, joining.client_id)
-            self._waits.watch(session, joining.session_timeout / 1000)
-            then(Joined(ErrorCode.member_id_required, new_id))
+    def _join_new(self, group: ClassicGroup, request: JoinRequest, then: OnJoin) -> None:
+        new_id = group.new_id(request.client_id, request.instance_id)
+        if request.instance_id is not None and request.instance_id in group.static:
+            self._join_in_place(group, request.instance_id, new_id, request, then)
+        elif request.instance_id is None and request.needs_id:
+            session = group.pending[new_id] = Session(group.id, new_id, request.client_id)
+            self._waits.watch(session, request.session_timeout / 1000)
+            then(JoinResponse(ErrorCode.member_id_required, new_id))
         else:
-            self._add(group, new_id, joining, then)
+            self._add(group, new_id, request, then)
 
-    def _join_again(self, group: ClassicGroup, joining: Joining, then: Callable[[Joined], object]) -> None:
+    def _join_again(self, group: ClassicGroup, request: JoinRequest, then: OnJoin) -> None:
         try:
-            member = group.require(joining.member_id, joining.instance_id)
+            member = group.require(request.member_id, request.instance_id)
         except ApiError as error:
-            then(Joined(error.code, joining.member_id))
+            then(JoinResponse(error.code, request.member_id))
             return
         if group.state is State.EMPTY:
-            then(Joined(ErrorCode.unknown_member_id, joining.member_id))
+            then(JoinResponse(ErrorCode.unknown_member_id, request.member_id))
         elif (
             group.state is State.PREPARING
-            or member.protocols != joining.protocols
+            or member.protocols != request.protocols
             # The leader joins again when what is to be assigned has changed, a topic's partitions for instance.
             or (group.state is State.STABLE and group.leader == member.id)
         ):
-            self._update(group, member, joining, then)
+            self._update(group, member, request, then)
             self.rebalances.rebalance(group)
         else:  # it has lost the response, or has nothing new
             leads = group.state is State.COMPLETING and group.leader == member.id
-            then(self.rebalances.joined(group, member, leads=leads))
+            then(group.join_response(member, leads=leads))
 
-    def _add(self, group: ClassicGroup, member_id: str, joining: Joining, then: Callable[[Joined], object]) -> None:
-        member = Member(group.id, member_id, joining)
+    def _add(self, group: ClassicGroup, member_id: str, request: JoinRequest, then: OnJoin) -> None:
+        member = Member(group.id, member_id, request)
         member.is_new = True
         member.joining = then
         if group.state is State.PREPARING and group.previous is State.EMPTY:
@@ -120,14 +114,19 @@ class ClassicProtocol:
         self._waits.watch(member.session, _NEW_MEMBER_JOIN)
         self.rebalances.rebalance(group)
 
-    def _update(self, group: ClassicGroup, member: Member, joining: Joining, then: Callable[[Joined], object]) -> None:
-        member.rebalance_timeout = joining.rebalance_timeout
-        member.session_timeout = joining.session_timeout
-        group.update_protocols(member, joining.protocols)
+    def _update(self, group: ClassicGroup, member: Member, request: JoinRequest, then: OnJoin) -> None:
+        member.rebalance_timeout = request.rebalance_timeout
+        member.session_timeout = request.session_timeout
+        group.update_protocols(member, request.protocols)
         group.await_join(member, then)
 
     def _join_in_place(
-        self, group: ClassicGroup, instance_id: str, new_id: str, joining: Joining, then: Callable[[Joined], object]
+        self,
+        group: ClassicGroup,
+        instance_id: str,
+        new_id: str,
+        request: JoinRequest,
+        then: OnJoin,
     ) -> None:
         """Replace a restarted static member; without other changes it keeps its assignment and needs no rebalance."""
         old = group.members[group.static[instance_id]]
@@ -136,11 +135,8 @@ class ClassicProtocol:
         self._waits.unwatch(old.session)
         member = group.replace(instance_id, new_id)
         self.rebalances.watch(member)
-        self._update(group, member, joining, then)
-        if group.state is not State.STABLE:
-            self.rebalances.rebalance(group)
-            return
-        if group.protocol != group.choose_protocol():
+        self._update(group, member, request, then)
+        if group.state is not State.STABLE or group.protocol != group.choose_protocol():
             self.rebalances.rebalance(group)
             return
 
@@ -148,20 +144,17 @@ class ClassicProtocol:
             if member.joining is None:
                 return  # a rebalance has answered it
             if error is not _NONE:
-                group.answer_join(member, Joined(error, ""))
+                group.answer_join(member, JoinResponse(error, ""))
                 member.rebalance_timeout, member.session_timeout = before[:2]
                 group.update_protocols(member, before[2])
                 self._waits.unwatch(member.session)
                 self.rebalances.watch(group.replace(instance_id, old_id))
-            elif joining.may_skip:
-                leads = group.leader == member.id
-                group.answer_join(
-                    member, self.rebalances.joined(group, member, leads=leads)._replace(skip_assignment=leads)
-                )
-            else:  # it gets the old leader's id, so that it does not compute assignments
-                group.answer_join(
-                    member, self.rebalances.joined(group, member, leads=False)._replace(leader=old_leader or "")
-                )
+                return
+            leads = request.may_skip and group.leader == member.id
+            response = group.join_response(member, leads=leads)._replace(skip_assignment=leads)
+            if not request.may_skip:  # it gets the old leader's id, so that it does not compute assignments
+                response = response._replace(leader=old_leader or "")
+            group.answer_join(member, response)
 
         self._store(group, None, stored)
 
@@ -207,7 +200,7 @@ class ClassicProtocol:
             return
         member = group.members.get(member_id)
         if member is not None and (member.is_new or (member.joining is None and member.syncing is None)):
-            self._remove(group, member)
+            self.remove(group, member_id)
 
     # -- LeaveGroup
 
@@ -228,12 +221,9 @@ class ClassicProtocol:
             member_id = group.static.get(instance_id or "", "")
             if not member_id:
                 return ErrorCode.unknown_member_id
-        session = group.pending.pop(member_id, None)
-        if session is not None:
-            self._waits.unwatch(session)
-            return _NONE
         try:
-            self._drop(group, group.require(member_id, instance_id))
+            if not self._drop_pending(group, member_id):
+                self._drop(group, group.require(member_id, instance_id))
         except ApiError as error:
             return error.code
         return _NONE
@@ -248,7 +238,8 @@ class ClassicProtocol:
 
     def remove(self, group: ClassicGroup, member_id: str) -> None:
         """Remove a member, as if its session had expired."""
-        self._remove(group, group.members[member_id])
+        self._drop(group, group.members[member_id])
+        self._left(group)
 
     def resume(self, group: ClassicGroup) -> None:
         """Start the sessions of a group's members: it was loaded from the log, or has changed its protocol.
@@ -266,18 +257,22 @@ class ClassicProtocol:
         for session in [member.session for member in group.members.values()] + list(group.pending.values()):
             self._waits.unwatch(session)
         for member in list(group.members.values()):
-            group.answer_join(member, Joined(error, member.id))
-            member.synced(Synced(error))
+            group.answer_join(member, JoinResponse(error, member.id))
+            member.answer_sync(SyncResponse(error))
         group.become(State.DEAD, self._now_ms())
         self._waits.forget(group)
 
-    def _remove(self, group: ClassicGroup, member: Member) -> None:
-        self._drop(group, member)
-        self._left(group)
+    def _drop_pending(self, group: ClassicGroup, member_id: str) -> bool:
+        """Remove a member that has an id and has not joined with it yet. Return whether there was one."""
+        session = group.pending.pop(member_id, None)
+        if session is None:
+            return False
+        self._waits.unwatch(session)
+        return True
 
     def _drop(self, group: ClassicGroup, member: Member) -> None:
         """Remove a member without a rebalance. A request of it that waits is answered, so that it can join again."""
         self._waits.unwatch(member.session)
-        group.answer_join(member, Joined(ErrorCode.unknown_member_id, ""))
-        member.synced(Synced(ErrorCode.unknown_member_id))
+        group.answer_join(member, JoinResponse(ErrorCode.unknown_member_id, ""))
+        member.answer_sync(SyncResponse(ErrorCode.unknown_member_id))
         group.remove(member)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from abeyant.broker.coordinator.shard import ignore
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import ClassicGroup, State
-from abeyant.broker.groups.classic.member import Joined, Member, Synced
+from abeyant.broker.groups.classic.member import Member, OnSync, SyncResponse
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Rebalancing:
     def prepare(self, group: ClassicGroup) -> None:
         """Begin a rebalance: every member has to join again."""
         if group.state is State.COMPLETING:
-            self._tell_all(group, Synced(ErrorCode.rebalance_in_progress))
+            self._answer_syncs(group, SyncResponse(ErrorCode.rebalance_in_progress))
         group.unsynced.clear()
         first = group.state is State.EMPTY
         group.become(State.PREPARING, self._now_ms())
@@ -117,7 +117,7 @@ class Rebalancing:
             late=lambda: self._sync_expired(group, generation),
         )  # fmt: skip
         for member in list(group.members.values()):
-            group.answer_join(member, self.joined(group, member, leads=group.leader == member.id))
+            group.answer_join(member, group.join_response(member, leads=group.leader == member.id))
 
     # -- its second half
 
@@ -129,7 +129,7 @@ class Rebalancing:
         generation: int,
         protocols: tuple[str | None, str | None],
         assignments: Assignments,
-        then: Callable[[Synced], object],
+        then: OnSync,
     ) -> None:
         """Handle a SyncGroup; the leader's has the assignments. `protocols` are type and name, where it has them."""
         try:
@@ -144,12 +144,12 @@ class Rebalancing:
             if group.state is State.PREPARING:
                 raise ApiError(ErrorCode.rebalance_in_progress)
         except ApiError as error:
-            then(Synced(error.code))
+            then(SyncResponse(error.code))
             return
         group.unsynced.discard(member.id)
         if group.state is State.STABLE:
             self._waits.check(group)
-            then(Synced(_NONE, group.protocol_type, group.protocol, member.assignment))
+            then(SyncResponse(_NONE, group.protocol_type, group.protocol, member.assignment))
             return
         member.syncing = then
         if group.leader == member.id:
@@ -165,21 +165,21 @@ class Rebalancing:
             if error is not _NONE:
                 for member in group.members.values():
                     member.assignment = b""
-                self._tell_all(group, Synced(error))
+                self._answer_syncs(group, SyncResponse(error))
                 self.rebalance(group)
                 return
             group.become(State.STABLE, self._now_ms())
             for member in group.members.values():
                 member.assignment = assignments.get(member.id, b"")
-            self._tell_all(group, Synced(_NONE, group.protocol_type, group.protocol))
+            self._answer_syncs(group, SyncResponse(_NONE, group.protocol_type, group.protocol))
 
         self._store(group, assignments, stored)
 
-    def _tell_all(self, group: ClassicGroup, answer: Synced) -> None:
+    def _answer_syncs(self, group: ClassicGroup, answer: SyncResponse) -> None:
         """Answer all SyncGroups that wait."""
         for member in list(group.members.values()):
             assignment = member.assignment if answer.error is _NONE else b""
-            if member.synced(answer._replace(assignment=assignment)):
+            if member.answer_sync(answer._replace(assignment=assignment)):
                 self.watch(member)
 
     def _sync_expired(self, group: ClassicGroup, generation: int) -> None:
@@ -192,13 +192,6 @@ class Rebalancing:
             group.remove(member)
         if late:
             self.prepare(group)
-
-    def joined(self, group: ClassicGroup, member: Member, *, leads: bool) -> Joined:
-        """Return the response to the JoinGroup of a member."""
-        return Joined(
-            _NONE, member.id, group.generation, group.protocol_type, group.protocol, group.leader or "",
-            group.roster() if leads else (),
-        )  # fmt: skip
 
     def watch(self, member: Member) -> None:
         """Restart a member's session."""

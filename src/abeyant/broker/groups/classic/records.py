@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abeyant.broker.coordinator.schema import Field, Nullable, Schema
 from abeyant.broker.groups.classic.group import ClassicGroup, State
-from abeyant.broker.groups.classic.member import Joining, Member
+from abeyant.broker.groups.classic.member import JoinRequest, Member
 from abeyant.broker.wire.schema import Message
 
 GROUP = 2
@@ -59,7 +59,7 @@ def read_group_value(group_id: str, data: bytes) -> ClassicGroup:
     value = _VALUE.read(data)
     group = ClassicGroup(group_id, None if value.since_ms < 0 else value.since_ms)
     for one in value.members:
-        joining = Joining(
+        joining = JoinRequest(
             one.member_id, one.instance_id, one.client_id, one.client_host, one.session_timeout,
             one.session_timeout if one.rebalance_timeout < 0 else one.rebalance_timeout, value.protocol_type,
             ((value.protocol or "", one.metadata),),

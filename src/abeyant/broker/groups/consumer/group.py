@@ -16,14 +16,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from abeyant.broker.errors import ApiError
-from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment, Partition
+from abeyant.broker.groups.consumer.assignors import ASSIGNORS, NOTHING, Assignment, Partition
 from abeyant.broker.groups.subscription import CONSUMER
 from abeyant.broker.wire.schema import ErrorCode
 
 LEAVES = -1
 """The epoch with which a member leaves."""
 LEAVES_FOR_A_WHILE = -2
-"""The epoch with which a static member leaves: what it has waits for it."""
+"""The epoch with which a static member leaves: its partitions are kept for it."""
 
 
 class ConsumerState(Enum):
@@ -33,7 +33,7 @@ class ConsumerState(Enum):
     ASSIGNING = "Assigning"
     """The target is older than the group."""
     RECONCILING = "Reconciling"
-    """Some members do not have yet what they are to have."""
+    """Some members do not have their target assignment yet."""
     STABLE = "Stable"
     DEAD = "Dead"
 
@@ -43,22 +43,21 @@ class MemberState(IntEnum):
 
     STABLE = 0
     UNREVOKED = 1
-    """It has to give something back."""
+    """It has to revoke partitions."""
     UNRELEASED = 2
-    """It waits for what others have to give back."""
+    """It waits for partitions that others have to revoke."""
 
 
 Subscription = tuple[tuple[str, ...], str | None]
-"""Topics by name, and what the names of further ones look like."""
+"""Topics by name, and a pattern for the names of others."""
 
 _NEVER: Mapping[Partition, int] = MappingProxyType({})
 
 
 class Classic(NamedTuple):
-    """The metadata of a member of the classic protocol."""
+    """The metadata of a member of the classic protocol. Times in ms."""
 
     session_timeout: int
-    """In ms."""
     protocols: tuple[tuple[str, bytes], ...]
 
     @property
@@ -76,9 +75,8 @@ class ConsumerMember(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     topics: tuple[str, ...] = ()
-    """The names that it subscribes to."""
     regex: str | None = None
-    """What the names of further topics look like."""
+    """A pattern for the names of other topics."""
     rebalance_timeout: int = -1
     assignor: str | None = None
     epoch: int = 0
@@ -86,16 +84,22 @@ class ConsumerMember(NamedTuple):
     state: MemberState = MemberState.STABLE
     assigned: Assignment = NOTHING
     revoking: Assignment = NOTHING
-    """What it has to give back."""
+    """The partitions that it has to revoke."""
     since: Mapping[Partition, int] = _NEVER
-    """In which epoch it was given what it has, and what it has to give back."""
+    """The epoch in which it got each partition."""
     classic: Classic | None = None
-    """None for one that speaks the new protocol."""
+    """None for a member of the consumer protocol."""
 
     @property
     def subscription(self) -> Subscription:
         """Return its subscription: topic names and a pattern."""
         return self.topics, self.regex
+
+    def rejoined(self, member_id: str) -> ConsumerMember:
+        """Return the member as it joins again, without partitions, under this id."""
+        return self._replace(
+            id=member_id, epoch=0, previous_epoch=-1, state=MemberState.STABLE, assigned=NOTHING, revoking=NOTHING
+        )
 
 
 class ConsumerGroup:
@@ -111,10 +115,10 @@ class ConsumerGroup:
         self.target_epoch = 0
         self.members: dict[str, ConsumerMember] = {}
         self.static: dict[str, str] = {}  # the member ids of instance ids
-        self.subscriptions: Counter[Subscription] = Counter()  # how many members subscribe like this
+        self.subscriptions: Counter[Subscription] = Counter()  # by how many members
         self.target: dict[str, Assignment] = {}
-        self.topics: dict[str, tuple[object, int]] = {}  # as the target was made for: id and number of partitions
-        self.owners: dict[Partition, str] = {}  # the owner of each partition, also while it has yet to revoke it
+        self.topics: dict[str, tuple[object, int]] = {}  # of the target: id and number of partitions
+        self.owners: dict[Partition, str] = {}  # the member that has a partition, or still has to revoke it
 
     def __repr__(self) -> str:
         return f"<ConsumerGroup {self.id} {self.state.value} of {len(self.members)} in epoch {self.epoch}>"
@@ -130,12 +134,6 @@ class ConsumerGroup:
             member.state is MemberState.STABLE and member.epoch == self.target_epoch for member in self.members.values()
         )
         return ConsumerState.STABLE if settled else ConsumerState.RECONCILING
-
-    @property
-    def assignor(self) -> str | None:
-        """Return the assignor that most members ask for; None where none does."""
-        chosen = [member.assignor for member in self.members.values() if member.assignor is not None]
-        return max(sorted(set(chosen)), key=chosen.count) if chosen else None
 
     def require(self, member_id: str) -> ConsumerMember:
         """Return a member. Raises ApiError: UNKNOWN_MEMBER_ID."""
@@ -155,7 +153,7 @@ class ConsumerGroup:
         if present is None:
             raise ApiError(ErrorCode.unknown_member_id, f"Instance id {instance_id} is unknown.")
         if member_id not in ("", present):
-            raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {instance_id} is another member's now.")
+            raise fenced(instance_id)
         return self.members[present]
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
@@ -164,7 +162,7 @@ class ConsumerGroup:
         return protocol_type == CONSUMER and any(all(name in known for known in others) for name in names)
 
     def only_classic_without(self, gone: Collection[str]) -> bool:
-        """Return whether removing these members leaves only classic ones, and did not have so before. O(members)."""
+        """Return whether removing these members leaves only classic ones, unless all are classic. O(members)."""
         new = [member.id for member in self.members.values() if member.classic is None]
         return bool(new) and all(member_id in gone for member_id in new)
 
@@ -182,8 +180,8 @@ class ConsumerGroup:
     ) -> None:
         """Raise ApiError unless the client may commit. Kafka: `ConsumerGroup.validateOffsetCommit`.
 
-        An older epoch will do for what the member has had since then. `knows_stale`: whether the client understands
-        what one of the new protocol may be told.
+        An older epoch is enough for partitions that the member has had since then. `knows_stale`: whether the client
+        knows STALE_MEMBER_EPOCH.
         """
         if epoch < 0 and not self.members:
             return  # a client that is no member may commit while the group is empty
@@ -197,18 +195,15 @@ class ConsumerGroup:
 
     def require_epoch(self, member: ConsumerMember, epoch: int) -> None:
         """Raise ApiError unless the member's epoch is current: STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION."""
-        if epoch != member.epoch and member.classic is not None:
-            raise ApiError(
-                ErrorCode.illegal_generation,
-                f"The received generation id {epoch} does not match the expected member epoch {member.epoch}.",
-            )
         if epoch != member.epoch:
+            code, name = ErrorCode.stale_member_epoch, "member epoch"
+            if member.classic is not None:
+                code, name = ErrorCode.illegal_generation, "generation id"
             raise ApiError(
-                ErrorCode.stale_member_epoch,
-                f"The received member epoch {epoch} does not match the expected member epoch {member.epoch}.",
+                code, f"The received {name} {epoch} does not match the expected member epoch {member.epoch}."
             )
 
-    # -- what the log says
+    # -- changes, by replay
 
     def put(self, member: ConsumerMember) -> None:
         """Add or replace a member."""
@@ -226,9 +221,10 @@ class ConsumerGroup:
         """Remove a member."""
         self._release(member_id)
         member = self.members.pop(member_id, None)
-        if member is not None:
-            self._subscribes_no_more(member)
-        if member is not None and member.instance_id is not None and self.static.get(member.instance_id) == member_id:
+        if member is None:
+            return
+        self._subscribes_no_more(member)
+        if member.instance_id is not None and self.static.get(member.instance_id) == member_id:
             del self.static[member.instance_id]
 
     def subscribed_with(self, member: ConsumerMember, without: str) -> Collection[Subscription]:
@@ -251,6 +247,17 @@ class ConsumerGroup:
         for partition in NOTHING if member is None else member.assigned | member.revoking:
             if self.owners.get(partition) == member_id:
                 del self.owners[partition]
+
+
+def preferred_assignor(members: Iterable[ConsumerMember]) -> str:
+    """Return the assignor that most members choose; the default where nobody does."""
+    chosen = [member.assignor for member in members if member.assignor is not None]
+    return max(sorted(set(chosen)), key=chosen.count) if chosen else next(iter(ASSIGNORS))
+
+
+def fenced(instance_id: str | None) -> ApiError:
+    """Return the error for the former holder of an instance id."""
+    return ApiError(ErrorCode.fenced_instance_id, f"Instance id {instance_id} is another member's now.")
 
 
 def reconciled(

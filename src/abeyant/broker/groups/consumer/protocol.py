@@ -1,13 +1,13 @@
-"""The new protocol (KIP-848): a heartbeat says all, and brings all. Kafka: `GroupMetadataManager`.
+"""The consumer protocol (KIP-848): members send heartbeats only. Kafka: `GroupMetadataManager`.
 
-A heartbeat is answered with what follows from it: the member joins, changes what it subscribes to, says what it has
-given back. What changes is a list of records; they are written, and the group is changed by their replay.
+With a heartbeat a member joins, changes its subscription, reports the partitions that it owns, and leaves; the response
+has its assignment. Each change is a list of records: they are written, and their replay changes the group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from abeyant.broker.coordinator.shard import Entry, ignore
 from abeyant.broker.errors import ApiError
@@ -19,6 +19,7 @@ from abeyant.broker.groups.consumer.group import (
     ConsumerGroup,
     ConsumerMember,
     MemberState,
+    fenced,
     reconciled,
 )
 from abeyant.broker.groups.waits import Session
@@ -48,10 +49,10 @@ class HeartbeatRequest(NamedTuple):
     client_host: str = ""
 
     @property
-    def whole(self) -> bool:
-        """Return whether all fields are set: then the response has the full assignment."""
-        told = self.topics is not None or self.regex is not None
-        return self.epoch == _JOINS or (self.rebalance_timeout >= 0 and told and self.owned is not None)
+    def is_full(self) -> bool:
+        """Return whether all fields are set: then the response has the assignment in any case."""
+        subscribes = self.topics is not None or self.regex is not None
+        return self.epoch == _JOINS or (self.rebalance_timeout >= 0 and subscribes and self.owned is not None)
 
 
 class HeartbeatResponse(NamedTuple):
@@ -62,33 +63,41 @@ class HeartbeatResponse(NamedTuple):
     member_id: str | None = None
     epoch: int = 0
     assignment: Assignment | None = None
-    """What the member has now, where that is news."""
+    """The member's partitions, where they have changed."""
 
 
-class Groups(Protocol):
-    """The shard that keeps groups and writes them to the log."""
+OnHeartbeat = Callable[[HeartbeatResponse], object]
 
-    def consumers_of(self, group_id: str) -> ConsumerGroup | None:
-        """Return the consumer group as the log has it now."""
 
-    def session_of(self, group_id: str) -> float:
-        """Return the session time-out of a group's members, in seconds."""
-
-    def keep(self, entries: Sequence[Entry], then: Then) -> None:
-        """Write and replay records; call back with the result."""
-
-    def downgraded(self, group: ConsumerGroup, gone: Collection[str], then: Then) -> bool:
-        """Downgrade the group if removing these members requires it. Return whether it did."""
+Write = Callable[[Sequence[Entry], Then], None]
+"""Writes and replays records; calls back with the result."""
 
 
 class ConsumerProtocol:
     """The consumer protocol, for the groups of one shard. Use from the loop's thread only."""
 
-    def __init__(self, waits: Waits, groups: Groups, targets: Targets, *, max_size: int) -> None:
+    def __init__(
+        self,
+        waits: Waits,
+        targets: Targets,
+        groups: Mapping[str, ConsumerGroup],
+        write: Write,
+        downgrade: Callable[[ConsumerGroup, Collection[str], Then], bool],
+        session_timeout: Callable[[str], float],
+        *,
+        max_size: int,
+    ) -> None:
+        """Take the shard's groups as the log has them, by id, and their session time-outs in seconds.
+
+        `downgrade` downgrades a group where removing these members requires it, and returns whether it did.
+        """
         self._waits = waits
+        self.targets = targets
         self._groups = groups
-        self._targets = targets
-        self._max_size = max_size
+        self.write = write
+        self._downgrade = downgrade
+        self._session_timeout = session_timeout
+        self.max_size = max_size
         self._sessions: dict[tuple[str, str], Session] = {}
         self.deadlines = Deadlines(waits, self.expired)
 
@@ -98,7 +107,7 @@ class ConsumerProtocol:
         self,
         group: ConsumerGroup,
         request: HeartbeatRequest,
-        then: Callable[[HeartbeatResponse], object],
+        then: OnHeartbeat,
         first: Sequence[Entry] = (),
     ) -> None:
         """Handle a heartbeat: move the member one step towards its target. Raises ApiError; then nothing has changed.
@@ -110,14 +119,12 @@ class ConsumerProtocol:
         member = _updated(before, request)
         owned = NOTHING if request.epoch == _JOINS else request.owned
         after, topics = self.advance(group, before, member, target, owned, entries, replaced=_replaced(group, request))
-        tell = request.whole or after.assigned != before.assigned
-        answer = HeartbeatResponse(ErrorCode.none, None, member.id, after.epoch, after.assigned if tell else None)
+        assignment = after.assigned if request.is_full or after.assigned != before.assigned else None
+        response = HeartbeatResponse(ErrorCode.none, None, member.id, after.epoch, assignment)
         if not entries:
-            then(answer)
+            then(response)
         else:
-            self._groups.keep(
-                entries, lambda error: then(answer if error is ErrorCode.none else HeartbeatResponse(error))
-            )
+            self.write(entries, _when_written(then, response))
         self.settle(group.id, member.id, topics)
 
     def advance(
@@ -138,7 +145,7 @@ class ConsumerProtocol:
         """
         if member.id not in group.members or member != before:
             entries.append(records.member(group.id, member))
-        topics = self._targets.subscribed(group.subscribed_with(member, replaced))
+        topics = self.targets.subscribed(group.subscribed_with(member, replaced))
         epoch, target_epoch = group.epoch, group.target_epoch
         anew = member.subscription != before.subscription
         if anew or (member.id not in group.members and target is None) or topics != group.topics:
@@ -147,7 +154,7 @@ class ConsumerProtocol:
         if epoch > target_epoch:
             members = {**group.members, member.id: member}
             members.pop(replaced, None)
-            target = self._targets.compute(group, members, topics, epoch, entries)[member.id]
+            target = self.targets.compute(group, members, topics, epoch, entries)[member.id]
             target_epoch = epoch
         owners = group.owners
         if replaced:
@@ -159,7 +166,7 @@ class ConsumerProtocol:
 
     def settle(self, group_id: str, member_id: str, topics: Subscribed) -> None:
         """Restart the session of a member after its step, if it is still there."""
-        group = self._groups.consumers_of(group_id)
+        group = self._groups.get(group_id)
         member = None if group is None else group.members.get(member_id)
         if group is None or member is None:
             self.deadlines.done(group_id, member_id, *Duty)
@@ -170,10 +177,10 @@ class ConsumerProtocol:
     def catch_up(self, group: ConsumerGroup) -> None:
         """Compute the target of the group's epoch where it has none yet, and no consumer member asks for it."""
         if group.epoch > group.target_epoch:
-            topics = self._targets.subscribed(group.subscriptions)
+            topics = self.targets.subscribed(group.subscriptions)
             entries: list[Entry] = []
-            self._targets.compute(group, group.members, topics, group.epoch, entries)
-            self._groups.keep(entries, ignore)
+            self.targets.compute(group, group.members, topics, group.epoch, entries)
+            self.write(entries, ignore)
             group.topics = topics
 
     def _present(
@@ -189,16 +196,13 @@ class ConsumerProtocol:
                 raise ApiError(ErrorCode.unknown_member_id, f"Instance id {request.instance_id} is unknown.")
         if request.epoch == _JOINS:
             if member is None:
-                if len(group.members) >= self._max_size:
+                if len(group.members) >= self.max_size:
                     raise ApiError(
                         ErrorCode.group_max_size_reached,
-                        f"The consumer group has reached its maximum capacity of {self._max_size} members.",
+                        f"The consumer group has reached its maximum capacity of {self.max_size} members.",
                     )
                 return ConsumerMember(request.member_id), None
-            rejoined = member._replace(
-                epoch=0, previous_epoch=-1, state=MemberState.STABLE, assigned=NOTHING, revoking=NOTHING
-            )
-            return rejoined, group.target.get(member.id)
+            return member.rejoined(member.id), group.target.get(member.id)
         member = group.require(request.member_id)
         lost = request.epoch == member.previous_epoch and request.owned is not None and request.owned <= member.assigned
         if request.epoch != member.epoch and not lost:  # the response to it may have been lost
@@ -215,7 +219,7 @@ class ConsumerProtocol:
     ) -> tuple[ConsumerMember, Assignment | None]:
         """Replace a restarted static member: it keeps its assignment."""
         if request.epoch != _JOINS:
-            raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {request.instance_id} is another member's now.")
+            raise fenced(request.instance_id)
         if old.epoch != LEAVES_FOR_A_WHILE and old.classic is None:
             raise ApiError(
                 ErrorCode.unreleased_instance_id,
@@ -232,58 +236,46 @@ class ConsumerProtocol:
         target = group.target.get(old.id, NOTHING)
         entries.append(records.target_of_member(group.id, new_id, target))
         self.unwatch(group.id, old.id)
-        fresh = old._replace(
-            id=new_id, epoch=0, previous_epoch=-1, state=MemberState.STABLE, assigned=NOTHING, revoking=NOTHING
-        )
-        return fresh, target
+        return old.rejoined(new_id), target
 
     # -- members that leave or expire
 
-    def leave(
-        self, group: ConsumerGroup, request: HeartbeatRequest, then: Callable[[HeartbeatResponse], object]
-    ) -> None:
+    def leave(self, group: ConsumerGroup, request: HeartbeatRequest, then: OnHeartbeat) -> None:
         """Remove a member; a static one may leave temporarily. Raises ApiError."""
-        if (
-            request.instance_id is not None
-            and group.static.get(request.instance_id, request.member_id) != request.member_id
-        ):
-            raise ApiError(ErrorCode.fenced_instance_id, f"Instance id {request.instance_id} is another member's now.")
+        if _replaced(group, request):
+            raise fenced(request.instance_id)
         member = group.require(request.member_id)
-        answer = HeartbeatResponse(ErrorCode.none, None, member.id, request.epoch)
-
-        def then_told(error: ErrorCode) -> None:
-            then(answer if error is ErrorCode.none else HeartbeatResponse(error))
-
+        written = _when_written(then, HeartbeatResponse(ErrorCode.none, None, member.id, request.epoch))
         if request.epoch == LEAVES_FOR_A_WHILE:
             away = member._replace(epoch=LEAVES_FOR_A_WHILE, revoking=NOTHING)
-            self._groups.keep([records.current(group.id, away)], then_told)
+            self.write([records.current(group.id, away)], written)
             self.deadlines.done(group.id, member.id, *Duty)
         else:
-            self.fence(group, [member.id], then_told)
+            self.fence(group, [member.id], written)
 
     def expired(self, group_id: str, member_id: str) -> None:
         """Remove a member: its session or one of its deadlines has expired."""
-        group = self._groups.consumers_of(group_id)
+        group = self._groups.get(group_id)
         if group is not None and member_id in group.members:
             self.fence(group, [member_id], ignore)
 
     def fence(self, group: ConsumerGroup, gone: Collection[str], then: Then) -> None:
         """Remove these members: their partitions go to the others."""
-        if self._groups.downgraded(group, gone, then):
+        if self._downgrade(group, gone, then):
             return
         entries: list[Entry] = []
         for member_id in gone:
             self.unwatch(group.id, member_id)
             entries += records.member_tombstones(group.id, member_id)
         entries.append(records.group(group.id, group.epoch + 1))
-        self._groups.keep(entries, then)
+        self.write(entries, then)
 
     # -- time
 
     def resume(self, group: ConsumerGroup) -> None:
         """Start the sessions of a group's members: it was loaded from the log, or has changed its protocol."""
         if group.epoch == group.target_epoch:
-            group.topics = self._targets.subscribed(group.subscriptions)
+            group.topics = self.targets.subscribed(group.subscriptions)
         for member in group.members.values():
             self.watch(group, member)
 
@@ -299,9 +291,9 @@ class ConsumerProtocol:
         session = self._sessions.get(key)
         if session is None:
             session = self._sessions[key] = Session(group.id, member.id, member.client_id)
-        told = member.classic
-        self._waits.watch(session, self._groups.session_of(group.id) if told is None else told.session_timeout / 1000)
-        if member.state is MemberState.UNREVOKED and member.classic is None:
+        classic = member.classic
+        self._waits.watch(session, classic.session_timeout / 1000 if classic else self._session_timeout(group.id))
+        if member.state is MemberState.UNREVOKED and classic is None:
             self.deadlines.start(group.id, member, Duty.REVOKE, member.epoch)
         else:
             self.deadlines.done(group.id, member.id, Duty.REVOKE)
@@ -312,6 +304,11 @@ class ConsumerProtocol:
         session = self._sessions.pop((group_id, member_id), None)
         if session is not None:
             self._waits.unwatch(session)
+
+
+def _when_written(then: OnHeartbeat, response: HeartbeatResponse) -> Then:
+    """Return a callback that gives the response, or the error of the write."""
+    return lambda error: then(response if error is ErrorCode.none else HeartbeatResponse(error))
 
 
 def _updated(member: ConsumerMember, request: HeartbeatRequest) -> ConsumerMember:

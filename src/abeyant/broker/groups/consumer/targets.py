@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from abeyant.broker.groups.consumer import records
 from abeyant.broker.groups.consumer.assignors import ASSIGNORS, Assignment
-from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, Subscription
+from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, Subscription, preferred_assignor
 from abeyant.broker.groups.consumer.patterns import matches
 from abeyant.broker.groups.subscription import NamedPartition
 
@@ -61,10 +61,8 @@ class Targets:
             member.id: frozenset(ids[name] for name in names[member.subscription] if name in ids)
             for member in members.values()
         }
-        chosen = [member.assignor for member in members.values() if member.assignor is not None]
-        name = max(sorted(set(chosen)), key=chosen.count) if chosen else next(iter(ASSIGNORS))
         counts = {ids[topic]: count for topic, (_, count) in topics.items()}
-        target = ASSIGNORS[name](subscribed, counts, group.target)
+        target = ASSIGNORS[preferred_assignor(members.values())](subscribed, counts, group.target)
         for member_id, assignment in target.items():
             if group.target.get(member_id) != assignment:
                 entries.append(records.target_of_member(group.id, member_id, assignment))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic import records as classic_records
 from abeyant.broker.groups.classic.group import ClassicGroup, State
-from abeyant.broker.groups.classic.member import Joining, Member
+from abeyant.broker.groups.classic.member import JoinRequest, Member
 from abeyant.broker.groups.consumer import records as consumer_records
 from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
 from abeyant.broker.groups.consumer.group import Classic, ConsumerGroup, ConsumerMember
@@ -42,7 +42,7 @@ class Migration:
         self._max_consumers = max_consumers
         self._max_classic = max_classic
 
-    # -- from the classic protocol to the new one
+    # -- from the classic to the consumer protocol
 
     def upgraded(self, group: ClassicGroup) -> tuple[ConsumerGroup, list[Entry]]:
         """Return the consumer group of a classic one. Raises ApiError, GROUP_ID_NOT_FOUND, unless allowed."""
@@ -52,45 +52,38 @@ class Migration:
             raise _cannot_upgrade(group, "the group does not use the consumer embedded protocol")
         if len(group.members) > self._max_consumers:
             raise _cannot_upgrade(group, "the group size exceeds the consumer group maximum size")
-        made = ConsumerGroup(group.id)
-        made.epoch = made.target_epoch = group.generation
+        converted = ConsumerGroup(group.id)
+        converted.epoch = converted.target_epoch = group.generation
         for member in group.members.values():
             try:
-                moved = self._moved(group, member)
+                member_then = self._converted(group, member)
             except ValueError:
                 raise _cannot_upgrade(group, "the embedded consumer protocol is malformed") from None
-            made.put(moved)
-            made.target[member.id] = moved.assigned
-        made.topics = self._targets.subscribed(made.subscriptions)
-        return made, [(classic_records.group_key(group.id), None), *consumer_records.all_records(made)]
+            converted.put(member_then)
+            converted.target[member.id] = member_then.assigned
+        converted.topics = self._targets.subscribed(converted.subscriptions)
+        return converted, [(classic_records.group_key(group.id), None), *consumer_records.all_records(converted)]
 
-    def _moved(self, group: ClassicGroup, member: Member) -> ConsumerMember:
+    def _converted(self, group: ClassicGroup, member: Member) -> ConsumerMember:
         """Return the converted member. Raises ValueError for no consumer, ApiError for a custom assignor."""
         assigned: Assignment = NOTHING
         if member.assignment:  # a member that has joined and not synced yet has none
-            partitions, own = read_assignment(member.assignment)
-            if own:
+            partitions, user_data = read_assignment(member.assignment)
+            if user_data:
                 raise _cannot_upgrade(
                     group,
                     "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default"
                     " assignor before re-attempting the upgrade",
                 )
             assigned = self._targets.identified(partitions)
-        said = read_subscription(member.metadata(group.protocol))
+        subscription = read_subscription(member.metadata(group.protocol))
         return ConsumerMember(
-            member.id,
-            instance_id=member.instance_id,
-            rack_id=said.rack_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            topics=tuple(sorted(set(said.topics))),
-            rebalance_timeout=member.rebalance_timeout,
-            epoch=group.generation,
-            previous_epoch=group.generation,
-            assigned=assigned,
-            since=dict.fromkeys(assigned, group.generation),
+            member.id, instance_id=member.instance_id, rack_id=subscription.rack_id, client_id=member.client_id,
+            client_host=member.client_host, topics=tuple(sorted(set(subscription.topics))),
+            rebalance_timeout=member.rebalance_timeout, epoch=group.generation, previous_epoch=group.generation,
+            assigned=assigned, since=dict.fromkeys(assigned, group.generation),
             classic=Classic(member.session_timeout, member.protocols),
-        )
+        )  # fmt: skip
 
     # -- classic members in a consumer group
 
@@ -106,13 +99,9 @@ class Migration:
     # -- and back
 
     def downgrades(self, group: ConsumerGroup, gone: Collection[str], coming: int = 0) -> bool:
-        """Return whether the group has to be downgraded once these are removed, and `coming` others have joined."""
+        """Return whether the group has to be downgraded after `gone` have left and `coming` others have joined."""
         left = len(group.members) - len(gone) + coming
-        return (
-            group.only_classic_without(gone)
-            and 0 < left <= self._max_classic
-            and self._policy in _DOWNGRADES
-        )  # fmt: skip
+        return group.only_classic_without(gone) and 0 < left <= self._max_classic and self._policy in _DOWNGRADES
 
     def downgraded(
         self, group: ConsumerGroup, gone: Collection[str], joins: ConsumerMember | None = None, *, rebalance: bool
@@ -121,34 +110,34 @@ class Migration:
 
         Where a rebalance follows, the group has no leader: a coordinator that loads the log sees that, too.
         """
-        made = ClassicGroup(group.id, self._now_ms())
-        made.generation = group.epoch
-        members = [member for member in group.members.values() if member.id not in gone]
-        for member in members if joins is None else [*members, joins]:
-            made.add(_classic(group.id, member))
-        made.protocol_type = CONSUMER
-        made.protocol = made.choose_protocol()
-        made.state = made.previous = State.STABLE
-        for one in made.members.values():
-            heir_of = group.members[next(iter(gone)) if joins is not None and one.id == joins.id else one.id]
-            version = read_subscription(one.metadata(made.protocol)).version
+        converted = ClassicGroup(group.id, self._now_ms())
+        converted.generation = group.epoch
+        members = [one for one in group.members.values() if one.id not in gone]
+        for one in members if joins is None else [*members, joins]:
+            converted.add(_classic(group.id, one))
+        converted.protocol_type = CONSUMER
+        converted.protocol = converted.choose_protocol()
+        converted.state = converted.previous = State.STABLE
+        for member in converted.members.values():
+            before = group.members[next(iter(gone)) if joins is not None and member.id == joins.id else member.id]
+            version = read_subscription(member.metadata(converted.protocol)).version
             # Not its target, as in Kafka: if the group were upgraded again before the next request of this member, its
-            # partitions would be given to another.
-            one.assignment = assignment_value(version, self._targets.named(heir_of.assigned | heir_of.revoking))
-        assignments = {member.id: member.assignment for member in made.members.values()}
+            # partitions would go to another.
+            member.assignment = assignment_value(version, self._targets.named(before.assigned | before.revoking))
+        assignments = {member.id: member.assignment for member in converted.members.values()}
         if rebalance:
-            made.leader = None
-        said = (classic_records.group_key(group.id), classic_records.group_value(made, assignments))
-        return made, [*consumer_records.tombstones(group), said]
+            converted.leader = None
+        entry = (classic_records.group_key(group.id), classic_records.group_value(converted, assignments))
+        return converted, [*consumer_records.tombstones(group), entry]
 
 
 def _classic(group_id: str, member: ConsumerMember) -> Member:
     assert member.classic is not None
-    asked = Joining(
+    request = JoinRequest(
         member.id, member.instance_id, member.client_id, member.client_host, member.classic.session_timeout,
         member.rebalance_timeout, CONSUMER, member.classic.protocols,
     )  # fmt: skip
-    return Member(group_id, member.id, asked)
+    return Member(group_id, member.id, request)
 
 
 def _cannot_upgrade(group: ClassicGroup, why: str) -> ApiError:

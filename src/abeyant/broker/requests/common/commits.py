@@ -66,9 +66,11 @@ class Commit:
             raise ApiError(ErrorCode.group_id_not_found if not_found else ErrorCode.illegal_generation)
         group = shard.group_or_new(request.group_id)
         instance_id = request.group_instance_id
-        shard.protocol.require_may_commit(group, member_id, instance_id, generation, transactional=transactional)
+        shard.classic_protocol.require_may_commit(
+            group, member_id, instance_id, generation, transactional=transactional
+        )
         if not transactional:
-            shard.protocol.alive(group, member_id)
+            shard.classic_protocol.alive(group, member_id)
 
     def _rows(self) -> list[tuple[str, Any, ErrorCode]]:
         """Return for each partition the topic's name, its part of the request, and its error."""
