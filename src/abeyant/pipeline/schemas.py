@@ -73,7 +73,9 @@ OBSERVED: Final = StructType(
         StructField("local_ms", _DOUBLE),  # handling, before the wait
         StructField("send_ms", _DOUBLE),  # sending the response
         StructField("throttle_ms", _DOUBLE),  # for which a quota made the client pause
-        StructField("bytes", _LONG),  # of records: of a produce's request, a fetch's response; null where not logged
+        StructField(
+            "size_bytes", _LONG
+        ),  # of records: of a produce's request, a fetch's response; null where not logged
     ]
 )
 """Operations of which a log knows how they ended."""
@@ -167,19 +169,20 @@ REQUESTS_BY_TIME: Final = _table(instance=_STRING, api=_STRING, at=_TIME, reques
 
 INCIDENTS: Final = _table(
     kind=_STRING,
+    trouble=_STRING,  # `waited` (expired, or waited long), `throttled`, `handled` or `sent` slowly, `rebalanced`
     first=_TIME,  # the first of its operations' starts
     last=_TIME,  # the last of their ends
-    operations=_LONG,  # that expired or waited far longer than their kind does
+    operations=_LONG,  # that had this trouble
     expired=_LONG,  # of these; long polls are not counted here
     longest_ms=_DOUBLE,
     instances=ArrayType(_STRING, False),  # on which they waited
     keys_struck=_LONG,  # on how many keys; null where none is named
     keys=ArrayType(_STRING, False),  # those that most of them waited on
 )
-"""Bursts of expiries and of long waits: see `analysis.incidents`."""
+"""Bursts of expiries, long waits and other troubles: see `analysis.incidents`."""
 
 SUSPECTS: Final = _table(
-    incident=_LONG,  # its number, from 1, in the order of INCIDENTS: by first start, then kind
+    incident=_LONG,  # its number, from 1, in the order of INCIDENTS: by first start, kind, trouble
     suspect=_STRING,  # `broker 2`, `group payments`, `client app-b`
     kind=_STRING,  # the rule that named it
     evidence=_STRING,  # one sentence

@@ -3,11 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from abeyant.pipeline.analysis.activity import Activity, Incident
 from abeyant.pipeline.analysis.suspects import find_suspects
 
 END_S = 100
+CLUSTER = ("b1", "b2", "b3")
+
+
+def activity(
+    instance: str, kind: str, second: int, client: str | None = "app", operations: int = 10, **more: Any
+) -> Activity:
+    """What a client did in a second, at ease: `more` says what was otherwise."""
+    start = second * 1_000_000
+    usual = Activity(
+        *(instance, kind, client, None, 0, second, operations, 0),
+        *(operations * 1_000, operations * 200, operations * 100, start, start + 990_000, 1_000, 0, 300),
+    )
+    return usual._replace(**more)
+
+
+def usual(kind: str = "PRODUCE", seconds: range = range(END_S), clients: int = 3) -> list[Activity]:
+    """What several clients do at several brokers, but for some seconds nothing is out of the ordinary."""
+    return [
+        activity(instance, kind, second, f"app-{client}")
+        for instance in CLUSTER
+        for second in seconds
+        for client in range(clients)
+    ]
+
+
 INCIDENT = Incident(1, "PRODUCE", 40_000_000, 50_000_000, 20, 5, ["b1", "b2"], ["orders-0"])
 
 
@@ -17,7 +43,7 @@ def fetches(leader: int, follower: int, silent: range = range(0), end: int = END
         if second not in silent:
             start = second * 1_000_000
             client = f"broker-{follower}-fetcher-0"
-            yield Activity(f"b{leader}", "FETCH_FOLLOWER", client, 0, second, 2, 1, start, start + 990_000, 500_000)
+            yield activity(f"b{leader}", "FETCH_FOLLOWER", second, client, 2, busy_us=990_000, last_us=start + 990_000)
 
 
 def cluster(frozen: int | None, silent: range = range(40, 48), end: int = END_S) -> list[Activity]:
@@ -57,3 +83,89 @@ def test_nobody_is_named_where_nobody_was_silent() -> None:
     assert find_suspects([INCIDENT], cluster(3, silent=range(60, 70)), END_S * 1_000_000) == [], "another time"
     assert find_suspects([INCIDENT], cluster(None, end=49), 49_000_000) == [], "the end of the log is no silence"
     assert find_suspects([INCIDENT], [], END_S * 1_000_000) == []
+
+
+def named(rows: list[Activity], incident: Incident = INCIDENT) -> list[tuple[str, str, float]]:
+    found = find_suspects([incident], rows, END_S * 1_000_000)
+    assert all(suspect.incident == incident.number and suspect.evidence for suspect in found)
+    return [(suspect.kind, suspect.suspect, suspect.confidence) for suspect in found]
+
+
+STRUCK = range(40, 51)
+"""The seconds of INCIDENT."""
+
+
+def paces(slow: list[tuple[int, int]], gap_us: int = 200_000) -> list[Activity]:
+    """The fetches of three brokers, of which some pairs (leader, follower) have gaps during the incident."""
+    return [
+        row._replace(busy_us=1_000_000 - 5 * gap_us, operations=5)
+        if row.second in STRUCK
+        and any((row.instance, row.client_id) == (f"b{a}", f"broker-{b}-fetcher-0") for a, b in slow)
+        else row._replace(operations=20)
+        for row in cluster(None)
+    ]
+
+
+def test_a_follower_with_a_slow_disk_fetches_slowly_and_one_behind_a_slow_network_is_fetched_from_slowly() -> None:
+    assert named(paces([(1, 2), (3, 2)])) == [("slow_follower", "broker 2", 0.6)]
+    assert named(paces([(1, 2), (3, 2), (2, 1), (2, 3)])) == [("slow_network", "broker 2", 0.75)]
+    assert named(paces([(1, 2)])) == [], "from one leader only: it is not the follower"
+    every = [(a, b) for a in (1, 2, 3) for b in (1, 2, 3) if a != b]
+    assert named(paces(every)) == [], "all are slow: the machine"
+    assert named(paces([(1, 2), (3, 2)], gap_us=15_000)) == [], "that is not slow"
+
+
+def test_a_slow_disk_makes_appends_slow_and_a_slow_broker_everything() -> None:
+    fetches = usual("FETCH_CONSUMER")
+    slow = [row for row in usual() if row.instance != "b2" or row.second not in STRUCK]
+    slow += [activity("b2", "PRODUCE", second, local_us=10 * 60_000) for second in STRUCK]
+    assert named([*slow, *fetches, *cluster(None)]) == [("slow_disk", "broker 2", 0.75)]
+    assert named([*slow, *fetches]) == [("slow_disk", "b2", 0.75)], "without followers the log is all that is known"
+    also = [row._replace(local_us=600_000) if row.instance == "b2" and row.second in STRUCK else row for row in fetches]
+    assert named([*slow, *also]) == [("slow_broker", "b2", 0.5)]
+    assert named([*usual(), *fetches]) == []
+
+
+def test_slow_sending_is_the_network() -> None:
+    rows = usual("FETCH_CONSUMER")
+    slow = [row._replace(send_us=10 * 80_000) if row.instance == "b1" and row.second in STRUCK else row for row in rows]
+    assert named(slow, INCIDENT._replace(kind="FETCH_CONSUMER", trouble="sent")) == [("slow_sending", "b1", 0.65)]
+    assert named(rows, INCIDENT._replace(kind="FETCH_CONSUMER", trouble="sent")) == []
+
+
+def test_a_client_over_its_quota_is_named() -> None:
+    rows = [*usual(), *(activity("b1", "PRODUCE", second, "bulk", throttle_us=700_000) for second in STRUCK)]
+    assert named(rows, INCIDENT._replace(trouble="throttled")) == [("quota", "client bulk", 0.9)]
+
+
+def test_a_leader_that_moved_is_named_by_its_refusals() -> None:
+    refused = activity("b3", "PRODUCE", 41, error_code=6, operations=4)
+    assert named([*usual(), refused]) == [("moved_leader", "b3", 0.7)]
+    assert named([*usual(), refused._replace(second=70)]) == [], "later"
+    assert named([*usual(), refused._replace(operations=2)]) == [], "too few"
+    moved = activity("b3", "HEARTBEAT", 41, error_code=16)
+    assert named([*usual(), moved], INCIDENT._replace(kind="HEARTBEAT")) == [("moved_coordinator", "b3", 0.7)]
+
+
+def test_a_group_that_rebalanced_is_named() -> None:
+    joins = [activity("b1", "JOIN_GROUP", second, operations=2, group="payments") for second in STRUCK]
+    rows = [*usual(), *joins, activity("b1", "JOIN_GROUP", 45, operations=1, group="audit")]
+    assert named(rows, INCIDENT._replace(kind="JOIN_GROUP", trouble="rebalanced")) == [
+        ("rebalance", "group payments", 0.85)
+    ]
+    assert named(rows) == [], "a produce does not wait for a group"
+
+
+def test_a_client_with_huge_batches_is_named() -> None:
+    huge = [activity("b1", "PRODUCE", second, "bulk", size_bytes=6_000_000) for second in STRUCK]
+    assert named([*usual(), *huge]) == [("huge_batches", "client bulk", 0.65)]
+    always = [activity("b1", "PRODUCE", second, "bulk", size_bytes=6_000_000) for second in range(END_S)]
+    assert named(always) == [], "that is usual there"
+
+
+def test_a_client_that_alone_waits_is_named_if_nobody_else_is() -> None:
+    rows = [*usual(), activity("b1", "PRODUCE", 44, "stuck", longest_us=4_000_000)]
+    assert named(rows) == [("lone_client", "client stuck", 0.5)]
+    assert named([*rows, activity("b2", "PRODUCE", 45, "stuck too", longest_us=300_000)]) == []
+    frozen = [row for row in rows if row.second not in range(40, 48) or row.instance != "b3"]
+    assert named([*frozen, *cluster(3)]) == [("silent_broker", "broker 3", 0.95)]

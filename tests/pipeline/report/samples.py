@@ -179,6 +179,7 @@ def _incidents(done: pd.DataFrame) -> pd.DataFrame:
             rows.append(
                 {
                     "kind": kind,
+                    "trouble": "waited",
                     "first": burst["start"].min(),
                     "last": burst["end"].max(),
                     "operations": len(burst),

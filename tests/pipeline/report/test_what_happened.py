@@ -12,8 +12,8 @@ def at(second: int) -> pd.Timestamp:
 
 
 def incidents(*operations: int) -> pd.DataFrame:
-    rows = [("PRODUCE", at(100 * n), number) for n, number in enumerate(operations)]
-    return pd.DataFrame(rows, columns=["kind", "first", "operations"])
+    rows = [("PRODUCE", "waited", at(100 * n), number) for n, number in enumerate(operations)]
+    return pd.DataFrame(rows, columns=["kind", "trouble", "first", "operations"])
 
 
 def suspects(*rows: tuple[int, str, float, int, int]) -> pd.DataFrame:

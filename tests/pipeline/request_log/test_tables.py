@@ -71,10 +71,10 @@ def test_operations_of_several_brokers_and_rotated_files(spark: SparkSession, tm
         "local_ms": 0.25,
         "send_ms": 0.2,
         "throttle_ms": 0.0,
-        "bytes": None,
+        "size_bytes": None,
     }
     assert (two["kind"], two["op_id"], two["waited_ms"]) == ("PRODUCE", "kafka-request.log:1", 5.0)
-    assert two["bytes"] == 9
+    assert two["size_bytes"] == 9
     assert (three["outcome"], three["waited_ms"]) == ("completed", 0.0)
     assert (four["kind"], four["outcome"], four["waited_ms"]) == ("HEARTBEAT", None, 0.125)
     # 10:00:01 in Berlin is 09:00:01 UTC; the wait began 5.3 ms before the line was written.

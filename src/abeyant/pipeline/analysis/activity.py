@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from abeyant.pipeline.analysis.columns import observed
+from abeyant.pipeline.analysis.columns import TIMES, microseconds, observed
 from abeyant.pipeline.analysis.packed import PACKED, Packed, collected, merging
 
 __all__ = ["NEAR_S", "Activity", "Incident", "activity_near", "incidents_of"]
@@ -22,8 +22,13 @@ NEAR_S: Final = 60
 _LONGEST_S: Final = 600
 """Of a longer incident so much is read: what it is put down to is at its beginning."""
 
-_GROUP: Final = ("instance", "kind", "client_id", "error_code", "second")
-_MERGED: Final = {"operations": "sum", "expired": "sum", "first_us": "min", "last_us": "max", "longest_us": "max"}
+_NAMES: Final = ("instance", "kind", "client_id", "group")
+_GROUP: Final = (*_NAMES, "error_code", "second")
+_MERGED: Final = {
+    **dict.fromkeys(("operations", "expired", "busy_us", "local_us", "send_us"), "sum"),
+    "first_us": "min",
+    **dict.fromkeys(("last_us", "longest_us", "throttle_us", "size_bytes"), "max"),
+}
 
 
 class Incident(NamedTuple):
@@ -37,22 +42,32 @@ class Incident(NamedTuple):
     expired: int
     instances: Sequence[str]
     keys: Sequence[str]
+    trouble: str = "waited"
 
 
 class Activity(NamedTuple):
-    """Operations of one instance, kind, client and error code that started in one second."""
+    """Operations of one instance, kind, client, group and error code that started in one second."""
 
     instance: str
     kind: str
     client_id: str | None
+    group: str | None
+    """The consumer group of a JOIN_GROUP or SYNC_GROUP."""
     error_code: int | None
     second: int
     operations: int
     expired: int
+    busy_us: int
+    """Their waits, handling and sending, added up; then handling, and sending, alone."""
+    local_us: int
+    send_us: int
     first_us: int
     """The first of their starts, and the last of their ends."""
     last_us: int
     longest_us: int
+    """The longest wait, the longest pause that a quota asked for, and the most bytes of records."""
+    throttle_us: int
+    size_bytes: int | None
 
 
 def incidents_of(table: pa.Table) -> list[Incident]:
@@ -72,15 +87,13 @@ def activity_near(operations: DataFrame, incidents: Sequence[Incident]) -> list[
     if not incidents:
         return []
     count = partial(_batches, times_us=_times(incidents))
-    rows = observed(operations, "client_id", "error_code").mapInArrow(count, PACKED)
+    rows = observed(operations, "client_id", "error_code", "keys", *TIMES, "size_bytes").mapInArrow(count, PACKED)
     found = collected(rows, {"activity": _SCHEMA})["activity"]
     merged = _merge("activity", found).select(list(Activity._fields))
     return [Activity(*row) for row in zip(*(column.to_pylist() for column in merged.columns), strict=True)]
 
 
-_SCHEMA: Final = pa.schema(
-    {name: pa.string() if name in ("instance", "kind", "client_id") else pa.int64() for name in (*_GROUP, *_MERGED)}
-)
+_SCHEMA: Final = pa.schema({name: pa.string() if name in _NAMES else pa.int64() for name in (*_GROUP, *_MERGED)})
 
 
 def _times(incidents: Iterable[Incident]) -> list[tuple[int, int]]:
@@ -108,17 +121,32 @@ def _count(operations: pa.Table, times_us: Sequence[tuple[int, int]]) -> Iterato
     near = (before >= 0) & (start <= np.array([end for _, end in times_us])[before])
     rows, start = started.filter(pa.array(near)), start[near]
     wait = rows["wait_us"].to_numpy()
+    local, send, throttle = (microseconds(rows[name]) for name in TIMES)
     columns = {
         **{name: rows[name] for name in ("instance", "kind", "client_id")},
+        "group": _groups(rows),
         "error_code": rows["error_code"].cast(pa.int64()),
         "second": start // 1_000_000,
         "operations": np.ones(len(start), np.int64),
         "expired": pc.equal(rows["outcome"], "expired").fill_null(False).cast(pa.int64()),
+        "busy_us": wait + local + send,
+        "local_us": local,
+        "send_us": send,
         "first_us": start,
         "last_us": start + wait,
         "longest_us": wait,
+        "throttle_us": throttle,
+        "size_bytes": rows["size_bytes"],
     }
     yield "activity", _merge("activity", pa.table(columns))
+
+
+def _groups(rows: pa.Table) -> pa.Array:
+    """Return the consumer group that a request is about where it joins one (`join-G`, `sync-G`), else null."""
+    first = pc.list_slice(rows["keys"], 0, 1)
+    key = pa.array([keys[0] if keys else None for keys in first.to_pylist()], pa.string())
+    joins = pc.is_in(rows["kind"].combine_chunks(), pa.array(["JOIN_GROUP", "SYNC_GROUP"]))
+    return pc.if_else(joins, pc.utf8_slice_codeunits(key, len("join-")), None)
 
 
 def _merge(name: str, rows: pa.Table) -> pa.Table:

@@ -15,9 +15,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyant.pipeline.schemas import OBSERVED, check_table
 from abeyant.pipeline.spark.chunks import chunks
 
-__all__ = ["Integers", "codes", "keys_of", "observed", "run_starts", "sum_rows", "tables"]
+__all__ = ["TIMES", "Integers", "codes", "keys_of", "microseconds", "observed", "run_starts", "sum_rows", "tables"]
 
 Integers = npt.NDArray[np.int64]
+
+TIMES: Final = ("local_ms", "send_ms", "throttle_ms")
+"""What a request spent beside its wait."""
 
 _NEEDED: Final = ("instance", "kind", "start", "outcome", "waited_ms")
 
@@ -25,9 +28,11 @@ _NEEDED: Final = ("instance", "kind", "start", "outcome", "waited_ms")
 def observed(operations: DataFrame, *more: str) -> DataFrame:
     """Return the operations whose wait is known: instance, kind, start_us, wait_us, outcome, and `more` columns.
 
-    `keys` are those of the watches. Raises `SchemaError` when a needed column is missing or mistyped.
+    `keys` are those of the watches; `TIMES` and `size_bytes` may be missing. Raises `SchemaError` when another
+    column is missing, or one is mistyped.
     """
-    needed = (*_NEEDED, *("watches" if name == "keys" else name for name in more))
+    missing = {name for name in (*TIMES, "size_bytes") if name not in operations.columns}
+    needed = (*_NEEDED, *("watches" if name == "keys" else name for name in more if name not in missing))
     check_table(operations, OBSERVED.__class__([OBSERVED[name] for name in needed]), "operations")
     return operations.where(F.col("waited_ms").isNotNull()).select(
         "instance",
@@ -35,8 +40,21 @@ def observed(operations: DataFrame, *more: str) -> DataFrame:
         F.unix_micros("start").alias("start_us"),
         F.round(F.col("waited_ms") * 1000).cast("long").alias("wait_us"),
         "outcome",
-        *(F.col("watches.key").alias("keys") if name == "keys" else F.col(name) for name in more),
+        *(
+            F.lit(None).cast(OBSERVED[name].dataType).alias(name)
+            if name in missing
+            else F.col("watches.key").alias("keys")
+            if name == "keys"
+            else F.col(name)
+            for name in more
+        ),
     )
+
+
+def microseconds(column: pa.ChunkedArray) -> Integers:
+    """Return milliseconds as whole microseconds; null is none."""
+    found: Integers = np.rint(column.fill_null(0).to_numpy() * 1000).astype(np.int64)
+    return found
 
 
 def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -1,12 +1,19 @@
-"""Incidents: when, where and on what operations expired, or waited far longer than their kind does, in bursts.
+"""Incidents: when, where and on what operations expired, or took far longer than their kind does, in bursts.
 
-The rule. An operation *suffers* when it
+The rule. An operation *suffers* from the first trouble of these that it has:
 
-* expired, unless it is a long poll (a fetch): for that, to expire is the ordinary end; or
-* waited `LONG_TIMES` times as long as 95 in 100 of those of its kind that waited, and at least `LONG_MS`.
+    waited      it expired, unless it is a long poll (a fetch): for that, to expire is the ordinary end; or it waited
+                `LONG_TIMES` times as long as is usual for its kind, and at least `LONG_MS`. Usual is what 95 in 100 of
+                those that waited do not exceed; for what waits on replication at most 20 times the median, so that a
+                fault that lasts does not become the usual
+    throttled   a quota made its client pause for `LONG_MS`
+    handled     its handling took `LONG_MS`
+    sent        sending the response took `LONG_MS`
+    rebalanced  it joined a group, and waited `LONG_MS`
 
-A *burst* is a run of such operations of one kind, on any broker, in which no `GAP_S` whole seconds pass between the end
-of one and the end of the next. A burst of at least `LEAST` operations is an incident.
+A *burst* is a run of operations of one kind and trouble, on any broker, in which no `GAP_S` whole seconds pass between
+the end of one and the end of the next. A burst of at least `LEAST` operations is an incident; of the last three
+troubles, which a few requests have in a healthy cluster, `LEAST_MANY`.
 """
 
 from __future__ import annotations
@@ -16,12 +23,13 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
-from abeyant.pipeline.analysis.columns import codes, observed
+from abeyant.pipeline.analysis.columns import TIMES, codes, microseconds, observed
 from abeyant.pipeline.analysis.keys import with_keys
 from abeyant.pipeline.analysis.ranked import Ranked, by_ranks
 from abeyant.pipeline.analysis.shards import Dealt, by_group, by_shard, shard_count
@@ -31,6 +39,7 @@ from abeyant.pipeline.spark.arrow import arrow_schema
 __all__ = [
     "GAP_S",
     "LEAST",
+    "LEAST_MANY",
     "LONG_MS",
     "LONG_TIMES",
     "LONG_WAITS",
@@ -46,16 +55,20 @@ LONG_TIMES: Final = 10
 LONG_MS: Final = 100
 GAP_S: Final = 10
 LEAST: Final = 3
+LEAST_MANY: Final = 10
 MOST_KEYS: Final = 5
 """Keys that an incident names: those on which most of its operations waited."""
 
 LONG_WAITS: Final = StructType([StructField("kind", StringType()), StructField("long_us", DoubleType())])
 
+_MANY: Final = ("handled", "sent", "rebalanced")
+_REPLICATED: Final = ("PRODUCE", "OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
 _USUAL: Final = 0.95
+_MEDIANS: Final = 20
 # Rows with an instance count operations; rows with a key say how many of them waited on it.
 SUFFERING: Final = pa.schema(
     {
-        **dict.fromkeys(("kind", "instance", "key"), pa.string()),
+        **dict.fromkeys(("kind", "trouble", "instance", "key"), pa.string()),
         **dict.fromkeys(("second", "first_us", "last_us", "longest_us", "operations", "expired"), pa.int64()),
     }
 )
@@ -67,6 +80,7 @@ _MERGED: Final = {
     "operations": "sum",
     "expired": "sum",
 }
+_BURST: Final = ("kind", "trouble")
 _AGGREGATES: Final = ("_min", "_max", "_sum", "_distinct")
 
 
@@ -75,7 +89,7 @@ def incidents(operations: DataFrame) -> DataFrame:
 
     A job finds from what wait on an operation of each kind suffers, at once; the rest is lazy.
     """
-    rows = observed(operations, "keys")
+    rows = observed(operations, "keys", *TIMES)
     waits = rows.select("kind", "wait_us", "outcome")
     long_us = {row.kind: row.long_us for row in by_ranks(waits, ["kind"], long_waits, LONG_WAITS).collect()}
     shards = shard_count(operations.sparkSession)
@@ -89,20 +103,27 @@ def long_waits(ranked: Ranked) -> pa.Table:
     number = ranked.sums(waited)
     some = number > 0
     before = (upto - waited)[ranked.starts]
-    # As `percentile` interpolates: between the two that are next to the place.
-    place = (number - 1) * _USUAL
-    below, above = (
-        ranked.wait_us[np.searchsorted(upto, before + rank.astype(np.int64), side="right")[some]]
-        for rank in (np.floor(place), np.ceil(place))
-    )
-    part = (place - np.floor(place))[some]
-    usual = np.where(below == above, below, (1 - part) * below + part * above)
-    long = np.maximum(usual * LONG_TIMES, LONG_MS * 1000.0)
-    return pa.table({"kind": ranked.groups["kind"].filter(pa.array(some)), "long_us": long})
+
+    def percentile(share: float) -> npt.NDArray[np.float64]:
+        """Return as `percentile` interpolates: between the two that are next to the place."""
+        place = (number - 1) * share
+        below, above = (
+            ranked.wait_us[np.searchsorted(upto, before + rank.astype(np.int64), side="right")[some]]
+            for rank in (np.floor(place), np.ceil(place))
+        )
+        part = (place - np.floor(place))[some]
+        found: npt.NDArray[np.float64] = np.where(below == above, below, (1 - part) * below + part * above)
+        return found
+
+    kinds = ranked.groups["kind"].filter(pa.array(some))
+    replicated = np.array([kind in _REPLICATED for kind in kinds.to_pylist()], bool)
+    usual = percentile(_USUAL)
+    usual = np.where(replicated, np.minimum(usual, _MEDIANS * percentile(0.5)), usual)
+    return pa.table({"kind": kinds, "long_us": np.maximum(usual * LONG_TIMES, LONG_MS * 1000.0)})
 
 
 def suffering(operations: pa.Table, long_us: Mapping[str, float]) -> pa.Table:
-    """Count the operations that suffer, by kind and by the second in which they end: at each instance, on each key."""
+    """Count the operations that suffer, by kind, trouble and the second in which they end, by instance and by key."""
     kind, kinds = codes(operations["kind"])
     names = kinds.to_pylist()
     polls = np.array([name is None or "FETCH" in name for name in names], bool)
@@ -110,24 +131,39 @@ def suffering(operations: pa.Table, long_us: Mapping[str, float]) -> pa.Table:
     wait = operations["wait_us"].to_numpy()
     expires = pc.equal(operations["outcome"], "expired").fill_null(False).to_numpy(zero_copy_only=False) & ~polls[kind]
     started = operations["start_us"].is_valid().to_numpy(zero_copy_only=False)
-    suffers = (wait > 0) & started & (expires | (wait >= limits[kind]))
-    struck = operations.filter(pa.array(suffers))
-    first = struck["start_us"].to_numpy()
-    last = first + wait[suffers]
-    ones = np.ones(len(first), np.int64)
-    columns = {
-        "first_us": first,
-        "last_us": last,
-        "longest_us": wait[suffers],
-        "operations": ones,
-        "expired": expires[suffers].astype(np.int64),
-        "second": last // 1_000_000,
+    local, send, throttle = (microseconds(operations[name]) for name in TIMES)
+    joins = np.array([name == "JOIN_GROUP" for name in names], bool)[kind]
+    none, limit = np.zeros(len(wait), np.int64), LONG_MS * 1000
+    troubles = {  # which operations have it, how long it took, and what of that is before and after the wait
+        "waited": ((wait > 0) & (expires | (wait >= limits[kind])), wait, none, none),
+        "throttled": (throttle >= limit, throttle, none, throttle),
+        "handled": (local >= limit, local, local, none),
+        "sent": (send >= limit, send, none, send),
+        "rebalanced": (joins & (wait >= limit), wait, none, none),
     }
-    rows = pa.table({**{name: struck[name] for name in ("kind", "instance", "keys")}, **columns})
-    on_keys = with_keys(rows.select(["kind", "second", "keys", "operations"]))
-    counts = on_keys.group_by(["kind", "second", "key"], use_threads=False).aggregate([("operations", "sum")])
-    at_instances = rows.group_by(["kind", "second", "instance"], use_threads=False).aggregate(list(_MERGED.items()))
-    parts = [_plain(at_instances), _plain(counts)]
+    left, parts = started, [SUFFERING.empty_table()]
+    for trouble, (has, length, before, after) in troubles.items():
+        suffers = has & left
+        left &= ~has
+        if not suffers.any():
+            continue
+        struck = operations.filter(pa.array(suffers))
+        start = struck["start_us"].to_numpy()
+        last = start + (wait + after)[suffers]
+        columns = {
+            "trouble": pa.repeat(trouble, len(start)),
+            "first_us": start - before[suffers],
+            "last_us": last,
+            "longest_us": length[suffers],
+            "operations": np.ones(len(start), np.int64),
+            "expired": expires[suffers].astype(np.int64),
+            "second": last // 1_000_000,
+        }
+        rows = pa.table({**{name: struck[name] for name in ("kind", "instance", "keys")}, **columns})
+        on_keys = with_keys(rows.select([*_BURST, "second", "keys", "operations"]))
+        counts = on_keys.group_by([*_BURST, "second", "key"], use_threads=False).aggregate([("operations", "sum")])
+        by_instance = rows.group_by([*_BURST, "second", "instance"], use_threads=False)
+        parts += [_plain(by_instance.aggregate(list(_MERGED.items()))), _plain(counts)]
     return pa.concat_tables(parts, promote_options="default").select(SUFFERING.names).cast(SUFFERING)
 
 
@@ -136,22 +172,23 @@ def incident_rows(rows: pa.Table) -> pa.Table:
     schema = arrow_schema(INCIDENTS)
     if not rows.num_rows:
         return schema.empty_table()
-    rows = rows.sort_by([("kind", "ascending"), ("second", "ascending")]).combine_chunks()
-    kind, second = codes(rows["kind"])[0], rows["second"].to_numpy()
+    rows = rows.sort_by([(name, "ascending") for name in (*_BURST, "second")]).combine_chunks()
+    kind, trouble = (codes(rows[name])[0] for name in _BURST)
     apart = np.ones(len(kind), bool)
-    apart[1:] = (kind[1:] != kind[:-1]) | (np.diff(second) > GAP_S)
+    apart[1:] = (np.diff(kind) != 0) | (np.diff(trouble) != 0) | (np.diff(rows["second"].to_numpy()) > GAP_S)
     rows = rows.append_column("burst", pa.array(np.cumsum(apart)))
     is_key = rows["first_us"].is_null()
-    at_instances = rows.filter(pc.invert(is_key)).group_by(["burst", "kind"], use_threads=False)
+    at_instances = rows.filter(pc.invert(is_key)).group_by(["burst", *_BURST], use_threads=False)
     bursts = _plain(at_instances.aggregate([*_MERGED.items(), ("instance", "distinct")]))
-    bursts = bursts.filter(pc.greater_equal(bursts["operations"], LEAST))
+    many = pc.is_in(bursts["trouble"], pa.array(_MANY))
+    bursts = bursts.filter(pc.greater_equal(bursts["operations"], pc.if_else(many, LEAST_MANY, LEAST)))
     struck = rows.filter(is_key).group_by(["burst", "key"], use_threads=False).aggregate([("operations", "sum")])
     keys: dict[int, list[str]] = {}
     for burst, key in zip(*_most_first(_plain(struck)), strict=True):
         keys.setdefault(burst, []).append(key)
     mine = [keys.get(burst) for burst in bursts["burst"].to_pylist()]
     columns = {
-        "kind": bursts["kind"],
+        **{name: bursts[name] for name in _BURST},
         **{name: bursts[f"{name}_us"].cast(schema.field(name).type) for name in ("first", "last")},
         **{name: bursts[name] for name in ("operations", "expired")},
         "longest_ms": bursts["longest_us"].to_numpy() / 1000,

@@ -57,7 +57,7 @@ _SORTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "timeout_curve": ("instance", "kind", "timeout_ms"),
     "pending_plot": ("instance", "kind", "at"),
     "waits": ("instance", "kind", "outcome", "low_ms"),
-    "incidents": ("first", "kind"),
+    "incidents": ("first", "kind", "trouble"),
     "waits_by_time": ("instance", "kind", "at", "outcome", "step"),
     "keys_by_time": ("instance", "kind", "key", "at", "outcome", "step"),
     "requests_by_time": ("instance", "api", "at"),

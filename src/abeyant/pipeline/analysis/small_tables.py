@@ -23,7 +23,7 @@ from abeyant.pipeline.analysis.by_time import (
     requests_by_time,
     waits_by_time,
 )
-from abeyant.pipeline.analysis.columns import observed
+from abeyant.pipeline.analysis.columns import TIMES, observed
 from abeyant.pipeline.analysis.incidents import LONG_WAITS, SUFFERING, incident_rows, long_waits, suffering
 from abeyant.pipeline.analysis.keys import KEY, by_key_rows, with_keys
 from abeyant.pipeline.analysis.packed import PACKED, Packed, collected, merging, packed
@@ -61,7 +61,7 @@ def time_tables(
     of_operations = partial(_operations_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
     of_requests = partial(_requests_by_time, slices=slices)
     counted = requests.select("instance", "api", F.unix_micros("at").alias("at_us"), "requests", "waited")
-    rows = observed(operations, "keys").mapInArrow(of_operations, PACKED)
+    rows = observed(operations, "keys", *TIMES).mapInArrow(of_operations, PACKED)
     rows = rows.union(counted.mapInArrow(of_requests, PACKED))
     schemas = {name: arrow_schema(TABLES[name]) for name in _COUNTED}
     found = collected(rows, schemas | {"suffering": SUFFERING})

@@ -1,39 +1,68 @@
 """Suspects: who or what an incident is put down to, by stated rules, each with its evidence and its confidence.
 
-An incident with no suspect has no row: a log without evidence names nobody.
+An incident with no suspect has no row: a log without evidence names nobody. *Usual* is what holds within a minute of
+the incident, outside of every incident.
 
 `silent_broker`
     A broker stopped fetching. Its fetcher sent no request to a leader for `SILENT_MS` or more, between the end of one
     fetch and the start of the next (or the log's end), and the silence overlaps the incident. A fetch that waits is not
     silence. Where a broker's own log is silent too, every follower seems silent there: then that broker is the suspect.
     Confidence: 0.6 for silence at one leader, 0.8 at several, and 0.15 more where its own log is silent too.
-    Leaders and followers are told apart by `client_id` (`broker-3-fetcher-0`); the id of the broker that wrote a log is
-    the only one that never fetches from it.
+`slow_network`, `slow_follower`
+    From the end of a fetch to the next one a follower took `SLOW_TIMES` as long as usual, and 20 ms at least. Where all
+    that fetch from it are slow too, it is the broker's network (0.75), else the broker, its disk or its network (0.6).
+    Where more than one broker is like that, none is named.
+`slow_disk`, `slow_broker`
+    A broker took `SLOW_TIMES` as long as usual to append produces, and 20 ms at least (0.75). Where its handling of
+    fetches is as slow, it is not the disk but the broker as a whole (0.5).
+`slow_sending`
+    A broker took `SLOW_TIMES` as long as usual to send its responses, and 20 ms at least: the network (0.65).
+`quota`
+    A quota made a client pause: of incidents of throttled requests (0.9).
+`moved_leader`, `moved_coordinator`
+    A broker answered at least three requests with NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH (NOT_COORDINATOR for
+    groups), from 5 s before the incident to its end (0.7).
+`rebalance`
+    A consumer group: of incidents of joins and syncs, the one with most of them (0.7; 0.85 from ten joins on).
+`huge_batches`
+    A client's produces had half a megabyte or more, and 20 times what is usual (0.65).
+`lone_client`
+    Of at least three clients that sent requests of the incident's kind to the same brokers only one waited 0.1 s, and
+    no rule above names anybody (0.5).
 
 The rules read `Activity`, counts by second near the incidents, so they cost little however long the log is.
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
-from typing import Final, NamedTuple
+from functools import cached_property
+from statistics import median
+from typing import Final
 
 import pyarrow as pa
 
-from abeyant.pipeline.analysis.activity import Activity, Incident
+from abeyant.pages.words import duration
+from abeyant.pipeline.analysis.activity import NEAR_S, Activity, Incident
+from abeyant.pipeline.analysis.followers import SILENT_MS, Silence, broker_ids, fetch_paces, silences
 from abeyant.pipeline.schemas import SUSPECTS
 from abeyant.pipeline.spark.arrow import arrow_schema
 
-__all__ = ["SILENT_MS", "Suspect", "find_suspects", "suspect_rows"]
+__all__ = ["SILENT_MS", "SLOW_TIMES", "Suspect", "find_suspects", "suspect_rows"]
 
-SILENT_MS: Final = 1500
-
-_FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+$")
+SLOW_TIMES: Final = 5
+_SLOW_US: Final = 20_000
+_LONG_US: Final = 100_000
+_LEAST: Final = 5
+"""Of fewer requests a mean says little."""
+_HUGE_BYTES: Final = 500_000
+_HUGE_TIMES: Final = 20
+_MOVED: Final = {"moved_leader": (6, 74), "moved_coordinator": (16,)}
+_GROUPS: Final = frozenset({"JOIN_GROUP", "SYNC_GROUP", "HEARTBEAT", "OFFSET_COMMIT", "LEAVE_GROUP"})
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,7 +71,7 @@ class Suspect:
     """Who or what an incident is put down to: a row of the table `suspects` (`schemas.SUSPECTS`)."""
 
     incident: int
-    """The incident's number, from 1, in the order of the table `incidents`: by first start, then kind."""
+    """The incident's number, from 1, in the order of the table `incidents`."""
     suspect: str
     """`broker 2`, `group payments`, `client app-b`."""
     kind: str
@@ -56,25 +85,60 @@ class Suspect:
     last: datetime
 
 
-class _Silence(NamedTuple):
-    instance: str
-    replica: int
-    first_us: int
-    last_us: int
+@dataclass(frozen=True)
+class _Case:
+    """An incident, and what was done near it."""
+
+    incident: Incident
+    activity: Sequence[Activity]
+    silences: Sequence[Silence]
+    brokers: dict[str, int]
+    """The broker that wrote each log."""
+    troubled: frozenset[int]
+    """The seconds of all incidents."""
+
+    @cached_property
+    def seconds(self) -> range:
+        return range(self.incident.first_us // 1_000_000, self.incident.last_us // 1_000_000 + 1)
+
+    @cached_property
+    def during(self) -> list[Activity]:
+        return [row for row in self.activity if row.second in self.seconds]
+
+    @cached_property
+    def calm(self) -> list[Activity]:
+        return [row for row in self.activity if row.second not in self.troubled]
+
+    def broker(self, instance: str) -> str:
+        """Return a broker's name in words, by its id where it is known."""
+        return f"broker {self.brokers[instance]}" if instance in self.brokers else instance
+
+    def suspect(self, name: str, rule: str, evidence: str, confidence: float) -> Suspect:
+        """Return a suspect for the time of the incident."""
+        times = _time(self.incident.first_us), _time(self.incident.last_us)
+        return Suspect(self.incident.number, name, rule, evidence, confidence, *times)
 
 
-def find_suspects(incidents: Iterable[Incident], activity: Sequence[Activity], end_us: int) -> list[Suspect]:
+def find_suspects(incidents: Iterable[Incident], activity: Iterable[Activity], end_us: int) -> list[Suspect]:
     """Return the suspects of each incident, the likeliest first; `end_us` is the end of the log.
 
-    O(n log n) in the rows of activity, for each incident.
+    O(n log n) in the rows of activity, and for each incident O(n) in those near it.
     """
-    silences = _silences(activity, end_us)
-    brokers = _broker_ids(activity)
-    return [
-        suspect
-        for incident in incidents
-        for suspect in sorted(_silent_brokers(incident, silences, brokers, activity), key=lambda s: -s.confidence)
-    ]
+    incidents = list(incidents)
+    rows = sorted(activity, key=lambda row: row.second)
+    seconds = [row.second for row in rows]
+    quiet, brokers = silences(rows, end_us), broker_ids(rows)
+    troubled = frozenset(
+        second for one in incidents for second in range(one.first_us // 1_000_000, one.last_us // 1_000_000 + 2)
+    )
+    found = []
+    for incident in incidents:
+        begin = bisect_left(seconds, incident.first_us // 1_000_000 - NEAR_S)
+        end = bisect_right(seconds, incident.last_us // 1_000_000 + NEAR_S)
+        case = _Case(incident, rows[begin:end], quiet, brokers, troubled)
+        mine = [suspect for rule in _RULES for suspect in rule(case)] or list(_lone_client(case))
+        found += sorted(mine, key=lambda suspect: -suspect.confidence)
+    return found
 
 
 def suspect_rows(suspects: Sequence[Suspect]) -> pa.Table:
@@ -83,86 +147,231 @@ def suspect_rows(suspects: Sequence[Suspect]) -> pa.Table:
     return pa.table({name: [getattr(one, name) for one in suspects] for name in schema.names}, schema)
 
 
-def _silences(activity: Iterable[Activity], end_us: int) -> list[_Silence]:
-    """Return the times in which a follower sent no fetch to a leader."""
-    seconds: dict[tuple[str, int], list[Activity]] = defaultdict(list)
-    for row in activity:
-        replica = _replica(row)
-        if replica is not None:
-            seconds[row.instance, replica].append(row)
-    found = []
-    for (instance, replica), rows in seconds.items():
-        rows.sort(key=lambda row: row.first_us)
-        times = [(row.last_us, after.first_us) for row, after in pairwise(rows)]
-        # What waits when the log ends is not in the log: allow it a second turn.
-        times.append((rows[-1].last_us, end_us - SILENT_MS * 1000))
-        reached = 0
-        for began, ended in times:
-            reached = max(reached, began)
-            if ended - reached >= SILENT_MS * 1000:
-                found.append(_Silence(instance, replica, reached, ended))
-    return found
-
-
-def _silent_brokers(
-    incident: Incident, silences: Iterable[_Silence], brokers: Mapping[str, int], activity: Iterable[Activity]
-) -> list[Suspect]:
-    """Apply the rule `silent_broker`."""
-    during = [one for one in silences if one.first_us < incident.last_us and one.last_us > incident.first_us]
+def _silent_brokers(case: _Case) -> Iterator[Suspect]:
+    incident = case.incident
     began: dict[str, set[int]] = defaultdict(set)
-    for row in activity:
+    for row in case.activity:
         began[row.instance].add(row.second)
 
-    def is_silent(instance: str | None, one: _Silence) -> bool:
+    def is_silent(instance: str | None, one: Silence) -> bool:
         """Return whether nothing started in a log during the silence, but in its first and last second."""
         inside = range(one.first_us // 1_000_000 + 1, one.last_us // 1_000_000)
         return instance in began and bool(inside) and began[instance].isdisjoint(inside)
 
-    logs = {broker: instance for instance, broker in brokers.items()}
-    by_broker: dict[int, list[_Silence]] = defaultdict(list)
-    for one in during:
+    logs = {broker: instance for instance, broker in case.brokers.items()}
+    by_broker: dict[int, list[Silence]] = defaultdict(list)
+    for one in _silences(case):
         # To a broker that stands still all followers seem silent: that tells of itself, not of them.
         if not is_silent(one.instance, one):
             by_broker[one.replica].append(one)
-    return [
-        _silent_broker(incident, broker, mine, is_silent=all(is_silent(logs.get(broker), one) for one in mine))
-        for broker, mine in by_broker.items()
-    ]
+    for broker, mine in by_broker.items():
+        leaders = sorted({one.instance for one in mine})
+        first, last = min(one.first_us for one in mine), max(one.last_us for one in mine)
+        silent = all(is_silent(logs.get(broker), one) for one in mine)
+        also = "; its own log is silent too" if silent else ""
+        yield Suspect(
+            incident.number,
+            f"broker {broker}",
+            "silent_broker",
+            f"broker {broker} stopped fetching at {_time(first):%H:%M:%S}: silent for "
+            f"{(last - first) / 1_000_000:.1f} s at {' and '.join(leaders)}, while {_affected(incident)}{also}",
+            round((0.6 if len(leaders) == 1 else 0.8) + (0.15 if silent else 0), 2),
+            _time(first),
+            _time(last),
+        )
 
 
-def _silent_broker(incident: Incident, broker: int, silences: Sequence[_Silence], *, is_silent: bool) -> Suspect:
-    leaders = sorted({one.instance for one in silences})
-    first, last = min(one.first_us for one in silences), max(one.last_us for one in silences)
-    seconds = (last - first) / 1_000_000
-    also = "; its own log is silent too" if is_silent else ""
-    return Suspect(
-        incident.number,
-        f"broker {broker}",
-        "silent_broker",
-        f"broker {broker} stopped fetching at {_time(first):%H:%M:%S}: silent for {seconds:.1f} s at "
-        f"{' and '.join(leaders)}, while {incident.operations:,} {incident.kind} waited{also}",
-        round((0.6 if len(leaders) == 1 else 0.8) + (0.15 if is_silent else 0), 2),
-        _time(first),
-        _time(last),
-    )
+def _silences(case: _Case) -> list[Silence]:
+    """Return those that overlap the incident."""
+    first_us, last_us = case.incident.first_us, case.incident.last_us
+    return [one for one in case.silences if one.first_us < last_us and one.last_us > first_us]
 
 
-def _broker_ids(activity: Iterable[Activity]) -> dict[str, int]:
-    """Return the broker that wrote each log: the only one that fetches elsewhere, and never from it."""
-    followers: dict[str, set[int]] = defaultdict(set)
-    for row in activity:
-        replica = _replica(row)
-        if replica is not None:
-            followers[row.instance].add(replica)
-    everyone = set().union(*followers.values())
-    own = {instance: everyone - there for instance, there in followers.items()}
-    return {instance: ids.pop() for instance, ids in own.items() if len(ids) == 1}
+def _silent_replicas(case: _Case) -> set[int]:
+    return {one.replica for one in _silences(case)}
 
 
-def _replica(row: Activity) -> int | None:
-    """Return the id of the follower that fetched."""
-    fetcher = _FETCHER.match(row.client_id or "") if row.kind == "FETCH_FOLLOWER" else None
-    return int(fetcher[1]) if fetcher else None
+def _slow_followers(case: _Case) -> Iterator[Suspect]:
+    paces = fetch_paces(case.activity, case.seconds, {row.second for row in case.calm})
+    paces = {pair: pace for pair, pace in paces.items() if pace.fetches >= _LEAST}
+    quiet = _silent_replicas(case)
+    slow = {pair for pair, pace in paces.items() if _is_slow(pace.gap_us, pace.usual_us)}
+    named = []
+    for broker in {replica for _, replica in slow}:
+        mine = {pair for pair in paces if pair[1] == broker}
+        if broker in quiet or not mine <= slow:
+            continue
+        from_it = {pair for pair in paces if case.brokers.get(pair[0]) == broker}
+        others = slow - mine - from_it
+        if not others:
+            named.append((broker, mine, bool(from_it) and from_it <= slow))
+    if len(named) > 1:  # with two brokers each is slow to the other: both directions say whose network it is
+        named = [one for one in named if one[2]] if sum(one[2] for one in named) == 1 else []
+    for broker, mine, network in named:
+        worst = max((paces[pair] for pair in mine), key=lambda pace: pace.gap_us)
+        what = "and the others fetched as slowly from it" if network else "its disk, or its network"
+        evidence = (
+            f"broker {broker} fetched slowly from {_clock(case)}: {_ms(worst.gap_us)} from one fetch to the next, "
+            f"usually {_ms(worst.usual_us)}, {what}, while {_affected(case.incident)}"
+        )
+        rule = "slow_network" if network else "slow_follower"
+        yield case.suspect(f"broker {broker}", rule, evidence, 0.75 if network else 0.6)
+
+
+def _slow_disk(case: _Case) -> Iterator[Suspect]:
+    appends = _slower(case, "local_us", lambda row: row.kind == "PRODUCE")
+    fetches = _slower(case, "local_us", lambda row: row.kind.startswith("FETCH"))
+    for instance, (mean, usual) in appends.items():
+        broker, whole = case.broker(instance), instance in fetches
+        evidence = (
+            f"{broker} took {_ms(mean)} to append a produce from {_clock(case)}, usually {_ms(usual)}"
+            f"{', and was as slow in all else' if whole else ': its disk'}, while {_affected(case.incident)}"
+        )
+        yield case.suspect(broker, "slow_broker" if whole else "slow_disk", evidence, 0.5 if whole else 0.75)
+
+
+def _slow_sending(case: _Case) -> Iterator[Suspect]:
+    for instance, (mean, usual) in _slower(case, "send_us", lambda _: True).items():
+        evidence = (
+            f"{case.broker(instance)} took {_ms(mean)} to send a response from {_clock(case)}, usually {_ms(usual)}: "
+            f"its network, while {_affected(case.incident)}"
+        )
+        yield case.suspect(case.broker(instance), "slow_sending", evidence, 0.65)
+
+
+def _slower(case: _Case, name: str, which: Callable[[Activity], bool]) -> dict[str, tuple[float, float]]:
+    """Return the mean time of requests at each instance where it is far above the usual one: both, in µs.
+
+    An instance whose broker stood still is left out: what was under way then took as long as that.
+    """
+    silent = _silent_replicas(case)
+    sums: dict[str, list[tuple[int, int]]] = {}
+    for part, rows in enumerate((case.during, case.calm)):
+        for row in rows:
+            if which(row) and case.brokers.get(row.instance) not in silent:
+                total, number = sums.setdefault(row.instance, [(0, 0), (0, 0)])[part]
+                sums[row.instance][part] = total + getattr(row, name), number + row.operations
+    found = {}
+    for instance, ((total, number), (usual_total, usual_number)) in sums.items():
+        if number >= _LEAST and usual_number >= _LEAST:
+            mean, usual = total / number, usual_total / usual_number
+            if _is_slow(mean, usual):
+                found[instance] = (mean, usual)
+    return found
+
+
+def _quota(case: _Case) -> Iterator[Suspect]:
+    if case.incident.trouble != "throttled":
+        return
+    longest: dict[str, int] = defaultdict(int)
+    for row in case.during:
+        if row.throttle_us >= _LONG_US and row.client_id is not None:
+            longest[row.client_id] = max(longest[row.client_id], row.throttle_us)
+    for client, most in longest.items():
+        evidence = f"client {client} exceeded its quota from {_clock(case)} and had to pause for up to {_ms(most)}"
+        yield case.suspect(f"client {client}", "quota", evidence, 0.9)
+
+
+def _moved(case: _Case) -> Iterator[Suspect]:
+    rule = "moved_coordinator" if case.incident.kind in _GROUPS else "moved_leader"
+    answers: Counter[str] = Counter()
+    for row in case.activity:
+        if row.error_code in _MOVED[rule] and case.seconds[0] - 5 <= row.second <= case.seconds[-1]:
+            answers[row.instance] += row.operations
+    for instance, number in answers.most_common(1):
+        if number >= 3:
+            broker, what = case.broker(instance), "coordinator of groups" if "coord" in rule else "leader of partitions"
+            evidence = (
+                f"{broker} ceased to be {what} about {_clock(case)}: it refused {number:,} requests, "
+                f"while {_affected(case.incident)}"
+            )
+            yield case.suspect(broker, rule, evidence, 0.7)
+
+
+def _rebalance(case: _Case) -> Iterator[Suspect]:
+    if case.incident.kind not in ("JOIN_GROUP", "SYNC_GROUP"):
+        return
+    joins: Counter[str] = Counter()
+    for row in case.during:
+        if row.group is not None:
+            joins[row.group] += row.operations
+    for group, number in joins.most_common(1):
+        evidence = f"group {group} rebalanced from {_clock(case)}: {number:,} joins and syncs, up to {_longest(case)}"
+        yield case.suspect(f"group {group}", "rebalance", evidence, 0.85 if number >= 10 else 0.7)
+
+
+def _huge_batches(case: _Case) -> Iterator[Suspect]:
+    usual = [row.size_bytes for row in case.calm if row.kind == "PRODUCE" and row.size_bytes is not None]
+    sizes: dict[str, int] = defaultdict(int)
+    for row in case.during:
+        if row.kind == "PRODUCE" and row.client_id is not None:
+            sizes[row.client_id] = max(sizes[row.client_id], row.size_bytes or 0)
+    least = max(_HUGE_BYTES, _HUGE_TIMES * median(usual)) if usual else _HUGE_BYTES
+    client, size = max(sizes.items(), key=lambda item: item[1], default=("", 0))
+    if size >= least:
+        evidence = (
+            f"client {client} produced up to {size / 1e6:,.1f} MB at once from {_clock(case)}, "
+            f"while {_affected(case.incident)}"
+        )
+        yield case.suspect(f"client {client}", "huge_batches", evidence, 0.65)
+
+
+def _lone_client(case: _Case) -> Iterator[Suspect]:
+    incident = case.incident
+    if incident.trouble != "waited":
+        return
+    waits: dict[str, int] = defaultdict(int)
+    for row in case.during:
+        if row.kind == incident.kind and row.instance in incident.instances and row.client_id is not None:
+            waits[row.client_id] = max(waits[row.client_id], row.longest_us)
+    long = [client for client, wait in waits.items() if wait >= _LONG_US]
+    if len(long) == 1 and len(waits) >= 3:
+        evidence = (
+            f"client {long[0]} alone waited from {_clock(case)}, up to {_longest(case)}, "
+            f"while {len(waits) - 1} other clients did not"
+        )
+        yield case.suspect(f"client {long[0]}", "lone_client", evidence, 0.5)
+
+
+_RULES: Final = (
+    _silent_brokers,
+    _slow_followers,
+    _slow_disk,
+    _slow_sending,
+    _quota,
+    _moved,
+    _rebalance,
+    _huge_batches,
+)
+
+
+def _is_slow(us: float, usual_us: float) -> bool:
+    return us >= max(_SLOW_US, SLOW_TIMES * usual_us)
+
+
+_TROUBLES: Final = {
+    "waited": "waited",
+    "throttled": "were throttled",
+    "handled": "were handled slowly",
+    "sent": "were answered slowly",
+    "rebalanced": "waited",
+}
+
+
+def _affected(incident: Incident) -> str:
+    return f"{incident.operations:,} {incident.kind} {_TROUBLES[incident.trouble]}"
+
+
+def _longest(case: _Case) -> str:
+    return _ms(max((row.longest_us for row in case.during if row.kind == case.incident.kind), default=0))
+
+
+def _clock(case: _Case) -> str:
+    return f"{_time(case.incident.first_us):%H:%M:%S}"
+
+
+def _ms(us: float) -> str:
+    return duration(us / 1000).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _time(us: int) -> datetime:

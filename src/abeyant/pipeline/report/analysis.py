@@ -37,7 +37,8 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "timeout_curve": ("instance", "kind", "timeout_ms", "at_risk", "share_expiring", "low", "high"),
     "waits": ("instance", "kind", "outcome", "low_ms", "high_ms", "operations"),
     "incidents": (
-        *("kind", "first", "last", "operations", "expired", "longest_ms", "instances", "keys_struck", "keys"),
+        *("kind", "trouble", "first", "last", "operations", "expired"),
+        *("longest_ms", "instances", "keys_struck", "keys"),
     ),
     "suspects": ("incident", "suspect", "kind", "evidence", "confidence", "first", "last"),
     "waits_by_time": ("instance", "kind", "at", "outcome", "step", "operations"),
@@ -119,7 +120,7 @@ class Analysis:
 
     def incidents(self, scope: str) -> pd.DataFrame:
         """Return the incidents that struck a scope, in their order in time."""
-        rows = self.tables["incidents"].sort_values(["first", "kind"], kind="stable")
+        rows = self.tables["incidents"].sort_values(["first", "kind", "trouble"], kind="stable")
         if scope == ALL:
             return rows
         struck = [scope in set(instances) for instances in rows["instances"]]

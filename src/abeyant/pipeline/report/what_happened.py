@@ -34,7 +34,7 @@ def what_happened(incidents: pd.DataFrame, suspects: pd.DataFrame) -> list[str]:
     """
     if incidents.empty:
         return []
-    rows = incidents.sort_values(["first", "kind"], kind="stable").to_dict("records")
+    rows = incidents.sort_values(["first", "kind", "trouble"], kind="stable").to_dict("records")
     likeliest = suspects.sort_values(["incident", "confidence"], ascending=[True, False], kind="stable")
     named = likeliest.drop_duplicates("incident").sort_values("first", kind="stable").to_dict("records")
     deeds = sorted(_deeds(rows, named), key=lambda deed: -deed.operations)

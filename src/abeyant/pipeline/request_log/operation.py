@@ -44,8 +44,8 @@ class Operation:
     """`completed`, `expired`, or None where the log cannot tell."""
     error_code: int | None
     """The first error of the response, 0 for none, None without a response."""
-    record_bytes: int | None = None
-    """Of records that were sent: None where the log does not have it."""
+    size_bytes: int | None = None
+    """Of the records in a produce's request or a fetch's response; None where the log does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def _made(
     watches: Iterable[Watch],
     condition: str,
     outcome: str | None,
-    record_bytes: int | None = None,
+    size_bytes: int | None = None,
 ) -> Operation:
     errors = ended.error_codes - {0}
     if ended.request.response is None:
@@ -245,7 +245,7 @@ def _made(
         # The time-out says most about a wait; of other errors the smallest, so that the choice is a rule.
         error_code = _REQUEST_TIMED_OUT if _REQUEST_TIMED_OUT in errors else min(errors, default=0)
     merged = tuple(_merge(watches, condition).items())
-    return Operation(kind, ended.timeout_ms, merged, condition, outcome, error_code, record_bytes)
+    return Operation(kind, ended.timeout_ms, merged, condition, outcome, error_code, size_bytes)
 
 
 def _merge(watches: Iterable[Watch], condition: str) -> dict[str, int | None]:

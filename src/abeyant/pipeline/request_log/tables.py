@@ -88,7 +88,7 @@ _ARROW: Final = pa.schema(
         ("error_code", pa.int32()),
         ("client_id", pa.string()),
         *((name, pa.float64()) for name in ("local_ms", "send_ms", "throttle_ms")),
-        ("bytes", pa.int64()),
+        ("size_bytes", pa.int64()),
         ("file", pa.string()),
         ("line_number", pa.int64()),
         ("reason", pa.string()),
@@ -336,7 +336,7 @@ class _Rows:
                 [{"key": key, "required": required} for key, required in found.watches],
                 *(found.condition, found.outcome, request.wait_us / 1000),
                 *(request.api, found.error_code, request.client_id),
-                *(request.local_ms, request.send_ms, request.throttle_ms, found.record_bytes),
+                *(request.local_ms, request.send_ms, request.throttle_ms, found.size_bytes),
                 *_NOT_REJECTED,
                 *_NOT_COUNTED,
             )

@@ -1,0 +1,94 @@
+"""What the activity near incidents tells of brokers as followers: when they did not fetch, and how slowly they did.
+
+Followers are known by `client_id` (`broker-3-fetcher-0`); the id of the broker that wrote a log is the only one that
+fetches elsewhere and never from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from abeyant.pipeline.analysis.activity import Activity
+
+__all__ = ["SILENT_MS", "Pace", "Silence", "broker_ids", "fetch_paces", "silences"]
+
+SILENT_MS: Final = 1500
+
+_FETCHER: Final = re.compile(r"broker-(\d+)-fetcher-\d+$")
+
+
+class Silence(NamedTuple):
+    """A time in which a follower sent no fetch to a leader."""
+
+    instance: str
+    """The leader's log."""
+    replica: int
+    first_us: int
+    last_us: int
+
+
+class Pace(NamedTuple):
+    """How long a follower took from the end of a fetch to its next one, on average, in µs: then, and usually."""
+
+    gap_us: float
+    usual_us: float
+    fetches: int
+
+
+def silences(activity: Iterable[Activity], end_us: int) -> list[Silence]:
+    """Return the times of `SILENT_MS` or more in which a follower sent no fetch to a leader, and none was waiting."""
+    found = []
+    for (instance, replica), rows in _by_follower(activity).items():
+        rows.sort(key=lambda row: row.first_us)
+        times = [(row.last_us, after.first_us) for row, after in pairwise(rows)]
+        # What waits when the log ends is not in the log: allow it a second turn.
+        times.append((rows[-1].last_us, end_us - SILENT_MS * 1000))
+        reached = 0
+        for began, ended in times:
+            reached = max(reached, began)
+            if ended - reached >= SILENT_MS * 1000:
+                found.append(Silence(instance, replica, reached, ended))
+    return found
+
+
+def fetch_paces(
+    activity: Iterable[Activity], during: Collection[int], calm: Collection[int]
+) -> dict[tuple[str, int], Pace]:
+    """Return the pace of each (leader's log, follower) that fetched in both of two sets of seconds."""
+    paces = {}
+    for pair, rows in _by_follower(activity).items():
+        gaps = []
+        for seconds in (during, calm):
+            mine = [row for row in rows if row.second in seconds]
+            fetches = sum(row.operations for row in mine)
+            # A second in which nothing started has no share: a follower that is silent is not slow.
+            elapsed_us = 1_000_000 * len({row.second for row in mine})
+            busy_us = sum(row.busy_us for row in mine)
+            gaps.append((max(elapsed_us - busy_us, 0) / fetches if fetches else 0.0, fetches))
+        (gap_us, fetches), (usual_us, usually) = gaps
+        if fetches and usually:
+            paces[pair] = Pace(gap_us, usual_us, fetches)
+    return paces
+
+
+def broker_ids(activity: Iterable[Activity]) -> dict[str, int]:
+    """Return the broker that wrote each log."""
+    followers: dict[str, set[int]] = defaultdict(set)
+    for instance, replica in _by_follower(activity):
+        followers[instance].add(replica)
+    everyone = set().union(*followers.values())
+    own = {instance: everyone - there for instance, there in followers.items()}
+    return {instance: ids.pop() for instance, ids in own.items() if len(ids) == 1}
+
+
+def _by_follower(activity: Iterable[Activity]) -> Mapping[tuple[str, int], list[Activity]]:
+    found: dict[tuple[str, int], list[Activity]] = defaultdict(list)
+    for row in activity:
+        fetcher = _FETCHER.match(row.client_id or "") if row.kind == "FETCH_FOLLOWER" else None
+        if fetcher:
+            found[row.instance, int(fetcher[1])].append(row)
+    return found
