@@ -207,10 +207,12 @@ def test_rejected_lines_are_counted_and_shown(
 ) -> None:
     bad = [b"nonsense \x1b[31m" for _ in range(5)]
     cut = [produce(remote=1.0)[:end] for end in (-150, -149)]
-    log = put(tmp_path / "b" / "kafka-request.log", fetch(remote=501.0), *bad, produce(remote=3.0), *cut)
+    strimzi = fetch(remote=501.0).replace(b"[", b"", 1).replace(b"]", b"", 1) + b" [network-thread-0]"
+    log = put(tmp_path / "b" / "kafka-request.log", strimzi, *bad, produce(remote=3.0), *cut)
     assert main(["analyze", str(log), "--out", str(tmp_path / "out"), "--instance", "solo"]) == 0
     shown = capsys.readouterr().out
     assert "2 requests of 1 instance, 2 operations, 7 lines rejected" in shown
+    assert "Read as Kafka's layout; Strimzi's layout." in shown
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert lines[lines.index("rejected lines") + 1 :][:2] == [
         f"2 the line ends inside its JSON (first: {log} line 8)",

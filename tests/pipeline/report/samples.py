@@ -104,6 +104,7 @@ def write(where: Path, made: dict[str, pd.DataFrame]) -> Path:
         "abeyant": "0.1.0",
         "command": "abeyant analyze 'logs/<b>*.log' --out result",
         "requests": 61_234,
+        "layouts": ["Strimzi's layout, in docker's json-file"],
         "inputs": [
             {"instance": "1", "file": "logs/broker-1.log.gz", "bytes": 12_345},
             {"instance": "2", "file": "logs/<script>alert(7)</script>.log", "bytes": 67_890},

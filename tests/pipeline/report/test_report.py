@@ -102,6 +102,14 @@ def test_it_says_how_it_was_made(tmp_path: Path, sample: Tables) -> None:
     page = report(tmp_path, sample)
     assert "abeyant analyze 'logs/<b>*.log' --out result" in page.words
     assert "logs/<script>alert(7)</script>.log67,890" in page.words
+    assert "Read as Strimzi's layout, in docker's json-file." in page.words
+
+
+def test_rejected_lines_come_with_the_broker_s_log_settings(tmp_path: Path, sample: Tables) -> None:
+    setting = "--add-config kafka.request.logger=DEBUG"
+    assert setting in report(tmp_path / "some", sample).words
+    none = sample | {"rejected": sample["rejected"].head(0)}
+    assert setting not in report(tmp_path / "none", none).words
 
 
 def test_no_place_of_the_machine_is_in_it(tmp_path: Path, sample: Tables) -> None:

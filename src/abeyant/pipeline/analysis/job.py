@@ -30,6 +30,7 @@ from abeyant.pipeline.analysis.pending import Span, pending_rows, plot_rows
 from abeyant.pipeline.analysis.small_tables import time_tables, waits_tables
 from abeyant.pipeline.analysis.suspects import find_suspects, suspect_rows
 from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lines
+from abeyant.pipeline.request_log.layout import layouts
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.request_log.tables import KafkaRequestLog
 from abeyant.pipeline.results.directory import Out, below, check_out, write_marker
@@ -326,6 +327,7 @@ def _marker(
         **found,
         "timezone": timezone,
         **({"command": command} if command else {}),
+        "layouts": layouts(log.files),
         "inputs": [{"instance": f.instance, "file": f.path, "bytes": f.size} for f in log.files],
         "tables": list(TABLES),
     }

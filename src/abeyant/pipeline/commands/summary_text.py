@@ -16,7 +16,7 @@ from rich.text import Text
 
 from abeyant.pages.words import counted, duration, shortened, visible, without_value
 from abeyant.pipeline.report.analysis import read_analysis
-from abeyant.pipeline.report.headline import headline, is_poll
+from abeyant.pipeline.report.headline import headline, is_poll, read_as
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.schemas import ALL_INSTANCES
 
@@ -51,6 +51,8 @@ def print_summary(result: AnalysisResult, console: Console | None = None) -> Non
         f"{counted(result.operations, 'operation')}, {counted(result.rejected, 'line')} rejected",
         highlight=False,
     )
+    if said := read_as(analysis):
+        console.print(visible(said), soft_wrap=True, markup=False, highlight=False)
     console.print()
     print_kinds(rows, console)
     if result.rejected:

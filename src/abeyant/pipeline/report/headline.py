@@ -8,6 +8,7 @@ import pandas as pd
 
 from abeyant.pages.words import count, counted, duration, escaped, percent, shortened
 from abeyant.pipeline.report.analysis import ALL, Analysis
+from abeyant.pipeline.request_log.layout import KAFKAS
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 
 _MANY = 20
@@ -82,7 +83,7 @@ def findings(analysis: Analysis) -> list[str]:
     """Return a few sentences, in HTML, that say where the waiting is."""
     kinds = analysis.within("summary", ALL)
     kinds = kinds[kinds["waited"] > 0]
-    said = [*map(escaped, analysis.what_happened), _when(analysis), _size(analysis)]
+    said = [*map(escaped, analysis.what_happened), _when(analysis), escaped(read_as(analysis)), _size(analysis)]
     if not kinds.empty:
         many = kinds[kinds["waited"] >= _MANY]
         slow = _highest(kinds if many.empty else many, "p95_ms")
@@ -113,6 +114,12 @@ def _when(analysis: Analysis) -> str:
     span = duration((last - first).total_seconds() * 1_000)
     until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%-d %B %Y, %H:%M:%S}"
     return f"The log of {who}: something waited between {first:%-d %B %Y, %H:%M:%S} and {until} UTC ({span})."
+
+
+def read_as(analysis: Analysis) -> str:
+    """Say what the lines look like, unless they are as Kafka itself writes them."""
+    found = [str(name) for name in analysis.made.get("layouts", ())]
+    return f"Read as {'; '.join(found)}." if found not in ([], [KAFKAS]) else ""
 
 
 def _size(analysis: Analysis) -> str:

@@ -17,6 +17,18 @@ from abeyant.pipeline.report.sections import SECTIONS, Section
 plotly("graph_objects")  # whoever means to write a report later learns now, before the work, if it is missing
 
 
+_LOG_SETTINGS = (
+    "Lines without a completed request are of other loggers, and do no harm. If others were rejected, let the broker "
+    "write what is read here: the logger <code>kafka.request.logger</code> at DEBUG, to a file of its own, with the pattern "
+    "<code>[%d] %p %m (%c)%n</code>. In <code>config/log4j2.yaml</code> (Kafka 4) that is the level of the logger; in "
+    "<code>config/log4j.properties</code> (Kafka 3 and older) "
+    "<code>log4j.logger.kafka.request.logger=DEBUG, requestAppender</code>. Without a restart: <code>kafka-configs.sh "
+    "--bootstrap-server HOST:9092 --alter --entity-type broker-loggers --entity-name ID --add-config "
+    "kafka.request.logger=DEBUG</code>, and with <code>=WARN</code> off again. A shipper must not cut lines: some have "
+    "more than 16 KiB."
+)
+
+
 def write_report(tables: Path, destination: Path) -> None:
     """Write the report of the analysis whose small tables lie in `tables`; a reader never sees half of it."""
     write_whole(page(read_analysis(tables)), destination)
@@ -64,4 +76,6 @@ def _section(section: Section, analysis: Analysis) -> str:
 
 
 def _rejected(analysis: Analysis) -> str:
-    return f'<section><h2 id="rejected">Lines that could not be read</h2>{tables.rejected(analysis)}</section>'
+    head = '<h2 id="rejected">Lines that could not be read</h2>'
+    advice = "" if analysis.tables["rejected"].empty else f'<p class="read">{_LOG_SETTINGS}</p>'
+    return f"<section>{head}{tables.rejected(analysis)}{advice}</section>"

@@ -100,7 +100,7 @@ class LineParser:
             whole = line.decode("utf-8")
         except UnicodeDecodeError as error:
             raise BadLineError(f"not valid UTF-8: byte {error.start}") from error
-        text, around, flattened = unwrap(whole)
+        text, around, flattened, _ = unwrap(whole)
         begin = text.find(_TEXT_MARKER)
         if begin < 0 and flattened is None:
             raise BadLineError(NOT_A_REQUEST)
@@ -187,7 +187,7 @@ def topic_names(line: bytes) -> Iterator[tuple[str, str]]:
     if not any(api in line for api in _NAMING_APIS):
         return
     try:
-        text, _, body = unwrap(line.decode("utf-8"))
+        text, _, body, _ = unwrap(line.decode("utf-8"))
         if body is None:
             body, _ = json.JSONDecoder().raw_decode(text, text.index(_TEXT_MARKER) + len(_TEXT_MARKER))
         topics = body["response"]["topics"]

@@ -46,6 +46,8 @@ class Unwrapped(NamedTuple):
     """The times that stood around it, the outermost first, as text that `LineClock` reads."""
     body: Mapping[str, Any] | None
     """The request, where the document is the request itself."""
+    documents: tuple[Mapping[str, Any], ...] = ()
+    """The JSON documents around it, the outermost first; with a `body` its own is the last."""
 
 
 def may_be_request(line: bytes) -> bool:
@@ -55,13 +57,13 @@ def may_be_request(line: bytes) -> bool:
 
 def unwrap(text: str) -> Unwrapped:
     """Return the line of the request log that a line holds: itself where nothing is around it. O(len(text))."""
-    return _unwrap(text, "", 0)
+    return _unwrap(text, "", ())
 
 
-def _unwrap(text: str, around: str, depth: int) -> Unwrapped:
+def _unwrap(text: str, around: str, documents: tuple[Mapping[str, Any], ...]) -> Unwrapped:
     marked = text.find(_TEXT_MARKER)
     begin = text.find("{")
-    if depth < _DEEPEST and begin >= 0 and (marked < 0 or begin < marked):
+    if len(documents) < _DEEPEST and begin >= 0 and (marked < 0 or begin < marked):
         try:
             found = _DECODER.raw_decode(text, begin)[0]
         except (ValueError, RecursionError):
@@ -70,10 +72,11 @@ def _unwrap(text: str, around: str, depth: int) -> Unwrapped:
             if f"{_HEADER}." in text:
                 found = _nested(found)
             outer = f"{around} {text[:begin]} {_time(found)}"
+            inner = (*documents, found)
             if (held := _holding(found, "", 0)) is not None:
-                return Unwrapped("", f"{around} {text[:begin]} {held[1]}", held[0])
+                return Unwrapped("", f"{around} {text[:begin]} {held[1]}", held[0], inner)
             if (inside := next(_marked(found, 0), None)) is not None:
-                return _unwrap(inside, outer, depth + 1)
+                return _unwrap(inside, outer, inner)
     if marked >= 0:
         after = marked + len(_TEXT_MARKER)
         if text.startswith('{\\"', after):  # a string of a JSON document that is spread over several lines
@@ -81,10 +84,10 @@ def _unwrap(text: str, around: str, depth: int) -> Unwrapped:
                 inside, _ = scanstring(text, text.rfind('"', 0, marked) + 1)
             except ValueError:
                 inside = text.replace('\\"', '"')
-            return Unwrapped(inside, f"{around} {text[:marked]}", None)
+            return Unwrapped(inside, f"{around} {text[:marked]}", None, documents)
         if text.startswith('{""', after):  # a field of a CSV file
-            return Unwrapped(text[: text.rfind("}") + 1].replace('""', '"'), around, None)
-    return Unwrapped(text, around, None)
+            return Unwrapped(text[: text.rfind("}") + 1].replace('""', '"'), around, None, documents)
+    return Unwrapped(text, around, None, documents)
 
 
 def _marked(found: Mapping[str, Any], depth: int) -> Iterator[str]:

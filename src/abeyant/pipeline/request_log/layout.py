@@ -1,0 +1,94 @@
+"""What the lines of a log look like, for a person: the layout of their logger, and what others put around them.
+
+    Strimzi's layout, in docker's json-file
+
+Told from the first lines of a file; reading needs none of it (`wrapping` takes each line as it is).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, LogFile, read_lines
+from abeyant.pipeline.request_log.wrapping import MARKER, may_be_request, unwrap, whole_lines
+
+__all__ = ["KAFKAS", "layout", "layouts"]
+
+KAFKAS: Final = "Kafka's layout"
+
+_MOST_FILES: Final = 24
+_MOST_LINES: Final = 200
+_TEXT_MARKER: Final = MARKER.decode()
+
+_PREFIXES: Final[Mapping[str, re.Pattern[str]]] = {
+    "CRI": re.compile(r"\S+ (?:stdout|stderr) [PF] "),
+    "kubectl's timestamps": re.compile(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d{9}(?:Z|[+-]\d\d:\d\d) "),
+    "syslog": re.compile(r"(?:<\d{1,3}>1 |(?:<\d{1,3}>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ )"),
+}
+"""What may stand before a line, and what writes it."""
+
+_DOCUMENTS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
+    "fluentd's JSON": lambda found: "log" in found and "kubernetes" in found,
+    "docker's json-file": lambda found: "log" in found and "stream" in found,
+    "journald's JSON": lambda found: "MESSAGE" in found,
+    "CloudWatch's JSON": lambda found: not found.keys().isdisjoint(("ingestionTime", "logEvents", "logStreamName")),
+    "ECS JSON": lambda found: not found.keys().isdisjoint(("ecs.version", "ecs", "log.level")),
+    "log4j2's JSON": lambda found: not found.keys().isdisjoint(("instant", "timeMillis", "loggerFqcn")),
+    "logstash's JSON": lambda found: not found.keys().isdisjoint(("@version", "logger_name")),
+    "JSON": lambda found: True,
+}
+"""The documents that may hold a line, the first that fits."""
+
+_LAYOUTS: Final[Mapping[str, re.Pattern[str]]] = {
+    "Strimzi's layout": re.compile(r"[^\[].*\(kafka\.request\.logger\S*\) \[[^\[\]]*\]\s*$", re.DOTALL),
+    KAFKAS: re.compile(r"\[[^\[\]]*\] [A-Z]+ Completed request:"),
+    "logback's layout": re.compile(r".*\bk[\w.]*\.logger\b\S* +-+ +Completed request:", re.DOTALL),
+    "bare messages": re.compile(r"Completed request:"),
+}
+_TIME: Final = re.compile(r"\[?\d{4}-\d\d-\d\d [\d:,.]+(?!.*\d{4}-\d\d-\d\d )", re.DOTALL)
+"""The time next to the request, as Kafka and Strimzi write it."""
+_VERSIONS: Final = {
+    "RequestHeader(": " of Kafka 1.0 to 2.7",
+    "{api_key=": " of Kafka 0.9 to 0.11",
+    "Name:": " of Kafka 0.8 to 0.10",
+}
+
+
+def layouts(files: Iterable[LogFile]) -> list[str]:
+    """Return the layouts of a log, the most frequent first, from the first lines of the first file of each instance."""
+    first: dict[str, LogFile] = {}
+    for file in files:
+        first.setdefault(file.instance, file)
+    counts: Counter[str] = Counter()
+    for file in islice(first.values(), _MOST_FILES):
+        try:
+            lines = whole_lines(enumerate(read_lines(Chunk(file, 0, file.size))))
+            for _, line in islice(lines, _MOST_LINES):
+                if isinstance(line, bytes) and may_be_request(line):
+                    counts[layout(line.decode("utf-8", "replace"))] += 1
+        except DamagedFileError:
+            continue  # it is rejected, with its reason, when the log is parsed
+    return [name for name, _ in counts.most_common()]
+
+
+def layout(line: str) -> str:
+    """Return what a line with a request looks like: its layout, then what is around it, the innermost first."""
+    text, _, body, documents = unwrap(line)
+    around = [name for name, prefix in _PREFIXES.items() if prefix.match(line)][:1]
+    if not documents and line.lstrip().startswith('"'):
+        around.append("indented JSON" if '{\\"' in line else "CSV")
+    around += [next(name for name, fits in _DOCUMENTS.items() if fits(found)) for found in documents]
+    if body is not None:
+        inner, around = "flattened documents", around[:-1]
+    else:
+        marked = text.find(_TEXT_MARKER)
+        if around and not documents and (time := _TIME.search(text[:marked])) is not None:
+            text = text[time.start() :]  # a prefix or a CSV field is still there
+        inner = next((name for name, form in _LAYOUTS.items() if form.match(text)), "a layout of its own")
+        after = text.find(_TEXT_MARKER) + len(_TEXT_MARKER)
+        inner += next((version for start, version in _VERSIONS.items() if text.startswith(start, after)), "")
+    return ", in ".join([inner, *reversed(around)])
