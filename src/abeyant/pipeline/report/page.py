@@ -18,14 +18,14 @@ plotly("graph_objects")  # whoever means to write a report later learns now, bef
 
 
 _LOG_SETTINGS = (
-    "Lines without a completed request are of other loggers, and do no harm. If others were rejected, let the broker "
-    "write what is read here: the logger <code>kafka.request.logger</code> at DEBUG, to a file of its own, with the pattern "
-    "<code>[%d] %p %m (%c)%n</code>. In <code>config/log4j2.yaml</code> (Kafka 4) that is the level of the logger; in "
-    "<code>config/log4j.properties</code> (Kafka 3 and older) "
-    "<code>log4j.logger.kafka.request.logger=DEBUG, requestAppender</code>. Without a restart: <code>kafka-configs.sh "
-    "--bootstrap-server HOST:9092 --alter --entity-type broker-loggers --entity-name ID --add-config "
-    "kafka.request.logger=DEBUG</code>, and with <code>=WARN</code> off again. A shipper must not cut lines: some have "
-    "more than 16 KiB."
+    "Lines without a completed request are of other loggers, and do no harm. If others were rejected, let the "
+    "broker write what is read here: the logger <code>kafka.request.logger</code> at DEBUG, to a file of its own, "
+    "with the pattern <code>[%d] %p %m (%c)%n</code>. In <code>config/log4j2.yaml</code> (Kafka 4) that is the "
+    "level of the logger; in <code>config/log4j.properties</code> (Kafka 3 and older) "
+    "<code>log4j.logger.kafka.request.logger=DEBUG, requestAppender</code>. Without a restart: "
+    "<code>kafka-configs.sh --bootstrap-server HOST:9092 --alter --entity-type broker-loggers --entity-name ID "
+    "--add-config kafka.request.logger=DEBUG</code>, and with <code>=WARN</code> off again. A shipper must not "
+    "cut lines: some have more than 16 KiB."
 )
 
 
