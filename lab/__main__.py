@@ -11,10 +11,10 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from abeyant.command_line import CommandParser, did_you_mean
+from abeyant.command_line import CommandParser
 from abeyant.ending import add_json, add_output_options, end, print_json
 from abeyant.engine import is_compiled
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, did_you_mean
 from lab.experiment import Cell, cell
 from lab.experiments import EXPERIMENTS, geometry, traces
 from lab.results import Results

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from abeyant import cli
-from abeyant.command_line import did_you_mean
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, did_you_mean
 from abeyant.installation import install_command
 from abeyant.pipeline import spark_session
 

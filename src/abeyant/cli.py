@@ -146,10 +146,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"abeyant: error: {error if isinstance(error, AbeyantError) else _of_system(error)}", file=sys.stderr)
         return _OUTPUT_LOST if isinstance(error, OutputError) else 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:  # its argument says what is left behind
         if options.debug:
             raise
-        print("abeyant: interrupted", file=sys.stderr)
+        print(": ".join(["abeyant: interrupted", *map(str, interrupt.args)]), file=sys.stderr)
         return 130
     return status
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
-__all__ = ["CommandParser", "did_you_mean"]
+from abeyant.errors import did_you_mean
 
-
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?` for what is most like `given`, or nothing where nothing is like it."""
-    found = get_close_matches(given, list(known), n=1)
-    return f"; did you mean {found[0]}?" if found else ""
+__all__ = ["CommandParser"]
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["AbeyantError", "SchemaError"]
+from collections.abc import Iterable
+
+__all__ = ["AbeyantError", "SchemaError", "did_you_mean"]
 
 
 class AbeyantError(Exception):
@@ -11,3 +13,12 @@ class AbeyantError(Exception):
 
 class SchemaError(AbeyantError):
     """A table lacks a column, or has one of another type; the message names it, what it is and should be."""
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return `; did you mean X?` for the known name most like `given`, in any case of letters; '' where none is."""
+    from difflib import get_close_matches  # only for mistakes
+
+    names = {name.lower(): name for name in known}
+    close = get_close_matches(given.lower(), names, n=1)
+    return f"; did you mean {names[close[0]]}?" if close else ""

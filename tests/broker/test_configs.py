@@ -125,7 +125,7 @@ def test_changes_that_kafka_refuses(kafka: Cluster) -> None:
     set_, append = AlterConfigOpType.SET, AlterConfigOpType.APPEND
     topic = ResourceType.TOPIC
     assert refusal(kafka, topic, "orders", ("retention.msx", "1", set_)) == (
-        "INVALID_CONFIG", "Unknown topic config name: retention.msx; the nearest is retention.ms",
+        "INVALID_CONFIG", "Unknown topic config name: retention.msx; did you mean retention.ms?",
     )  # fmt: skip
     assert refusal(kafka, topic, "orders", ("retention.ms", "x", set_))[0] == "INVALID_CONFIG"
     assert refusal(kafka, topic, "orders", ("retention.ms", "1", append))[0] == "INVALID_CONFIG"

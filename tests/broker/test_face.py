@@ -215,9 +215,9 @@ def test_what_a_client_has_been_answered_is_seen_at_once() -> None:
 def test_an_option_that_is_a_setting_is_told_where_to_go() -> None:
     with pytest.raises(TypeError, match=r'write settings=\{"min.insync.replicas": ...\}'):
         Cluster(min_insync_replicas=2)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="Cluster has no option broker: did you mean 'brokers'"):
+    with pytest.raises(TypeError, match="Cluster has no option broker; did you mean brokers"):
         Cluster(broker=2)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"no option min_insync_replica: did you mean 'min\.insync\.replicas'"):
+    with pytest.raises(TypeError, match=r"no option min_insync_replica; did you mean min\.insync\.replicas"):
         Cluster(min_insync_replica=2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"brokers must be from 1 to 1000, not 1\.5"):
         Cluster(1.5)  # type: ignore[arg-type]

@@ -16,17 +16,16 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable
-from contextvars import Context, copy_context
-from datetime import timedelta
+from contextvars import Context
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from abeyant import _interpreted
+from abeyant.aio.repeating import call_every
 from abeyant.aio.schedule import Schedule
 from abeyant.engine import is_compiled
 from abeyant.signature import CLASS_SIGNATURE
-from abeyant.timer.base import Ts, check_callback
-from abeyant.timer.repeating import RepeatingTask
+from abeyant.timer.base import Ts
 
 _base_events: Any = asyncio.base_events
 _LONGEST = _base_events.MAXIMUM_SELECT_TIMEOUT
@@ -86,19 +85,7 @@ class WheelTimers:
         handle: asyncio.TimerHandle = self._call(when, callback, args, context)
         return handle
 
-    def call_every(
-        self,
-        interval: float | timedelta,
-        callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
-        context: Context | None = None,
-    ) -> RepeatingTask:
-        """Arrange for `callback(*args)` to be called every `interval` seconds, first one interval from now.
-
-        At `start + n * interval` exactly; see `RepeatingTask` for what is late. All runs share `context`.
-        """
-        check_callback(callback, "callback")
-        return RepeatingTask(self, interval, callback, args, context=context or copy_context())
+    call_every = call_every
 
     def _call(
         self: Any, when: float, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None

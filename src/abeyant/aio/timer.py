@@ -42,6 +42,7 @@ else:
     from cython.cimports.abeyant.timer.callbacks import is_async, is_coroutine
     from cython.cimports.abeyant.timer.clock import monotonic_ns
 
+from abeyant.aio.repeating import call_every
 from abeyant.reporting import attempt, shown
 from abeyant.timer.base import (
     Callback,
@@ -57,7 +58,6 @@ from abeyant.timer.base import (
     refuse_coroutine,
 )
 from abeyant.timer.base import Timer as _Timer
-from abeyant.timer.repeating import RepeatingTask
 from abeyant.timer.task import TimerTask
 from abeyant.timer.units import NEVER, to_nanoseconds, to_seconds
 
@@ -156,16 +156,7 @@ class Timer(_Timer):
         deadline_ns = to_nanoseconds(deadline, "deadline")
         return self._start(run, (callback, *args), deadline_ns - self._now(), deadline_ns)
 
-    def call_every(
-        self,
-        interval: float | timedelta,
-        callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
-        context: Context | None = None,
-    ) -> RepeatingTask:
-        """Run `callback(*args)` every `interval` seconds; see `abeyant.Timer.call_every`. All runs share `context`."""
-        check_callback(callback, "callback")
-        return RepeatingTask(self, interval, callback, args, context=context or copy_context())
+    call_every = call_every
 
     def close(self) -> list[PendingTask]:
         """Stop; return what was still pending, in the order in which it would have run. Refuses tasks after it."""

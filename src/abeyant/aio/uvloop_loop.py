@@ -12,18 +12,17 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
-from contextvars import Context, copy_context
-from datetime import timedelta
+from contextvars import Context
 from typing import Any, Unpack
 
 import uvloop
 
 from abeyant import _interpreted
 from abeyant.aio.loop import run_timed
+from abeyant.aio.repeating import call_every
 from abeyant.aio.schedule import Schedule
 from abeyant.engine import is_compiled
-from abeyant.timer.base import Ts, check_callback
-from abeyant.timer.repeating import RepeatingTask
+from abeyant.timer.base import Ts
 
 _MILLISECONDS = 1000.0  # in a second
 _LONGEST = 86400.0  # seconds: an alarm further away is set anew when it goes off
@@ -83,16 +82,7 @@ class UvloopEventLoop(uvloop.Loop):
             super().call_later(1, _nothing, context=self._alarm_context).cancel()
         return handle  # type: ignore[no-any-return]
 
-    def call_every(
-        self,
-        interval: float | timedelta,
-        callback: Callable[[Unpack[Ts]], object],
-        *args: Unpack[Ts],
-        context: Context | None = None,
-    ) -> RepeatingTask:
-        """As `EventLoop.call_every`."""
-        check_callback(callback, "callback")
-        return RepeatingTask(self, interval, callback, args, context=context or copy_context())
+    call_every = call_every
 
     def close(self) -> None:
         """As uvloop's. Pending timers are let go of, and never called."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, Self, TypeVar
 
 from abeyant.aio.loop import EventLoop
 from abeyant.broker.api.cluster_api import ClusterApi
-from abeyant.broker.api.faults import Faults, nearest
+from abeyant.broker.api.faults import Faults
 from abeyant.broker.broker import Broker
 from abeyant.broker.clock import Clock, HeldClock, MachineClock
 from abeyant.broker.controller import Controller
@@ -33,7 +33,7 @@ from abeyant.broker.security.protocol import Security
 from abeyant.broker.settings import Settings, from_python
 from abeyant.broker.wire.connection import Staging
 from abeyant.engine import is_compiled
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, did_you_mean
 from abeyant.reporting import logger
 from abeyant.timer.units import machine_time
 
@@ -293,7 +293,7 @@ def _unknown_option(option: str) -> str:
         return f'Cluster has no option {option}: it is a setting, so write settings={{"{name}": ...}}'
     known = [*inspect.signature(Cluster).parameters, *definitions("broker")]
     known.remove("unknown")
-    return f"Cluster has no option {option}{nearest(option if option in known else name, known)}"
+    return f"Cluster has no option {option}{did_you_mean(option if option in known else name, known)}"
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

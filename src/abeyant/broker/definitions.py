@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, did_you_mean
 
 Scope = Literal["broker", "topic", "group"]
 
@@ -219,12 +219,8 @@ def definition(scope: Scope, name: str) -> Definition:
         return known[name]
     if scope == "broker" and (base := _base(name)) in known:
         return replace(known[base], name=name, base=base, change="listener")
-    from difflib import get_close_matches  # needed for mistakes only
-
-    near = get_close_matches(name, known, 1)
-    hint = f"; the nearest is {near[0]}" if near else ""
     kafka = f"Unknown {scope} config name: {name}"
-    raise ConfigError(kafka + hint, kafka)
+    raise ConfigError(f"{kafka}{did_you_mean(name, known)}", kafka)
 
 
 def _base(name: str) -> str:

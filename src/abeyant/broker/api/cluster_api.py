@@ -9,14 +9,14 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Unpack
 
-from abeyant.broker.api.faults import Fault, Faults, Target, Where, check_choice, nearest
+from abeyant.broker.api.faults import Fault, Faults, Target, Where, check_choice
 from abeyant.broker.api.outages import Outages
 from abeyant.broker.delayed.operation import Waiting
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.about import REPLICA_FETCH
 from abeyant.broker.settings import ConfigError, from_python
 from abeyant.broker.wire.apis import BY_NAME
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, did_you_mean
 
 if TYPE_CHECKING:
     from abeyant.broker.broker import Broker
@@ -374,7 +374,7 @@ class ClusterApi(Outages):
         """Return the topic of this name. Raises AbeyantError where there is none. Not for users."""
         found = self.controller.topics.get(name)
         if found is None:
-            raise AbeyantError(f"there is no topic {name!r}{nearest(str(name), self.controller.topics)}")
+            raise AbeyantError(f"there is no topic {name!r}{did_you_mean(str(name), self.controller.topics)}")
         return found
 
     def partition_state(self, topic: str, partition: int) -> PartitionState:
@@ -417,7 +417,7 @@ class ClusterApi(Outages):
         purgatories = {one.name for broker in self.brokers.values() for one in broker.purgatories} - {_HELD}
         known = {*purgatories, *BY_NAME, REPLICA_FETCH}
         if kind is not None and kind not in known:
-            hint = nearest(str(kind), known)
+            hint = did_you_mean(str(kind), known)
             raise AbeyantError(f"nothing waits by the name {kind!r}{hint}; there are {sorted(purgatories)}, and APIs")
 
 

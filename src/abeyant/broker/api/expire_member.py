@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from abeyant.broker.api.faults import nearest
 from abeyant.broker.coordinator.topics import OFFSETS, partition_for
 from abeyant.broker.errors import ApiError
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, did_you_mean
 
 if TYPE_CHECKING:
     from abeyant.broker.api.ports import Cluster
@@ -44,7 +43,7 @@ def _shard(cluster: Cluster, group: str) -> GroupShard:
         for shard in broker.group_coordinator.loaded()
         for known in shard.every_group()
     ]
-    raise AbeyantError(f"there is no group {group!r}{nearest(group, known)}")
+    raise AbeyantError(f"there is no group {group!r}{did_you_mean(group, known)}")
 
 
 def _one_member(group: str, asked: str, members: Mapping[str, tuple[str | None, str]]) -> str:
@@ -57,4 +56,6 @@ def _one_member(group: str, asked: str, members: Mapping[str, tuple[str | None, 
     if found:
         raise AbeyantError(f"{len(found)} members of group {group!r} are called {asked!r}: name one of {sorted(found)}")
     names = {name for member, both in members.items() for name in (member, *both) if name}
-    raise AbeyantError(f"group {group!r} has no member {asked!r}{nearest(asked, names)}; there are {sorted(members)}")
+    raise AbeyantError(
+        f"group {group!r} has no member {asked!r}{did_you_mean(asked, names)}; there are {sorted(members)}"
+    )

@@ -25,7 +25,7 @@ from abeyant.broker.requests.common.about import (
 )
 from abeyant.broker.wire.apis import BY_NAME
 from abeyant.broker.wire.schema import ErrorCode
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, did_you_mean
 
 if TYPE_CHECKING:
     from abeyant.broker.api.ports import Cluster
@@ -55,7 +55,7 @@ class Target:
     def __init__(self, api: str | None, **where: Unpack[Where]) -> None:
         """Raise TypeError for a choice that there is not, and AbeyantError for one that no request can match."""
         for name in where.keys() - _TYPES.keys():
-            hint = nearest(name, _TYPES) or f": choose by {', '.join(_TYPES)}"
+            hint = did_you_mean(name, _TYPES) or f": choose by {', '.join(_TYPES)}"
             raise TypeError(f"no requests can be chosen by {name}={hint}")
         for name, value in where.items():
             check_choice(name, value)
@@ -65,7 +65,7 @@ class Target:
         self.broker = where.get("broker")
         self.client_id = where.get("client_id")
         if api is not None and api != REPLICA_FETCH and api not in BY_NAME:
-            raise AbeyantError(f"there is no API {api!r}{nearest(str(api), [*BY_NAME, REPLICA_FETCH])}")
+            raise AbeyantError(f"there is no API {api!r}{did_you_mean(str(api), [*BY_NAME, REPLICA_FETCH])}")
         if self.partition is not None and self.topic is None:
             raise AbeyantError(f"partition={self.partition} needs the topic that it is of: add topic=")
         if self.topic is not None and api == REPLICA_FETCH:
@@ -265,7 +265,7 @@ def error_code(name: str) -> ErrorCode:
     found = ErrorCode.__members__.get(str(name).lower())
     if found is None:
         known = [known.upper() for known in ErrorCode.__members__]
-        raise AbeyantError(f"there is no error {name!r}{nearest(str(name).upper(), known)}")
+        raise AbeyantError(f"there is no error {name!r}{did_you_mean(str(name).upper(), known)}")
     return found
 
 
@@ -277,12 +277,3 @@ def check_choice(name: str, value: object, said: str = "") -> None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ": did you mean X?" for an error message, or nothing where nothing is near."""
-    from difflib import get_close_matches  # needed for mistakes only
-
-    by_folded = {one.lower(): one for one in known}
-    close = get_close_matches(name.lower(), by_folded, n=1)
-    return f": did you mean {by_folded[close[0]]!r}?" if close else ""

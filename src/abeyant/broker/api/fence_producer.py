@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abeyant.broker.api.faults import nearest
 from abeyant.broker.coordinator.topics import TRANSACTIONS, partition_for
 from abeyant.broker.errors import ApiError
 from abeyant.broker.transactions.transaction import Producer
 from abeyant.broker.wire.schema import ErrorCode
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, did_you_mean
 
 if TYPE_CHECKING:
     from abeyant.broker.api.ports import Cluster
@@ -26,7 +25,7 @@ def fence_producer(cluster: Cluster, transactional_id: str) -> None:
     shard = _shard(cluster, transactional_id)
     transaction = shard.transactions.get(transactional_id)
     if transaction is None:
-        known = nearest(transactional_id, shard.transactions)
+        known = did_you_mean(transactional_id, shard.transactions)
         raise AbeyantError(f"there is no transactional id {transactional_id!r}{known}")
     epoch = transaction.now.epoch
     refused: list[ErrorCode] = []

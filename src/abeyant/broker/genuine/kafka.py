@@ -8,13 +8,12 @@ from types import TracebackType
 from typing import Literal, NoReturn, Self
 
 from abeyant.broker.api.cluster_api import Written
-from abeyant.broker.api.faults import nearest
 from abeyant.broker.api.outages import Outages
 from abeyant.broker.genuine.admin import Admin, Described
 from abeyant.broker.genuine.cluster import HOST, Cluster, free_ports
 from abeyant.broker.genuine.distribution import fetch
 from abeyant.broker.settings import from_python
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, did_you_mean
 
 _SETTINGS = {
     "min.insync.replicas": "1",  # Kafka's own default, and ours
@@ -113,7 +112,7 @@ class GenuineKafka(Outages):
     def _partitions(self, topic: str) -> dict[int, Described]:
         topics = self._admin.topics()
         if topic not in topics:
-            raise AbeyantError(f"there is no topic {topic!r}{nearest(topic, topics)}")
+            raise AbeyantError(f"there is no topic {topic!r}{did_you_mean(topic, topics)}")
         return topics[topic]
 
     # -- brokers, as in `ClusterApi`

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any, Final
 
 from abeyant.ending import add_output_options, end
-from abeyant.pipeline.commands.arguments import add_master, add_result, add_timezone, generate_java
+from abeyant.pipeline.commands.arguments import (
+    add_command,
+    add_instance,
+    add_logs,
+    add_master,
+    add_result,
+    generate_java,
+)
 from abeyant.pipeline.commands.command_line import redacted_command_line
-from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.commands.running import spark_for
 from abeyant.pipeline.request_log.files import chunks, find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
 from abeyant.pipeline.results.directory import check_out
@@ -19,6 +25,8 @@ __all__ = ["add_arguments", "run"]
 
 # Up to about so much text Spark needs seconds, and is told not to prepare for hours.
 _BRIEF_BYTES: Final = 2 << 30
+
+_HELP: Final = "report what waited in Kafka brokers, from their logs"
 
 _DESCRIPTION: Final = """\
 Report what waited in Kafka brokers, for what, how long, and what expired. Reads
@@ -43,30 +51,20 @@ examples:
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
-    """Add the subcommand `analyze`; its parsed arguments have `run` as their `run`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "analyze",
-        help="report what waited in Kafka brokers, from their logs",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories")
+    """Add the subcommand `analyze`."""
+    parser = add_command(subparsers, "analyze", run, _HELP, _DESCRIPTION, _EXAMPLES)
+    add_logs(parser)
     add_result(parser)
     add_master(parser)
-    add_timezone(parser)
-    parser.add_argument(
-        "--instance", metavar="NAME", help="the broker that wrote all the files (default: each file's folder)"
-    )
+    add_instance(parser)
     add_output_options(parser)
-    parser.set_defaults(run=run)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Analyze as told, print a summary and the report's path; return the exit status.
 
-    Raises `AbeyantError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
+    Raises `AbeyantError` with one line for what the user can mend.
     """
     # All that can be refused is refused before Spark takes its seconds to start.
     check_out(args.out, overwrite=args.overwrite)
@@ -79,23 +77,19 @@ def run(args: argparse.Namespace) -> int:
         generate_java(args, text)
     check_extra("analyze", report=True)
 
-    try:
-        with terminate_as_interrupt(), spark_for(args, "abeyant analyze", brief=brief) as spark:
-            from abeyant.pipeline import analyze
+    with spark_for(args, "abeyant analyze", brief=brief) as spark:
+        from abeyant.pipeline import analyze
 
-            result = analyze(
-                spark,
-                args.logs,
-                args.out,
-                overwrite=args.overwrite,
-                timezone=args.timezone,
-                instance=args.instance,
-                quiet=args.quiet,
-                command=redacted_command_line(),
-            )
-    except KeyboardInterrupt:
-        print(f"abeyant: interrupted: {args.out} was not written", file=sys.stderr)
-        return 130
+        result = analyze(
+            spark,
+            args.logs,
+            args.out,
+            overwrite=args.overwrite,
+            timezone=args.timezone,
+            instance=args.instance,
+            quiet=args.quiet,
+            command=redacted_command_line(),
+        )
     from abeyant.pipeline.commands.summary_text import analysis_found, print_summary
 
     found = analysis_found(result.folder) if args.json else {}

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark.brief import GENERATED
 
 __all__ = [
     "FORMATS",
+    "add_command",
     "add_deadline",
+    "add_instance",
+    "add_logs",
     "add_master",
     "add_out",
     "add_result",
     "add_tables",
-    "add_timezone",
     "check_columns",
     "check_path",
     "check_table",
@@ -31,6 +33,36 @@ __all__ = [
 
 _SMALL_BYTES: Final = 16 << 20
 FORMATS: Final = ("parquet", "json", "csv")
+
+
+def add_command(
+    subparsers: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str, description: str, examples: str
+) -> argparse.ArgumentParser:
+    """Add a subcommand; its parsed arguments have `run` as their `run`."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_logs(parser: argparse.ArgumentParser, or_table: str = "") -> None:
+    """Add LOGS, and --timezone."""
+    parser.add_argument("logs", nargs="+", metavar="LOGS", help=f"files, globs or directories{or_table}")
+    parser.add_argument(
+        "--timezone", default="UTC", metavar="ZONE", help="time zone of log timestamps (default: %(default)s)"
+    )
+
+
+def add_instance(parser: argparse.ArgumentParser) -> None:
+    """Add --instance."""
+    parser.add_argument(
+        "--instance", metavar="NAME", help="the broker that wrote all the logs (default: each file's folder)"
+    )
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:
@@ -66,13 +98,6 @@ def add_result(parser: argparse.ArgumentParser) -> None:
     """Add --out and --overwrite."""
     add_out(parser)
     parser.add_argument("--overwrite", action="store_true", help="replace DIR, but only if it holds an earlier result")
-
-
-def add_timezone(parser: argparse.ArgumentParser) -> None:
-    """Add --timezone."""
-    parser.add_argument(
-        "--timezone", default="UTC", metavar="ZONE", help="what the logs' times mean (default: %(default)s)"
-    )
 
 
 def add_tables(parser: argparse.ArgumentParser) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyant.ending import add_output_options, end
+from abeyant.ending import add_output_options
 from abeyant.errors import AbeyantError
 from abeyant.pages.words import counted
-from abeyant.pipeline.commands.arguments import add_master, add_result, add_timezone, named
+from abeyant.pipeline.commands.arguments import add_command, add_logs, add_master, add_result, named, whole_number
 from abeyant.pipeline.commands.command_line import redacted_command_line
-from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
-from abeyant.pipeline.results.directory import below, check_out, read_marker
+from abeyant.pipeline.results.directory import check_out
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from abeyant.pipeline.results.result_writer import ResultWriter
 
 __all__ = ["add_arguments", "run"]
+
+_HELP: Final = "predict Kafka's acks=all produces from its logs, and compare"
 
 _DESCRIPTION: Final = """\
 Predict when each produce with acks=all completed or expired, and compare with
@@ -49,58 +51,34 @@ examples:
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
-    """Add the subcommand `model`; its parsed arguments have `run` as their `run`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "model",
-        help="predict Kafka's acks=all produces from its logs, and compare",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories")
+    """Add the subcommand `model`."""
+    parser = add_command(subparsers, "model", run, _HELP, _DESCRIPTION, _EXAMPLES)
+    add_logs(parser)
     add_result(parser)
     parser.add_argument(
         "--min-insync-replicas",
-        type=_positive,
+        type=partial(whole_number, least=1),
         metavar="N",
         help="of every topic (default: taken from refused produces)",
     )
-    add_timezone(parser)
     add_master(parser)
     add_output_options(parser)
-    parser.set_defaults(run=run)
     return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare as told, print a summary and the report's path; return the exit status.
 
-    Raises `AbeyantError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
+    Raises `AbeyantError` with one line for what the user can mend.
     """
     check_out(args.out, overwrite=args.overwrite)
     time_zone(args.timezone)
     if not need_session(args.logs):
         find_logs(args.logs)
     check_extra("model", report=True)
-    from abeyant.pipeline.spark.errors import explained
-
-    try:
-        with terminate_as_interrupt(), spark_for(args, "abeyant model", brief=True) as spark, explained():
-            result = _model(spark, args)
-    except KeyboardInterrupt:
-        print(f"abeyant: interrupted: {args.out} was not written", file=sys.stderr)
-        return 130
-    from abeyant.pipeline.results.tables import REPORT
-
-    report = below(result.page, REPORT)
-    end(args, lambda: print(_summary(result.folder)), out=args.out, report=report, found=read_marker(result.folder))
-    return 0
+    with spark_for(args, "abeyant model", brief=True) as spark:
+        result = _model(spark, args)
+    return end_with(args, result, lambda folder: print(_summary(folder)))
 
 
 def _model(spark: SparkSession, args: argparse.Namespace) -> ResultWriter:

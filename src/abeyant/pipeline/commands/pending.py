@@ -12,8 +12,8 @@ from abeyant.ending import print_json_text, standard_output
 from abeyant.errors import AbeyantError
 from abeyant.former import former, written_before
 from abeyant.pages.words import visible
-from abeyant.pipeline.commands.arguments import add_master, whole_number
-from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.commands.arguments import add_command, add_master, whole_number
+from abeyant.pipeline.commands.running import spark_for
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["add_arguments", "run"]
+
+_HELP: Final = "what waits in a stream now"
 
 _DESCRIPTION: Final = """\
 Show what waits in a stream now: each operation and watch, what it requires of
@@ -42,14 +44,8 @@ _MEND: Final = "begin the stream anew, with another --out and checkpoint"
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
-    """Add the subcommand `pending`; its parsed arguments have `run` as their `run`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "pending",
-        help="what waits in a stream now",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    """Add the subcommand `pending`."""
+    parser = add_command(subparsers, "pending", run, _HELP, _DESCRIPTION, _EXAMPLES)
     parser.add_argument("stream", metavar="DIR", help="a stream's --out, or its checkpoint")
     parser.add_argument(
         "--limit",
@@ -61,7 +57,7 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("--key", help="show only what waits for this key")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     add_master(parser)
-    parser.set_defaults(run=run, quiet=True)
+    parser.set_defaults(quiet=True)
     return parser
 
 
@@ -69,9 +65,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what waits; return the exit status. Raises `AbeyantError` for a checkpoint that is none of ours."""
     checkpoint = args.stream if "://" in args.stream else _checkpoint(args.stream)
     check_extra("pending")
-    from abeyant.pipeline.spark.errors import explained
-
-    with terminate_as_interrupt(), spark_for(args, "abeyant pending", brief=True) as spark, explained():
+    with spark_for(args, "abeyant pending", brief=True) as spark:
         from abeyant.pipeline import read_pending
 
         table = read_pending(spark, _stored_checkpoint(spark, checkpoint) if "://" in args.stream else checkpoint)

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from abeyant.command_line import did_you_mean
-from abeyant.ending import add_output_options, end
-from abeyant.errors import AbeyantError
+from abeyant.ending import add_output_options
+from abeyant.errors import AbeyantError, did_you_mean
 from abeyant.former import check_former
 from abeyant.pages.words import shortened
 from abeyant.pipeline.commands.arguments import (
+    add_command,
     add_deadline,
+    add_instance,
+    add_logs,
     add_master,
     add_result,
     add_tables,
-    add_timezone,
     check_columns,
     check_table,
     named,
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.durations import duration_or, milliseconds
-from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
-from abeyant.pipeline.results.directory import MARKER, below, check_out, is_result, read_marker
+from abeyant.pipeline.results.directory import MARKER, check_out, is_result
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ _MOST_KINDS: Final = 20
 
 # What-if costs no more for some more time-outs, and a curve needs them.
 _LADDER_MS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
+
+_HELP: Final = "tell what other ticks, wheels and time-outs would have done"
 
 _DESCRIPTION: Final = """\
 Tell what another tick, wheel size, time-out or purge interval would have done.
@@ -86,15 +88,9 @@ examples:
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
-    """Add the subcommand `replay`; its parsed arguments have `run` as their `run`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "replay",
-        help="tell what other ticks, wheels and time-outs would have done",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("logs", nargs="+", metavar="LOGS", help="files, globs or directories; or one table")
+    """Add the subcommand `replay`."""
+    parser = add_command(subparsers, "replay", run, _HELP, _DESCRIPTION, _EXAMPLES)
+    add_logs(parser, "; or one table")
     add_result(parser)
     settings = {
         "tick": ("DURATIONS", _ms, "1ms,10ms,100ms", "ticks of the wheel"),
@@ -117,13 +113,9 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser.add_argument("--events", metavar="PATH", help="when progress was made: file or directory")
     add_tables(parser)
     add_deadline(parser)
-    add_timezone(parser)
-    parser.add_argument(
-        "--instance", metavar="NAME", help="the broker that wrote all the logs (default: each file's folder)"
-    )
+    add_instance(parser)
     add_master(parser)
     add_output_options(parser)
-    parser.set_defaults(run=run)
     return parser
 
 
@@ -160,7 +152,7 @@ def _number(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Replay as told, print a summary and the report's path; return the exit status.
 
-    Raises `AbeyantError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
+    Raises `AbeyantError` with one line for what the user can mend.
     """
     check_out(args.out, overwrite=args.overwrite)
     time_zone(args.timezone)
@@ -168,21 +160,11 @@ def run(args: argparse.Namespace) -> int:
     if table is None and not need_session(args.logs):
         find_logs(args.logs, instance=args.instance)
     check_extra("replay", report=True)
-    from abeyant.pipeline.spark.errors import explained
-
     check_columns(args)
     settings = _settings(args)
-    try:
-        with terminate_as_interrupt(), spark_for(args, "abeyant replay", brief=table is None) as spark, explained():
-            result = _replay(spark, args, table, settings)
-    except KeyboardInterrupt:
-        print(f"abeyant: interrupted: {args.out} was not written", file=sys.stderr)
-        return 130
-    from abeyant.pipeline.results.tables import REPORT
-
-    report = below(result.page, REPORT)
-    end(args, lambda: print(_summary(result.folder)), out=args.out, report=report, found=read_marker(result.folder))
-    return 0
+    with spark_for(args, "abeyant replay", brief=table is None) as spark:
+        result = _replay(spark, args, table, settings)
+    return end_with(args, result, lambda folder: print(_summary(folder)))
 
 
 def _settings(args: argparse.Namespace) -> list[Configuration]:

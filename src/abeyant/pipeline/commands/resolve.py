@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from abeyant.ending import add_output_options, end
+from abeyant.ending import add_output_options
 from abeyant.pipeline.commands.arguments import (
+    add_command,
     add_deadline,
     add_master,
     add_result,
@@ -16,8 +16,8 @@ from abeyant.pipeline.commands.arguments import (
     check_table,
     is_small,
 )
-from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
-from abeyant.pipeline.results.directory import below, check_out, read_marker
+from abeyant.pipeline.commands.running import end_with, spark_for
+from abeyant.pipeline.results.directory import check_out
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from abeyant.pipeline.results.result_writer import ResultWriter
 
 __all__ = ["add_arguments", "run"]
+
+_HELP: Final = "tell which operations completed and which expired, from tables"
 
 _DESCRIPTION: Final = """\
 Tell which operations got their answer in time, and which did not. An operation
@@ -63,14 +65,8 @@ examples:
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
-    """Add the subcommand `resolve`; its parsed arguments have `run` as their `run`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "resolve",
-        help="tell which operations completed and which expired, from tables",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    """Add the subcommand `resolve`."""
+    parser = add_command(subparsers, "resolve", run, _HELP, _DESCRIPTION, _EXAMPLES)
     parser.add_argument("operations", metavar="OPERATIONS", help="file, directory or glob")
     parser.add_argument("events", metavar="EVENTS", help="file, directory or glob")
     add_result(parser)
@@ -81,41 +77,26 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     )
     add_master(parser)
     add_output_options(parser)
-    parser.set_defaults(run=run)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Resolve as told, print a summary and the result's path; return the exit status.
 
-    Raises `AbeyantError` with one line for what the user can mend. Interrupted (130) it leaves nothing behind.
+    Raises `AbeyantError` with one line for what the user can mend.
     """
     check_out(args.out, overwrite=args.overwrite)
     for path in (args.operations, args.events):
         check_table(path)
     brief = is_small(args.operations, args.events)
     check_extra("resolve")
-    from abeyant.pipeline.spark.errors import explained
-
     check_columns(args)
-    try:
-        with terminate_as_interrupt(), spark_for(args, "abeyant resolve", brief=brief) as spark, explained():
-            result, reported = _resolve(spark, args)
-    except KeyboardInterrupt:
-        print(f"abeyant: interrupted: {args.out} was not written", file=sys.stderr)
-        return 130
+    with spark_for(args, "abeyant resolve", brief=brief) as spark:
+        result, reported = _resolve(spark, args)
     from abeyant.pipeline.commands.summary_text import print_outcomes
     from abeyant.pipeline.report.outcomes import read_outcomes
-    from abeyant.pipeline.results.tables import REPORT
 
-    end(
-        args,
-        lambda: print_outcomes(read_outcomes(result.folder)),
-        out=args.out,
-        report=below(result.page, REPORT) if reported else None,
-        found=read_marker(result.folder),
-    )
-    return 0
+    return end_with(args, result, lambda folder: print_outcomes(read_outcomes(folder)), reported=reported)
 
 
 def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[ResultWriter, bool]:

@@ -1,4 +1,4 @@
-"""Around each command's work: Spark while it lasts, and a way to be ended that leaves nothing half-written."""
+"""Around each command's work: Spark while it lasts, an interrupt that leaves nothing half-written, and the end."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from abeyant.ending import end
+from abeyant.pipeline.results.directory import below, read_marker
 from abeyant.pipeline.results.leases.local import leased, result_lease
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["spark_for", "terminate_as_interrupt"]
+    from abeyant.pipeline.results.result_writer import ResultWriter
+
+__all__ = ["end_with", "spark_for", "terminate_as_interrupt"]
 
 
 @contextmanager
@@ -28,17 +32,38 @@ def spark_for(
     """Give a session on `args.master` with `args.conf`, and stop it unless it was there before.
 
     `start` starts one in place of `command_session`. A command whose result appears whole (`--overwrite`) holds its
-    place from before Spark starts, so that a second one there is refused at once.
+    place from before Spark starts, so that a second one there is refused at once. A failure of Spark becomes an
+    `AbeyantError` of one line. SIGTERM interrupts as Ctrl-C does; the KeyboardInterrupt then says that `args.out` was
+    not written.
     """
-    from abeyant.pipeline.spark.errors import logged_nowhere_else
+    from abeyant.pipeline.spark.errors import explained, logged_nowhere_else
 
-    with ExitStack() as held_for_it:
-        if "overwrite" in args and isinstance(args.out, Path):
-            out = args.out.absolute()
-            held_for_it.enter_context(leased(result_lease(out), out))
-        # From before it starts until it has stopped: Ctrl-C may come at any time, and Py4J would log where.
-        held_for_it.enter_context(logged_nowhere_else())
-        yield held_for_it.enter_context(_session(args, app_name, brief=brief, start=start))
+    whole = "overwrite" in args
+    try:
+        with terminate_as_interrupt(), ExitStack() as held:
+            if whole and isinstance(args.out, Path):
+                out = args.out.absolute()
+                held.enter_context(leased(result_lease(out), out))
+            # From before it starts until it has stopped: Ctrl-C may come at any time, and Py4J would log where.
+            held.enter_context(logged_nowhere_else())
+            spark = held.enter_context(_session(args, app_name, brief=brief, start=start))
+            with explained():
+                yield spark
+    except KeyboardInterrupt as interrupt:
+        if whole:
+            raise KeyboardInterrupt(f"{args.out} was not written") from interrupt
+        raise
+
+
+def end_with(
+    args: argparse.Namespace, result: ResultWriter, summary: Callable[[Path], None], *, reported: bool = True
+) -> int:
+    """Print what `summary` prints of the result's folder, and where its report is; return the exit status, 0."""
+    from abeyant.pipeline.results.tables import REPORT
+
+    report = below(result.page, REPORT) if reported else None
+    end(args, lambda: summary(result.folder), out=args.out, report=report, found=read_marker(result.folder))
+    return 0
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from abeyant.ending import add_output_options, end
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.commands.arguments import (
+    add_command,
     add_deadline,
     add_master,
     add_out,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 _NAME: Final = "abeyant stream"
+
+_HELP: Final = "the same while the data arrives, from files or Kafka"
 
 _DESCRIPTION: Final = """\
 Tell which operations got their answer in time, and which did not, while both
@@ -74,14 +77,8 @@ examples:
 
 
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
-    """Add the subcommand `stream`; its parsed arguments have `run` as their `run`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "stream",
-        help="the same while the data arrives, from files or Kafka",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    """Add the subcommand `stream`."""
+    parser = add_command(subparsers, "stream", run, _HELP, _DESCRIPTION, _EXAMPLES)
     parser.add_argument("operations", metavar="OPERATIONS", help="directory, file, or topic (with --kafka; no slash)")
     parser.add_argument("events", metavar="EVENTS", help="the same")
     add_out(parser)
@@ -93,7 +90,6 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     _add_kafka(parser)
     add_master(parser)
     add_output_options(parser)
-    parser.set_defaults(run=run)
     return parser
 
 
@@ -201,7 +197,6 @@ def run(args: argparse.Namespace) -> int:
     from abeyant.pipeline.commands.stream_run.late import Lateness
     from abeyant.pipeline.commands.stream_run.lines import Lines
     from abeyant.pipeline.commands.stream_run.watch import stop_when_asked
-    from abeyant.pipeline.spark.errors import explained
     from abeyant.pipeline.spark.progress import Steps
 
     check_columns(args)
@@ -217,7 +212,6 @@ def run(args: argparse.Namespace) -> int:
             terminate_as_interrupt(),
             leased(stream_lease(plan.out), plan.out) if isinstance(plan.out, Path) else nullcontext(),
             _spark(args) as spark,
-            explained(),
             stop_when_asked() as asked,
         ):
             from abeyant.pipeline.commands.stream_run.run import run as run_stream
@@ -228,9 +222,8 @@ def run(args: argparse.Namespace) -> int:
             changed.look()
             with Steps(quiet=lines.quiet).step("summing up"):
                 summary, reported = sum_up(spark, plan, lines, sent)
-    except KeyboardInterrupt:
-        print("abeyant: interrupted: the same command goes on", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as interrupt:
+        raise KeyboardInterrupt("the same command goes on") from interrupt
     if stopped and not args.quiet:
         print("stopped between two batches: the same command goes on", file=sys.stderr)
     from abeyant.pipeline.results.tables import REPORT

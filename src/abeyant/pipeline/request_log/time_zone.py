@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from abeyant.command_line import did_you_mean
-from abeyant.errors import AbeyantError
+from abeyant.errors import AbeyantError, did_you_mean
 
 __all__ = ["time_zone"]
 
