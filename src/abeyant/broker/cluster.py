@@ -207,7 +207,7 @@ class Cluster(ClusterApi):
         else:
             self.clock = Clock(loop) if self._thread is None else MachineClock(loop)
         if self.directory is not None:
-            self.directory.doomed = self._delete_files_at
+            self.directory.on_deletion = self._delete_files_at
         self.network = Network(loop)
         self.controller = Controller(self.clock, self.network, self.settings, tuple(self._ports), journal)
         for number in self._ports:

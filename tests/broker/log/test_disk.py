@@ -375,7 +375,7 @@ def test_directory_of_another_version(tmp_path: Path) -> None:
 def test_deleted_files_go_after_their_delay(tmp_path: Path) -> None:
     with DataDirectory(tmp_path) as data:
         due: list[int] = []
-        data.doomed = due.append
+        data.on_deletion = due.append
         config = LogConfig(segment_bytes=2 * SIZE, file_delete_delay_ms=100)
         log = data.open_log(1, "orders", 0, TOPIC, config, NOW)
         fill(log, 5)

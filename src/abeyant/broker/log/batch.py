@@ -24,8 +24,9 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import TYPE_CHECKING
 
-from abeyant.broker.log.compression import NONE, decompress
+from abeyant.broker.log.compression import NONE, compress, decompress
 from abeyant.broker.log.errors import CorruptRecordError, InvalidRecordError
+from abeyant.broker.log.records import Record, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -158,6 +159,19 @@ class Batch:
         _TIMES.pack_into(changed, 27, self.base_timestamp, max_timestamp)
         struct.pack_into(">I", changed, 17, crc_of(changed))
         return Batch(bytes(changed))
+
+    def with_records(self, records: list[Record], codec: int, horizon: int | None = None) -> Batch:
+        """Return the batch with these records, compressed by `codec`, and with a delete horizon."""
+        base_timestamp = self.base_timestamp if horizon is None else horizon
+        flag = 0 if horizon is None else _DELETE_HORIZON
+        return make_batch(
+            compress(codec, encode(records, self.base_offset, base_timestamp)), record_count=len(records),
+            base_offset=self.base_offset, last_offset_delta=self.last_offset_delta, leader_epoch=self.leader_epoch,
+            attributes=self.attributes & (_APPEND_TIME | _TRANSACTIONAL | _CONTROL) | codec | flag,
+            base_timestamp=base_timestamp,
+            max_timestamp=max((record.timestamp for record in records), default=self.max_timestamp),
+            producer_id=self.producer_id, producer_epoch=self.producer_epoch, base_sequence=self.base_sequence,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return (

@@ -13,15 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from abeyant.broker.log import compression
-from abeyant.broker.log.batch import Batch, make_batch
+from abeyant.broker.log.batch import Batch
 from abeyant.broker.log.config import LogConfig
 from abeyant.broker.log.producers import Producers
-from abeyant.broker.log.records import Record, encode
+from abeyant.broker.log.records import Record
 from abeyant.broker.log.segment import LARGEST_OFFSET_DELTA, Segment
 from abeyant.broker.log.validation import records_of
-
-_CODEC = 0x07
-_DELETE_HORIZON = 0x40
 
 
 class Compaction:
@@ -142,19 +139,4 @@ def compacted(batch: Batch, last: Mapping[bytes, int], now_ms: int, delete_reten
 
 
 def _with(batch: Batch, records: list[Record], horizon: int | None) -> Batch:
-    base_timestamp = batch.base_timestamp if horizon is None else horizon
-    codec = batch.compression if records else compression.NONE
-    flag = 0 if horizon is None else _DELETE_HORIZON
-    return make_batch(
-        compression.compress(codec, encode(records, batch.base_offset, base_timestamp)),
-        record_count=len(records),
-        base_offset=batch.base_offset,
-        last_offset_delta=batch.last_offset_delta,
-        leader_epoch=batch.leader_epoch,
-        attributes=batch.attributes & ~(_CODEC | _DELETE_HORIZON) | codec | flag,
-        base_timestamp=base_timestamp,
-        max_timestamp=max((record.timestamp for record in records), default=batch.max_timestamp),
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-    )
+    return batch.with_records(records, batch.compression if records else compression.NONE, horizon)

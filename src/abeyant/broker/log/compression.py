@@ -8,14 +8,15 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from functools import partial
 
 from abeyant.broker.log.errors import UndecodableError
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = {"none": NONE, "uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 
-# Kafka streams through a batch however large it grows. We hold it, so a batch that is small on the wire may not take
-# the machine's memory: this is Kafka's largest request (socket.request.max.bytes), uncompressed.
+# Kafka streams through a batch however large it grows. We hold it in memory, so a batch that is small on the wire is
+# bounded by Kafka's largest request (socket.request.max.bytes).
 LARGEST = 104_857_600
 
 _XERIAL = b"\x82SNAPPY\x00"
@@ -100,28 +101,16 @@ def _unsnap_block(data: memoryview, limit: int) -> bytes:
         raise UndecodableError(f"Failed to decompress record stream: snappy: {error}") from None
 
 
-def _unlz4(data: memoryview) -> bytes:
-    from cramjam import lz4
+def _decompress_into(name: str, data: memoryview) -> bytes:
+    import cramjam
 
-    return _decompress_into("lz4", lz4.decompress_into, bytes(data))
-
-
-def _unzstd(data: memoryview) -> bytes:
-    from cramjam import zstd
-
-    return _decompress_into("zstd", zstd.decompress_into, bytes(data))
-
-
-def _decompress_into(name: str, decoder: Callable[[bytes, bytearray], int], data: bytes) -> bytes:
-    from cramjam import DecompressionError
-
-    # The whole of `LARGEST` is only asked for when the likely size was too small; what is not written to stays unused
-    # by the system, as it is zero pages.
+    # `LARGEST` is only allocated when the likely size was too small; the system has no memory for pages that stay zero.
+    decoder: Callable[[bytes, bytearray], int] = getattr(cramjam, name).decompress_into
     for room in (min(LARGEST, _FIRST_ROOM + _LIKELY_RATIO * len(data)), LARGEST):
         out = bytearray(room)
         try:
-            size = decoder(data, out)
-        except DecompressionError as error:
+            size = decoder(bytes(data), out)
+        except cramjam.DecompressionError as error:
             reason = str(error)
             if "whole buffer" not in reason:
                 raise UndecodableError(f"Failed to decompress record stream: {name}: {reason}") from None
@@ -134,4 +123,6 @@ def _too_large() -> UndecodableError:
     return UndecodableError(f"Failed to decompress record stream: it has more than {LARGEST:,} bytes")
 
 
-_DECODERS: dict[int, Callable[[memoryview], bytes]] = {GZIP: _gunzip, SNAPPY: _unsnap, LZ4: _unlz4, ZSTD: _unzstd}
+_DECODERS: dict[int, Callable[[memoryview], bytes]] = {
+    GZIP: _gunzip, SNAPPY: _unsnap, LZ4: partial(_decompress_into, "lz4"), ZSTD: partial(_decompress_into, "zstd"),
+}  # fmt: skip

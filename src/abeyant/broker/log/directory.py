@@ -24,7 +24,7 @@ from typing import Any, Self
 from abeyant.broker.log.config import LogConfig
 from abeyant.broker.log.disk_log import STATE, DiskLog
 from abeyant.broker.log.errors import StorageError
-from abeyant.broker.log.files import DELETED, doomed, load_json, replace_file
+from abeyant.broker.log.files import DELETED, load_json, rename_deleted, replace_file, storage_errors
 from abeyant.broker.log.journal import Journal
 from abeyant.errors import AbeyantError
 from abeyant.former import check_former
@@ -45,24 +45,19 @@ class DataDirectory:
         """
         self.path = Path(path).absolute()
         self._lock = -1
-        self._doomed: list[tuple[int, int, Path]] = []
+        self._deletions: list[tuple[int, int, Path]] = []
         self._count = 0
-        self.doomed: Callable[[int], object] | None = None
-        """Called with the time (ms) at which a file is to be deleted, when one has been added."""
+        self.on_deletion: Callable[[int], object] | None = None
+        """Called with the time (ms) of a deletion when one is scheduled."""
         try:
-            self._claim()
-            self._require_journal()
-            self.journal = Journal(self.path / JOURNAL)
-            self._clear()
-        except StorageError as error:
+            with storage_errors("use the data directory", self.path):
+                self._claim()
+                self._require_journal()
+                self.journal = Journal(self.path / JOURNAL)
+                self._clear()
+        except (StorageError, AbeyantError) as error:
             self._unlock()
             raise AbeyantError(str(error)) from None
-        except OSError as error:
-            self._unlock()
-            raise AbeyantError(f"cannot use the data directory {self.path}: {error.strerror or error}") from None
-        except AbeyantError:
-            self._unlock()
-            raise
 
     def _claim(self) -> None:
         if self.path.exists() and not self.path.is_dir():
@@ -81,12 +76,12 @@ class DataDirectory:
         if not mark.exists():
             replace_file(mark, json.dumps({"program": "abeyant broker", "format": _FORMAT}).encode() + b"\n")
         try:
-            found = json.loads(mark.read_bytes())["format"]
+            version = json.loads(mark.read_bytes())["format"]
         except (ValueError, KeyError, TypeError):
             raise AbeyantError(f"{mark} is damaged: it does not tell the format of the directory") from None
-        if found != _FORMAT:
+        if version != _FORMAT:
             raise AbeyantError(
-                f"{self.path} has the format {found}, which this version cannot read; it reads format {_FORMAT}"
+                f"{self.path} has the format {version}, which this version cannot read; it reads format {_FORMAT}"
             )
 
     def _take_lock(self) -> None:
@@ -127,9 +122,9 @@ class DataDirectory:
 
     def close(self) -> None:
         """Close the journal and unlock. Close the logs before."""
-        for _, _, path in self._doomed:
+        for _, _, path in self._deletions:
             _delete(path)
-        self._doomed.clear()
+        self._deletions.clear()
         self.journal.close()
         self._unlock()
 
@@ -151,36 +146,28 @@ class DataDirectory:
         folder = self.folder(broker) / f"{topic}-{partition}"
         state = load_json(folder / STATE)
         if state is not None and state.get("topic_id") != str(topic_id):
-            self._set_aside(folder, now_ms)
-        return DiskLog(folder, topic, partition, topic_id, config, now_ms, self.doom)
-
-    def _set_aside(self, folder: Path, now_ms: int) -> None:
-        gone = doomed(folder)
-        try:
-            folder.rename(gone)
-        except OSError as error:
-            raise StorageError(f"cannot delete {folder}: {error.strerror or error}") from error
-        self.doom(gone, now_ms)
+            self.delete_later(rename_deleted(folder), now_ms)
+        return DiskLog(folder, topic, partition, topic_id, config, now_ms, self.delete_later)
 
     def delete_others(self, broker: int, keep: set[tuple[str, int]], now_ms: int) -> None:
         """Delete the folders of replicas that are no longer assigned to this broker. Raises StorageError."""
         names = {f"{topic}-{partition}" for topic, partition in keep}
         for folder in sorted(self.folder(broker).glob("*")):
             if folder.is_dir() and folder.name not in names and folder.suffix != DELETED:
-                self._set_aside(folder, now_ms)
+                self.delete_later(rename_deleted(folder), now_ms)
 
-    def doom(self, path: Path, at_ms: int) -> None:
+    def delete_later(self, path: Path, at_ms: int) -> None:
         """Schedule the deletion of a file or a folder at `at_ms`."""
         self._count += 1
-        heapq.heappush(self._doomed, (at_ms, self._count, path))
-        if self.doomed is not None:
-            self.doomed(at_ms)
+        heapq.heappush(self._deletions, (at_ms, self._count, path))
+        if self.on_deletion is not None:
+            self.on_deletion(at_ms)
 
     def delete_due(self, now_ms: int) -> int | None:
         """Delete what is due; return the time of the next deletion (ms), or None."""
-        while self._doomed and self._doomed[0][0] <= now_ms:
-            _delete(heapq.heappop(self._doomed)[2])
-        return self._doomed[0][0] if self._doomed else None
+        while self._deletions and self._deletions[0][0] <= now_ms:
+            _delete(heapq.heappop(self._deletions)[2])
+        return self._deletions[0][0] if self._deletions else None
 
 
 def _delete(path: Path) -> None:
@@ -193,5 +180,5 @@ def _delete(path: Path) -> None:
 
 def room(path: Path) -> tuple[int, int]:
     """Return the total and free bytes of the disk that holds `path`, for DescribeLogDirs."""
-    found: Any = os.statvfs(path)
-    return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
+    disk: Any = os.statvfs(path)
+    return disk.f_frsize * disk.f_blocks, disk.f_frsize * disk.f_bavail

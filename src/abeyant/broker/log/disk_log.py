@@ -1,8 +1,8 @@
-"""A log in a folder: it opens with what it held when it was closed or killed, less a torn end.
+"""A log in a folder: it opens with everything written before it was closed or killed, without a torn last batch.
 
-Acknowledged records were written to the file, so they survive the process (kill -9), as in Kafka. fsync happens only
-where `flush.messages` or `flush.ms` ask for it, and on close. Up to `recovery_point` the disk is known to hold the log:
-at the next start all batches from there on are read and checked by their CRC.
+Acknowledged records were written to the file, so they survive the process (kill -9), as in Kafka. fsync is called only
+for `flush.messages` and `flush.ms`, and on close. The log is synced up to `recovery_point`: at the next start all
+batches from there on are read, and their CRC is checked.
 
 The folder holds segments (`files.py`), producer snapshots at each segment's start, and one small file of state.
 """
@@ -10,9 +10,9 @@ The folder holds segments (`files.py`), producer snapshots at each segment's sta
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.log.batch import Batch
 from abeyant.broker.log.config import LogConfig
@@ -27,11 +27,12 @@ from abeyant.broker.log.files import (
     SWAP,
     TEMPORARY,
     FileSegment,
-    doomed,
     load_json,
     name_of,
     offset_of,
+    rename_deleted,
     save_json,
+    storage_errors,
 )
 from abeyant.broker.log.log import Log
 from abeyant.broker.log.markers import Marker
@@ -45,11 +46,8 @@ if TYPE_CHECKING:
 STATE = "partition.json"
 
 
-class Doom(Protocol):
-    """Deletes files that are no longer part of a log."""
-
-    def __call__(self, path: Path, at_ms: int) -> None:
-        """Schedule the deletion of `path`, a file or a folder, at `at_ms`."""
+DeleteLater = Callable[[Path, int], object]
+"""Schedules the deletion of a file or a folder, at a time in ms."""
 
 
 class DiskLog(Log):
@@ -63,21 +61,19 @@ class DiskLog(Log):
         topic_id: uuid.UUID,
         config: LogConfig,
         now_ms: int,
-        doom: Doom,
+        delete_later: DeleteLater,
     ) -> None:
         """Open the log in `folder`, or create it. Raises StorageError."""
         self.folder = folder
         self.topic_id = topic_id
-        self._doom = doom
-        self._doomed = 0
+        self._delete_later = delete_later
+        self._deletions = 0
         self._recovery_point = 0
         self._flushed_ms = now_ms
         self._unflushed = 0  # records
-        try:
+        with storage_errors("open", folder):
             folder.mkdir(parents=True, exist_ok=True)
             super().__init__(topic, partition, config, now_ms)
-        except OSError as error:
-            raise StorageError(f"cannot open {folder}: {error.strerror or error}") from error
 
     # Opening
 
@@ -146,7 +142,7 @@ class DiskLog(Log):
         self._recovery_point = min(self._recovery_point, self.end_offset)
         now = self._state()
         if any(state.get(name) != now[name] for name in ("start", "recovery_point", "topic_id")):
-            self._save_state()  # not for epochs, which the batches tell: a full disk may be opened
+            self._save_state()  # not for epochs, which are in the batches: a full disk can be opened
 
     def _load_segment(self, path: Path, base: int, following: int | None, now_ms: int) -> bool:
         """Load a segment; return False where its end was torn, so that later segments are invalid."""
@@ -251,7 +247,7 @@ class DiskLog(Log):
             return
         self._retreat(offset)
         super().truncate_to(offset, now_ms)
-        (self.folder / name_of(self._bases[-1], INDEX)).unlink(missing_ok=True)  # it tells of what was cut
+        (self.folder / name_of(self._bases[-1], INDEX)).unlink(missing_ok=True)  # of what was cut, too
         self._save_state()
 
     def truncate_fully(self, offset: int, now_ms: int) -> None:
@@ -273,7 +269,7 @@ class DiskLog(Log):
             try:
                 self._save_state()
             except StorageError:
-                if self.start_offset != self._bases[0]:  # else the first file's name tells it: a full disk gets room
+                if self.start_offset != self._bases[0]:  # else the first file's name has it: a full disk gets room
                     raise
         return moved
 
@@ -281,16 +277,14 @@ class DiskLog(Log):
         for segment in segments:
             segment.close()
             if isinstance(segment, FileSegment):
-                self._doomed += 1
-                gone = segment.path.with_suffix(f".{self._doomed}{DELETED}")
-                try:
+                self._deletions += 1
+                renamed = segment.path.with_suffix(f".{self._deletions}{DELETED}")
+                with storage_errors("delete", segment.path):
                     segment.path.with_suffix(INDEX).unlink(missing_ok=True)
                     if segment.base_offset not in self._snapshots:
                         segment.path.with_suffix(SNAPSHOT).unlink(missing_ok=True)
-                    segment.path.rename(gone)
-                except OSError as error:
-                    raise StorageError(f"cannot delete {segment.path}: {error.strerror or error}") from error
-                self._doom(gone, now_ms + self.config.file_delete_delay_ms)
+                    segment.path.rename(renamed)
+                self._delete_later(renamed, now_ms + self.config.file_delete_delay_ms)
 
     def compact(self, now_ms: int, up_to: int, *, force: bool = False) -> int:
         """Compact as a log in memory does."""
@@ -310,13 +304,11 @@ class DiskLog(Log):
         assert isinstance(target, FileSegment)
         swap, place = (target.path.with_suffix(suffix) for suffix in (SWAP, LOG))
         target.flush()
-        try:
+        with storage_errors("rename", swap):
             target.path.rename(swap)
             target.path = place
             super()._replace(group, target, now_ms)
             swap.rename(place)
-        except OSError as error:
-            raise StorageError(f"cannot put {swap} in its place: {error.strerror or error}") from error
         with contextlib.suppress(StorageError):  # it only makes the next start quicker
             target.save_index()
 
@@ -339,9 +331,4 @@ class DiskLog(Log):
     def delete(self, now_ms: int) -> None:
         """Close the log, and delete its folder after `file.delete.delay.ms`. Raises StorageError."""
         super().close()
-        gone = doomed(self.folder)
-        try:
-            self.folder.rename(gone)
-        except OSError as error:
-            raise StorageError(f"cannot delete {self.folder}: {error.strerror or error}") from error
-        self._doom(gone, now_ms + self.config.file_delete_delay_ms)
+        self._delete_later(rename_deleted(self.folder), now_ms + self.config.file_delete_delay_ms)

@@ -1,34 +1,18 @@
-"""What a log refuses, each with Kafka's numeric error code, so that the rooms above need no table of their own."""
+"""The errors of a log, each with Kafka's numeric error code."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-__all__ = [
-    "BatchTooLargeError",
-    "CoordinatorFencedError",
-    "CorruptRecordError",
-    "InvalidProducerEpochError",
-    "InvalidRecordError",
-    "InvalidTimestampError",
-    "InvalidTransactionStateError",
-    "LogError",
-    "OffsetOutOfRangeError",
-    "OutOfOrderSequenceError",
-    "RecordTooLargeError",
-    "StorageError",
-    "UndecodableError",
-]
-
 
 class LogError(Exception):
-    """A log refused something. `code` is Kafka's error code, the message what Kafka would tell the client."""
+    """A log rejects an operation. `code` is Kafka's error code, the message Kafka's own."""
 
     code: ClassVar[int]
 
     def __init_subclass__(cls, *, code: int = -1) -> None:
-        """Give a refusal its code; -1 is UNKNOWN_SERVER_ERROR."""
+        """Set the code of a class of errors; -1 is UNKNOWN_SERVER_ERROR."""
         super().__init_subclass__()
         cls.code = code
 
@@ -49,21 +33,21 @@ class BatchTooLargeError(LogError, code=18):
     """A batch larger than a segment (`segment.bytes`)."""
 
 
-class RecordsRefusedError(LogError):
-    """Records were refused one by one: `record_errors` has each one's index in its batch and the reason."""
+class InvalidRecordsError(LogError):
+    """A batch with invalid records: `record_errors` has each one's index in the batch and the reason."""
 
     def __init__(self, message: str, record_errors: Sequence[tuple[int, str]] = ()) -> None:
-        """Refuse the whole batch for `message`; `record_errors` is empty where no single record is to blame."""
+        """Reject the whole batch; `record_errors` is empty where no single record is the reason."""
         super().__init__(message)
         self.record_errors = tuple(record_errors)
 
 
-class InvalidTimestampError(RecordsRefusedError, code=32):
+class InvalidTimestampError(InvalidRecordsError, code=32):
     """A timestamp outside what `message.timestamp.before.max.ms` and `message.timestamp.after.max.ms` allow."""
 
 
-class InvalidRecordError(RecordsRefusedError, code=87):
-    """A batch that contradicts itself, or a record that its topic cannot take."""
+class InvalidRecordError(InvalidRecordsError, code=87):
+    """A batch whose header and records disagree, or a record that its topic does not allow."""
 
 
 class OutOfOrderSequenceError(LogError, code=45):
@@ -71,7 +55,7 @@ class OutOfOrderSequenceError(LogError, code=45):
 
 
 class InvalidProducerEpochError(LogError, code=47):
-    """A producer's epoch older than the last one seen: another producer has taken its id over."""
+    """A producer's epoch is older than the last one: another producer has its id now."""
 
 
 class InvalidTransactionStateError(LogError, code=48):
@@ -83,7 +67,7 @@ class CoordinatorFencedError(LogError, code=52):
 
 
 class StorageError(LogError, code=56):
-    """The disk refused: full, read-only, broken. Nothing of the append stays."""
+    """An error of the disk: full, read-only, broken. Nothing of the append stays."""
 
 
 class UndecodableError(LogError, code=-1):

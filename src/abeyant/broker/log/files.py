@@ -1,7 +1,7 @@
 """A log's files: segments, their indexes, and small files that are replaced as a whole.
 
 `00000000000000000042.log` holds batches as they are sent, from offset 42 on: Kafka's own file format, which its
-`kafka-dump-log.sh` reads. The index beside it spares reading the batches at the next start; it can be built again.
+`kafka-dump-log.sh` reads. The index beside it saves reading the batches at the next start; it can be rebuilt.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from abeyant.broker.log.segment import Segment
 LOG = ".log"
 INDEX = ".index"
 SNAPSHOT = ".snapshot"
-SWAP = ".swap"  # a compacted segment, complete, on its way into its place
-CLEANED = ".cleaned"  # a compacted segment that is being written
+SWAP = ".swap"  # a complete compacted segment, to be renamed
+CLEANED = ".cleaned"  # a compacted segment, incomplete
 DELETED = ".deleted"
 TEMPORARY = ".tmp"
 
@@ -48,25 +48,33 @@ def offset_of(path: Path) -> int | None:
     return int(stem) if len(stem) == 20 and stem.isascii() and stem.isdigit() else None
 
 
-def doomed(folder: Path) -> Path:
-    """Return a new name for a folder that will be deleted, of at most 255 bytes."""
-    return folder.with_name(f"{folder.name[:200]}.{uuid.uuid4().hex}{DELETED}")
+@contextlib.contextmanager
+def storage_errors(action: str, path: Path) -> Iterator[None]:
+    """Raise StorageError for an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise _failed(action, path, error) from error
+
+
+def rename_deleted(folder: Path) -> Path:
+    """Rename a folder that will be deleted; return its new path. Raises StorageError."""
+    renamed = folder.with_name(f"{folder.name[:200]}.{uuid.uuid4().hex}{DELETED}")  # of at most 255 bytes
+    with storage_errors("delete", folder):
+        folder.rename(renamed)
+    return renamed
 
 
 class FileSegment(Segment):
     """A segment whose batches are in a file. Its columns are in memory, 32 bytes a batch."""
-
-    __slots__ = ("_fd", "path", "unflushed")
 
     def __init__(self, path: Path, base_offset: int, now_ms: int) -> None:
         """Open the file, or make it. Raises StorageError."""
         super().__init__(base_offset, now_ms)
         self.path = path
         self.unflushed = 0  # records since the last `flush`
-        try:
+        with storage_errors("open", path):
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise _failed("open", path, error) from error
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes of the batches [start, end). Raises StorageError."""
@@ -81,7 +89,7 @@ class FileSegment(Segment):
         return data
 
     def _store(self, batch: Batch) -> None:
-        """Write behind the last batch, all or nothing. Once written it survives the process, not the machine."""
+        """Write the whole batch at the end, or nothing. Once written it survives the process, not the machine."""
         data = batch.data
         position = end = self.size
         try:
@@ -96,19 +104,15 @@ class FileSegment(Segment):
         self.unflushed += 1
 
     def _drop(self, count: int) -> None:
-        try:
+        with storage_errors("truncate", self.path):
             os.ftruncate(self._fd, self.position(count))
-        except OSError as error:
-            raise _failed("truncate", self.path, error) from error
         self.unflushed += 1
 
     def flush(self) -> None:
-        """Have the disk hold all of it. Raises StorageError."""
+        """Sync the file to the disk. Raises StorageError."""
         if self.unflushed:
-            try:
+            with storage_errors("flush", self.path):
                 os.fdatasync(self._fd)
-            except OSError as error:
-                raise _failed("flush", self.path, error) from error
             self.unflushed = 0
 
     def close(self) -> None:
@@ -132,7 +136,7 @@ class FileSegment(Segment):
         replace_file(self.path.with_suffix(INDEX), header + content)
 
     def load_index(self, up_to: int) -> bool:
-        """Take the columns from the index; whether there was one that fits the file, and ends at `up_to` at most."""
+        """Read the columns from the index. Return whether there was one that fits the file, and ends below `up_to`."""
         try:
             data = self.path.with_suffix(INDEX).read_bytes()
             magic, crc, count = _INDEX_HEADER.unpack_from(data)
@@ -158,9 +162,9 @@ class FileSegment(Segment):
         return True
 
     def recover(self, expected: int) -> Iterator[Batch]:
-        """Read every batch of the file, and yield it, until one is torn, wrong by its CRC, or out of order.
+        """Yield every batch of the file up to one that is torn, out of order, or has a wrong CRC; cut the file there.
 
-        The file is cut there. `expected` is the least offset that the first may have. Raises StorageError.
+        `expected` is the lowest offset of the first batch. Raises StorageError.
         """
         for batch in self._read_all():
             if batch.base_offset < expected or not batch.crc_is_right():
@@ -168,11 +172,9 @@ class FileSegment(Segment):
             self._note(batch)
             expected = batch.next_offset
             yield batch
-        try:
+        with storage_errors("truncate", self.path):
             os.ftruncate(self._fd, self.size)
             self.modified_ms = int(os.fstat(self._fd).st_mtime * 1000)
-        except OSError as error:
-            raise _failed("truncate", self.path, error) from error
 
     def _read_all(self) -> Iterator[Batch]:
         data = b""
@@ -230,21 +232,33 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
         raise _failed("write", path, error) from error
 
 
-def save_json(path: Path, value: Any, *, durable: bool = False) -> None:
-    """Write a value with its CRC. Raises StorageError."""
+def json_line(value: Any) -> bytes:
+    """Return a line with a value and its CRC."""
     text = json.dumps(value, separators=(",", ":")).encode()
-    replace_file(path, b"%08x %s\n" % (zlib.crc32(text), text), durable=durable)
+    return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-def load_json(path: Path) -> Any:
-    """Undo `save_json`; None where there is no such file, or where it is damaged."""
+def read_json_line(line: bytes) -> Any:
+    """Return the value of a line; None where it is damaged."""
+    crc, _, text = line.removesuffix(b"\n").partition(b" ")
     try:
-        crc, _, text = path.read_bytes().partition(b" ")
-        text = text.removesuffix(b"\n")
         return json.loads(text) if int(crc, 16) == zlib.crc32(text) else None
-    except (OSError, ValueError):
+    except ValueError:
         return None
 
 
-def _failed(what: str, path: Path, error: OSError) -> StorageError:
-    return StorageError(f"cannot {what} {path}: {error.strerror or error}")
+def save_json(path: Path, value: Any) -> None:
+    """Write a value with its CRC. Raises StorageError."""
+    replace_file(path, json_line(value))
+
+
+def load_json(path: Path) -> Any:
+    """Return the value that `save_json` wrote; None where there is no such file, or where it is damaged."""
+    try:
+        return read_json_line(path.read_bytes())
+    except OSError:
+        return None
+
+
+def _failed(action: str, path: Path, error: OSError) -> StorageError:
+    return StorageError(f"cannot {action} {path}: {error.strerror or error}")

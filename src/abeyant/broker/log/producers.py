@@ -1,15 +1,17 @@
-"""What a log knows of the producers that wrote to it: epochs, sequence numbers, open transactions (KIP-98).
+"""The producers that wrote to a log: epochs, sequence numbers, open transactions (KIP-98).
 
-Of each producer the last five batches are known, which is as many as an idempotent producer has in flight: one that
-comes again is a duplicate, and gets its first answer again. A gap in the sequence is refused, so nothing is lost
-silently; an epoch older than the last one is refused, for another producer has taken the id over.
+The last five batches of each producer are kept, as many as an idempotent producer has in flight: a batch that comes
+again is a duplicate, and gets the first response again. A gap in the sequence is rejected, so nothing is lost silently;
+so is an epoch older than the last one, since another producer has the id now.
 
-All of it can be built again from the batches' headers; a `snapshot` spares reading those before it.
+All of it can be rebuilt from the batches' headers; a `snapshot` saves reading those before it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abeyant.broker.log.errors import (
@@ -27,10 +29,11 @@ _WINDOW = 5
 _NO_EPOCH = -1
 _NO_SEQUENCE = -1
 _LARGEST_SEQUENCE = (1 << 31) - 1
+_marker_offset = attrgetter("last_offset")  # of an aborted transaction
 
 
 class WrittenBatch(NamedTuple):
-    """What a duplicate is answered with."""
+    """A batch that was appended, for the response to a duplicate."""
 
     first_sequence: int
     last_sequence: int
@@ -40,7 +43,7 @@ class WrittenBatch(NamedTuple):
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction whose records a consumer with read_committed leaves out."""
+    """A transaction whose records a read_committed consumer skips."""
 
     producer_id: int
     first_offset: int
@@ -48,19 +51,16 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int  # of the log, once the marker was written
 
 
+@dataclass(slots=True)
 class ProducerState:
     """One producer's last state in one log."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transaction_start")
-
-    def __init__(self, producer_id: int) -> None:
-        """Start with nothing known."""
-        self.producer_id = producer_id
-        self.epoch = _NO_EPOCH
-        self.coordinator_epoch = -1
-        self.last_timestamp = -1  # ms; it expires so long after it
-        self.transaction_start: int | None = None
-        self.batches: list[WrittenBatch] = []  # the last five of this epoch, oldest first
+    producer_id: int
+    epoch: int = _NO_EPOCH
+    coordinator_epoch: int = -1
+    last_timestamp: int = -1  # ms; the state expires `producer.id.expiration.ms` after it
+    transaction_start: int | None = None
+    batches: list[WrittenBatch] = field(default_factory=list)  # the last five of this epoch, oldest first
 
     @property
     def last_sequence(self) -> int:
@@ -75,24 +75,21 @@ class ProducerState:
         ]  # fmt: skip
 
     @classmethod
-    def from_list(cls, kept: list[Any]) -> ProducerState:
+    def from_list(cls, fields: list[Any]) -> ProducerState:
         """Undo `to_list`. Raises TypeError or ValueError for anything else."""
-        state = cls(kept[0])
-        _, state.epoch, state.coordinator_epoch, state.last_timestamp, state.transaction_start, batches = kept
-        state.batches = [WrittenBatch(*batch) for batch in batches]
+        state = cls(*fields)
+        state.batches = [WrittenBatch(*batch) for batch in state.batches]
         return state
 
 
 class Producers:
     """All producers of one log, and the transactions that they have open or have aborted."""
 
-    __slots__ = ("_aborted", "_ended", "_open", "_states")
-
     def __init__(self) -> None:
         """Start without producers."""
         self._states: dict[int, ProducerState] = {}
         self._open: dict[int, int] = {}  # producer id -> first offset
-        self._ended: list[tuple[int, int]] = []  # (first offset, marker's), while the high watermark is not past it
+        self._ended: list[tuple[int, int]] = []  # (first offset, marker's), until the high watermark is past it
         self._aborted: list[AbortedTransaction] = []  # by the marker's offset
 
     def __len__(self) -> int:
@@ -118,18 +115,14 @@ class Producers:
         return None
 
     def check_data(self, batch: Batch, *, sequenced: bool) -> None:
-        """Refuse a batch of data that does not follow its producer's last one. `sequenced` when a client wrote it.
+        """Check that a batch of data follows its producer's last one. `sequenced` when a client wrote it.
 
         Raises InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTransactionStateError.
         """
         state = self._states.get(batch.producer_id)
         if state is None:
             return  # its records were deleted, or it is new: any sequence may be the first
-        if batch.producer_epoch < state.epoch:
-            raise InvalidProducerEpochError(
-                f"Epoch of producer {batch.producer_id} at offset {batch.base_offset} is {batch.producer_epoch},"
-                f" which is smaller than the last seen epoch {state.epoch}"
-            )
+        _check_epoch(batch, state)
         if sequenced:
             self._check_sequence(batch, state)
         if state.transaction_start is not None and not batch.is_transactional:
@@ -156,18 +149,14 @@ class Producers:
             )
 
     def check_marker(self, batch: Batch, marker: Marker) -> None:
-        """Refuse a marker of an old producer epoch or of an old coordinator.
+        """Check that a marker is of the current producer epoch and coordinator.
 
         Raises InvalidProducerEpochError, CoordinatorFencedError.
         """
         state = self._states.get(batch.producer_id)
         if state is None:
             return
-        if batch.producer_epoch < state.epoch:
-            raise InvalidProducerEpochError(
-                f"Epoch of producer {batch.producer_id} at offset {batch.base_offset} is {batch.producer_epoch},"
-                f" which is smaller than the last seen epoch {state.epoch}"
-            )
+        _check_epoch(batch, state)
         if marker.coordinator_epoch < state.coordinator_epoch:
             raise CoordinatorFencedError(
                 f"Invalid coordinator epoch for producerId {batch.producer_id} at offset {batch.base_offset}:"
@@ -176,10 +165,7 @@ class Producers:
 
     def note_data(self, batch: Batch) -> None:
         """Record a batch of data that was appended."""
-        state = self._state(batch.producer_id)
-        if state.epoch != batch.producer_epoch:
-            state.batches.clear()
-            state.epoch = batch.producer_epoch
+        state = self._state_for(batch)
         if len(state.batches) == _WINDOW:
             del state.batches[0]
         last_offset = batch.last_offset
@@ -193,10 +179,7 @@ class Producers:
 
     def note_marker(self, batch: Batch, marker: Marker) -> None:
         """Record a marker that was appended."""
-        state = self._state(batch.producer_id)
-        if state.epoch != batch.producer_epoch:
-            state.batches.clear()
-            state.epoch = batch.producer_epoch
+        state = self._state_for(batch)
         state.coordinator_epoch = marker.coordinator_epoch
         state.last_timestamp = batch.max_timestamp
         first = self._open.pop(batch.producer_id, None)
@@ -269,23 +252,31 @@ class Producers:
             "aborted": [list(aborted) for aborted in self._aborted],
         }
 
-    def restore(self, kept: dict[str, Any]) -> None:
-        """Undo `snapshot`. Raises KeyError, TypeError or ValueError for anything else, and is then not to be used."""
-        self._states = {state[0]: ProducerState.from_list(state) for state in kept["producers"]}
+    def restore(self, content: dict[str, Any]) -> None:
+        """Undo `snapshot`. Raises KeyError, TypeError or ValueError for anything else; then drop the producers."""
+        self._states = {state[0]: ProducerState.from_list(state) for state in content["producers"]}
         self._open = {
             state.producer_id: state.transaction_start
             for state in self._states.values()
             if state.transaction_start is not None
         }
-        self._ended = [(first, last) for first, last in kept["ended"]]
-        self._aborted = [AbortedTransaction(*aborted) for aborted in kept["aborted"]]
+        self._ended = [(first, last) for first, last in content["ended"]]
+        self._aborted = [AbortedTransaction(*aborted) for aborted in content["aborted"]]
 
-    def _state(self, producer_id: int) -> ProducerState:
-        state = self._states.get(producer_id)
+    def _state_for(self, batch: Batch) -> ProducerState:
+        """Return the state of a batch's producer, in the epoch of the batch."""
+        state = self._states.get(batch.producer_id)
         if state is None:
-            state = self._states[producer_id] = ProducerState(producer_id)
+            state = self._states[batch.producer_id] = ProducerState(batch.producer_id)
+        if state.epoch != batch.producer_epoch:
+            state.batches.clear()
+            state.epoch = batch.producer_epoch
         return state
 
 
-def _marker_offset(aborted: AbortedTransaction) -> int:
-    return aborted.last_offset
+def _check_epoch(batch: Batch, state: ProducerState) -> None:
+    if batch.producer_epoch < state.epoch:
+        raise InvalidProducerEpochError(
+            f"Epoch of producer {batch.producer_id} at offset {batch.base_offset} is {batch.producer_epoch}, which is"
+            f" smaller than the last seen epoch {state.epoch}"
+        )

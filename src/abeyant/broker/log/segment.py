@@ -17,17 +17,12 @@ LARGEST_OFFSET_DELTA = (1 << 31) - 1  # from the first to the last offset: Kafka
 class Segment:
     """The batches from `base_offset` on, until the next segment. One number of 64 bits per batch and column."""
 
-    __slots__ = (
-        "_data", "_ends", "_lasts", "_offsets", "_times", "base_offset", "created_ms", "first_timestamp", "modified_ms",
-        "tail",
-    )  # fmt: skip
-
     def __init__(self, base_offset: int, now_ms: int) -> None:
-        """Start empty. `base_offset` is the least that its first batch may have."""
+        """Start empty. No batch has an offset below `base_offset`."""
         self.base_offset = base_offset
         self.created_ms = now_ms
         self.modified_ms = now_ms
-        self.first_timestamp: int | None = None  # ms: from then on `segment.ms` counts, if batches have times
+        self.first_timestamp: int | None = None  # ms: `segment.ms` counts from here, if batches have times
         self._data: list[bytes] = []
         self._offsets = array("q")  # base offset of each batch
         self._lasts = array("q")  # last offset of each batch

@@ -1,13 +1,13 @@
-"""What a leader checks and changes in a client's batch before the batch gets its offsets.
+"""Check a client's batch, and complete it, before it gets its offsets. Kafka: `LogValidator`.
 
-As Kafka's leader does: the size, the CRC, the header against itself, then every record, for which a compressed batch is
-decompressed. A batch is compressed anew only where the topic's `compression.type` asks for another codec than it has.
+The size, the CRC and the header are checked, then every record, for which a compressed batch is decompressed. A batch
+is compressed again only where the topic's `compression.type` differs from its codec.
 """
 
 from __future__ import annotations
 
 from abeyant.broker.log import compression
-from abeyant.broker.log.batch import NO_PRODUCER, NO_TIMESTAMP, Batch, make_batch, split
+from abeyant.broker.log.batch import NO_PRODUCER, NO_TIMESTAMP, Batch, split
 from abeyant.broker.log.config import LogConfig
 from abeyant.broker.log.errors import (
     CorruptRecordError,
@@ -15,9 +15,7 @@ from abeyant.broker.log.errors import (
     InvalidTimestampError,
     RecordTooLargeError,
 )
-from abeyant.broker.log.records import MalformedRecordsError, Record, decode, encode, survey
-
-_KEPT_ATTRIBUTES = 0x10  # transactional; the codec and the kind of timestamp are ours to say
+from abeyant.broker.log.records import MalformedRecordsError, Record, decode, survey
 
 
 def the_batch(records: bytes, config: LogConfig, *, from_client: bool) -> Batch:
@@ -88,7 +86,9 @@ def checked(batch: Batch, config: LogConfig, now_ms: int) -> Batch:
         _check_each(batch, payload, config, now_ms)
     target = compression.NAMES.get(config.compression_type, codec)
     if target != codec or (target and not found.in_order):
-        batch = _rewritten(batch, payload, target)
+        records = decode(payload, batch.record_count, batch.base_offset, batch.base_timestamp)
+        records = [record._replace(offset=batch.base_offset + index) for index, record in enumerate(records)]
+        batch = batch.with_records(records, target)
         if batch.size > config.max_message_bytes:
             raise RecordTooLargeError(
                 f"Message batch size is {batch.size} bytes which exceeds the maximum configured size of"
@@ -152,20 +152,3 @@ def _check_each(batch: Batch, payload: bytes, config: LogConfig, now_ms: int) ->
             f" the first three errors at most: {shown}",
             errors,
         )
-
-
-def _rewritten(batch: Batch, payload: bytes, codec: int) -> Batch:
-    """Return a batch of the same records, compressed by `codec`."""
-    records = decode(payload, batch.record_count, batch.base_offset, batch.base_timestamp)
-    records = [record._replace(offset=batch.base_offset + index) for index, record in enumerate(records)]
-    return make_batch(
-        compression.compress(codec, encode(records, batch.base_offset, batch.base_timestamp)),
-        record_count=batch.record_count,
-        base_offset=batch.base_offset,
-        attributes=batch.attributes & _KEPT_ATTRIBUTES | codec,
-        base_timestamp=batch.base_timestamp,
-        max_timestamp=batch.max_timestamp,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-    )
