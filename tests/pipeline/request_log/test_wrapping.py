@@ -7,16 +7,20 @@ import io
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abeyant.pipeline.request_log.files import chunks, find_logs, read_lines
 from abeyant.pipeline.request_log.line import BadLineError, LineParser, topic_names
 from abeyant.pipeline.request_log.operation import operation
+from abeyant.pipeline.request_log.requests import numbered_lines
 from abeyant.pipeline.request_log.wrapping import whole_lines
 from pipeline.request_log.kafka_lines import line, produce
 
@@ -196,6 +200,39 @@ def test_parts_whose_last_is_missing_are_one_bad_line(cri: bool) -> None:
     assert isinstance(joined, bytes)
     with pytest.raises(BadLineError, match="the line ends inside its JSON"):
         LineParser().parse(joined)
+
+
+@pytest.mark.parametrize("cri", [True, False])
+def test_lines_cut_at_a_chunks_border_are_read_once(tmp_path: Path, cri: bool) -> None:
+    def parts(number: int, stream: str, pieces: int) -> list[bytes]:
+        whole = text().replace('"client"', f'"client {number}"')
+        places = [len(whole) * at // pieces for at in range(pieces + 1)]
+        cut = [whole[a:b] for a, b in pairwise(places)]
+        if not cri:
+            return [docker(part + "\n" * (at == pieces - 1), stream) for at, part in enumerate(cut)]
+        return [f"{LATER} {stream} {'F' if at == pieces - 1 else 'P'} {part}".encode() for at, part in enumerate(cut)]
+
+    lines = [one for number in range(30) for one in parts(number, "stdout", number % 4 + 1)]
+    between = iter(parts(30, "stderr", 9))
+    for at in range(5, 50, 5):  # the other stream's one line
+        lines.insert(at, next(between))
+    lines.append(parts(31, "stdout", 2)[0])  # which nothing ends
+    path = tmp_path / "kafka-request.log"
+    path.write_bytes(b"".join(one + b"\n" for one in lines))
+    parser = LineParser()
+    for size in (150, 500, 1000, 3333, 1 << 20):
+        found, bad, before = [], [], 0
+        for chunk in chunks(find_logs(path), size):
+            for number, one in numbered_lines(replace(chunk, lines_before=before)):
+                assert isinstance(one, bytes)
+                try:
+                    found.append((number, parser.parse(one).client_id))
+                except BadLineError as error:
+                    bad.append((number, str(error)))
+            before += sum(1 for _ in read_lines(chunk))
+        assert sorted(client or "" for _, client in found) == sorted(f"client {number}" for number in range(31))
+        assert len({number for number, _ in found}) == 31
+        assert bad == [(len(lines), "the line ends inside its JSON")]
 
 
 @given(

@@ -30,7 +30,9 @@ __all__ = [
     "Paths",
     "chunks",
     "find_logs",
+    "lines_of",
     "need_session",
+    "read_blocks",
     "read_lines",
 ]
 
@@ -43,6 +45,7 @@ NAME: Final = "kafka-request.log"
 
 CHUNK_BYTES: Final = 64 << 20
 MAX_LINE_BYTES: Final = 32 << 20
+_BLOCK_BYTES: Final = 1 << 20
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _S3A: Final = "s3a://"
@@ -152,12 +155,32 @@ def read_lines(chunk: Chunk) -> Iterator[bytes | LongLineError]:
 
     Raises `DamagedFileError` where nothing more can be read.
     """
+    for block in read_blocks(chunk):
+        if isinstance(block, LongLineError):
+            yield block
+        else:
+            yield from lines_of(block)
+
+
+def lines_of(block: bytes) -> list[bytes]:
+    """Return a block's lines without their ends."""
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.rstrip(b"\r") for line in lines] if b"\r" in block else lines
+
+
+def read_blocks(chunk: Chunk) -> Iterator[bytes | LongLineError]:
+    """Yield the lines that begin in a chunk in blocks of about a megabyte, each of whole lines.
+
+    Raises `DamagedFileError` where nothing more can be read. Memory: a few blocks, or the longest line.
+    """
     compression = chunk.file.compression
     try:
         with _open(chunk.file.path, chunk.file.reach) as raw:
             if chunk.file.compressed:
                 with _decompressed(raw, compression) as stream:
-                    yield from _lines(stream, None)
+                    yield from _blocks(stream, None)
                 return
             magic = raw.read(8)
             for prefix, name in _UNREAD.items():
@@ -168,7 +191,7 @@ def read_lines(chunk: Chunk) -> Iterator[bytes | LongLineError]:
                 # From the byte before: when that one ends a line, the chunk's first byte begins one.
                 while (part := raw.readline(MAX_LINE_BYTES)) and not part.endswith(b"\n"):
                     pass
-            yield from _lines(raw, chunk.end)
+            yield from _blocks(raw, chunk.end - raw.tell())
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         cut = isinstance(error, EOFError)
         raise DamagedFileError(f"the {compression} file is cut off" if cut else f"damaged gzip: {error}") from error
@@ -188,20 +211,34 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
     return cast("IO[bytes]", io.BufferedReader(cast("io.RawIOBase", pa.CompressedInputStream(raw, "zstd")), 1 << 20))
 
 
-def _lines(stream: IO[bytes], end: int | None) -> Iterator[bytes | LongLineError]:
-    position = stream.tell() if end is not None else 0
-    while end is None or position < end:
-        line = stream.readline(MAX_LINE_BYTES)
-        if not line:
+def _blocks(stream: Any, left: int | None) -> Iterator[bytes | LongLineError]:
+    """Yield blocks of whole lines; lines may begin in the next `left` bytes of the stream."""
+    rest, is_long = b"", False
+    step = min(_BLOCK_BYTES, MAX_LINE_BYTES)
+    while True:
+        if left is None or left > 0:  # read1: what is before a damage is not lost
+            block = stream.read1(step if left is None else min(step, left))
+        elif rest or is_long:
+            block = stream.readline(step)
+        else:
             return
-        position += len(line)
-        if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
-            yield line.rstrip(b"\r\n")
-            continue
-        while (part := stream.readline(MAX_LINE_BYTES)) and not part.endswith(b"\n"):
-            position += len(part)
-        position += len(part)
-        yield LongLineError(f"longer than {MAX_LINE_BYTES >> 20} MiB")
+        if not block:
+            break
+        left = None if left is None else left - len(block)
+        first = block.find(b"\n") + 1
+        if is_long or len(rest) + (first or len(block)) > MAX_LINE_BYTES:
+            if not is_long:
+                yield LongLineError(f"longer than {MAX_LINE_BYTES >> 20} MiB")
+            is_long = not first
+            rest, block = b"", block[first:] if first else b""
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield rest + block[:end]
+            rest = block[end:]
+        else:
+            rest += block
+    if rest:
+        yield rest
 
 
 def _system(path: str, reach: Reach) -> tuple[Any, str]:

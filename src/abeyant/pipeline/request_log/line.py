@@ -24,26 +24,34 @@ from abeyant.pipeline.request_log.line_time import LineClock
 from abeyant.pipeline.request_log.text import is_text, text_request
 from abeyant.pipeline.request_log.wrapping import MARKER, may_be_request, unwrap
 
-__all__ = ["MARKER", "NOT_A_REQUEST", "ApiRequest", "BadLineError", "LineParser", "excerpt", "topic_names"]
+__all__ = [
+    "MARKER",
+    "NOT_A_REQUEST",
+    "ApiRequest",
+    "BadLineError",
+    "LineParser",
+    "excerpt",
+    "naming_lines",
+    "topic_names",
+]
 
 NOT_A_REQUEST: Final = "not a completed request"
 """Why a line of another logger is rejected, as a container's log has many."""
 
-_API: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+API_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _TEXT_MARKER: Final = MARKER.decode()
 _EXCERPT_CHARS: Final = 200
 # A thousand years: all sums of microseconds stay far inside 64 bits.
-_LONGEST_MS: Final = 1000 * 365 * 86_400_000
+LONGEST_MS: Final = 1000 * 365 * 86_400_000
 
 # What layouts put behind the message: the logger, the thread (Strimzi has both), the end of a quoted field.
-_TRAILER: Final = re.compile(r"\"?\s*(?:(?:\(\S+\)|\[[^\[\]]*\]|- \S+)\s*){0,3}$")
+TRAILER: Final = re.compile(r"\"?\s*(?:(?:\(\S+\)|\[[^\[\]]*\]|- \S+)\s*){0,3}$")
 
 # Kafka prints a topic id as 22 characters of URL-safe base 64; the metadata log's is the same everywhere.
 _METADATA_TOPIC: Final = ("AAAAAAAAAAAAAAAAAAAAAQ", "__cluster_metadata")
 _NO_TOPIC: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
-# Responses that tell both the name and the id of a topic. Looked for as bytes, so that a survey of a log need
-# not parse every line.
+# Responses that tell both the name and the id of a topic
 _NAMING_APIS: Final = (b"METADATA", b"CREATE_TOPICS", b"DESCRIBE_TOPIC_PARTITIONS")
 
 
@@ -125,7 +133,7 @@ class LineParser:
             raise BadLineError(f"not valid JSON: {error.msg} at character {error.pos}") from error
         except (RecursionError, ValueError) as error:
             raise BadLineError(f"not valid JSON: {error}") from error
-        if not _TRAILER.match(text, end):
+        if not TRAILER.match(text, end):
             raise BadLineError("text after the JSON")
         return _request(body, sent_us)
 
@@ -137,7 +145,7 @@ def _refuse_constant(name: str) -> None:
 def _request(body: Any, sent_us: int) -> ApiRequest:
     header = _field(body, "requestHeader", dict)
     api = _field(header, "requestApiKeyName", str)
-    if not _API.fullmatch(api):
+    if not API_NAME.fullmatch(api):
         raise BadLineError("field requestApiKeyName is not the name of an API")
     send_ms = _milliseconds(body, "sendTimeMs")
     return ApiRequest(
@@ -177,9 +185,20 @@ def _milliseconds(body: Mapping[str, Any], name: str) -> float:
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise BadLineError(f"field {name} is a {type(found).__name__}, not a number")
     # Kafka's clock is monotonic: a negative time is damage.
-    if not 0 <= found < _LONGEST_MS:
+    if not 0 <= found < LONGEST_MS:
         raise BadLineError(f"field {name} is {str(found)[:24]}, not a duration")
     return float(found)
+
+
+def naming_lines(block: bytes) -> Iterator[bytes]:
+    """Yield the lines of a block that may tell a topic's name and id, found by searches for bytes. O(len(block))."""
+    for api in _NAMING_APIS:
+        at = block.find(api)
+        while at >= 0:
+            end = block.find(b"\n", at)
+            end = len(block) if end < 0 else end
+            yield block[block.rfind(b"\n", 0, at) + 1 : end]
+            at = block.find(api, end)
 
 
 def topic_names(line: bytes) -> Iterator[tuple[str, str]]:

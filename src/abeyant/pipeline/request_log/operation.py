@@ -5,14 +5,26 @@ The rules are listed, with what was seen in a genuine log, in docs/pipeline.md. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
 from abeyant.pipeline.request_log.body import integer, is_raft, items, milliseconds, replica_id, text, topic_name
 from abeyant.pipeline.request_log.line import ApiRequest, BadLineError
 
-__all__ = ["COMPLETED", "DELAYABLE", "EARLY_MS", "EXPIRED", "Operation", "operation"]
+__all__ = [
+    "COMPLETED",
+    "DELAYABLE",
+    "EARLY_MS",
+    "EXPIRED",
+    "REQUEST_TIMED_OUT",
+    "Operated",
+    "Operation",
+    "Read",
+    "first_error",
+    "operation",
+    "read_request",
+]
 
 COMPLETED: Final = "completed"
 EXPIRED: Final = "expired"
@@ -24,11 +36,19 @@ DELAYABLE: Final = frozenset({"PRODUCE", "FETCH", "SHARE_FETCH", "JOIN_GROUP", "
 """Requests that Kafka may delay: each is an operation, even one that was answered at once. The others become
 operations only when they waited."""
 
-_REQUEST_TIMED_OUT: Final = 7
+REQUEST_TIMED_OUT: Final = 7
 # The group coordinator answers so when its own write timed out, but also when it is loading or has moved away.
 _COORDINATOR_NOT_AVAILABLE: Final = 15
 
 Watch = tuple[str, int | None]
+
+
+Operated = tuple[str, int | None, list[str], list[int | None], str, str | None, int | None, int | None]
+"""Kind, time-out, keys, the progress required of each, condition, outcome, error code, bytes of records."""
+
+Read = tuple[str, int, int, bool, str | None, float, float, float, Operated | None]
+"""API, start and wait in microseconds, whether it waited, client id, local, send and throttle times in milliseconds;
+None for what is no operation and only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +99,25 @@ def operation(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
             raise
         what = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise BadLineError(f"unexpected body of {request.api}: {what}") from error
+
+
+def read_request(request: ApiRequest, topics: Mapping[str, str]) -> Read:
+    """Return what a request says. Raises `BadLineError` for a body that Kafka does not write."""
+    texts = [request.client_id or ""]
+    operated = None
+    if request.api in DELAYABLE or request.remote_ms > 0:
+        found = operation(request, topics)
+        keys, required = [key for key, _ in found.watches], [required for _, required in found.watches]
+        texts += keys
+        how = found.condition, found.outcome, found.error_code, found.size_bytes
+        operated = found.kind, found.timeout_ms, keys, required, *how
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError as error:
+        raise BadLineError("not valid text: a lone surrogate") from error
+    times = request.local_ms, request.send_ms, request.throttle_ms
+    waited = request.remote_ms > 0
+    return request.api, request.start_us, request.wait_us, waited, request.client_id, *times, operated
 
 
 def _produce(request: ApiRequest, topics: Mapping[str, str]) -> Operation:
@@ -215,7 +254,7 @@ def _by_clock(ended: _Ended) -> str | None:
 
 def _by_error_code(ended: _Ended) -> str | None:
     """Decide by REQUEST_TIMED_OUT; without a response by the clock; without a limit not at all."""
-    if _REQUEST_TIMED_OUT in ended.error_codes:
+    if REQUEST_TIMED_OUT in ended.error_codes:
         return EXPIRED
     if ended.error_codes or ended.request.remote_ms == 0:
         return COMPLETED
@@ -227,7 +266,15 @@ def _by_error_code(ended: _Ended) -> str | None:
 def _record_bytes(partitions: Iterable[Mapping[str, Any]]) -> int | None:
     """Return the size of partitions' records, None where none has it."""
     sizes = [integer(partition, "recordsSizeInBytes") for partition in partitions if "recordsSizeInBytes" in partition]
-    return sum(sizes) if sizes else None
+    return integer({"recordsSizeInBytes": sum(sizes)}, "recordsSizeInBytes") if sizes else None
+
+
+def first_error(codes: Set[int]) -> int:
+    """Return the error that says most: a time-out, else the least code, so that the choice is a rule; 0 for none."""
+    error = REQUEST_TIMED_OUT if REQUEST_TIMED_OUT in codes else min(codes - {0}, default=0)
+    if not -(2**15) <= error < 2**15:
+        raise BadLineError(f"field errorCode is {error}, beyond Kafka's 16 bits")
+    return error
 
 
 def _made(
@@ -238,12 +285,7 @@ def _made(
     outcome: str | None,
     size_bytes: int | None = None,
 ) -> Operation:
-    errors = ended.error_codes - {0}
-    if ended.request.response is None:
-        error_code = None
-    else:
-        # The time-out says most about a wait; of other errors the smallest, so that the choice is a rule.
-        error_code = _REQUEST_TIMED_OUT if _REQUEST_TIMED_OUT in errors else min(errors, default=0)
+    error_code = None if ended.request.response is None else first_error(ended.error_codes)
     merged = tuple(_merge(watches, condition).items())
     return Operation(kind, ended.timeout_ms, merged, condition, outcome, error_code, size_bytes)
 

@@ -1,13 +1,12 @@
 """Kafka's request log as Spark tables: operations, requests counted by kind, and the lines that do not parse.
 
-The parsing runs in Spark's tasks as Python over Arrow (`mapInArrow`). Spark's native `from_json` parses about
-twice as fast, but it has to have one schema for the bodies of all requests and versions, which differ from line to
-line, and cannot say what is wrong with a line, nor where it stands (docs/pipeline.md has the measurement).
+The parsing runs in Spark's tasks as Python over Arrow (`mapInArrow`). Spark's native `from_json` would have to have one
+schema for the bodies of all requests and versions, which differ from line to line, and cannot say what is wrong with a
+line, nor where it stands (docs/pipeline.md has the measurement).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -18,29 +17,25 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name everyone knows it by
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from abeyant.pipeline.request_log.files import (
     Chunk,
     DamagedFileError,
     LogFile,
+    LongLineError,
     Paths,
     Reach,
     chunks,
     find_logs,
-    read_lines,
+    lines_of,
+    read_blocks,
 )
-from abeyant.pipeline.request_log.line import (
-    KNOWN_TOPICS,
-    ApiRequest,
-    BadLineError,
-    excerpt,
-    topic_names,
-)
-from abeyant.pipeline.request_log.operation import DELAYABLE, operation
-from abeyant.pipeline.request_log.requests import requests
+from abeyant.pipeline.request_log.line import KNOWN_TOPICS, MARKER, naming_lines, topic_names
+from abeyant.pipeline.request_log.requests import numbered_lines
+from abeyant.pipeline.request_log.rows import PARSED, parse_chunk
 from abeyant.pipeline.request_log.time_zone import time_zone
-from abeyant.pipeline.request_log.wrapping import may_be_request, whole_lines
+from abeyant.pipeline.request_log.wrapping import may_be_request, open_parts
 from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
 from abeyant.pipeline.spark.azure import azure_settings
 from abeyant.pipeline.spark.hdfs import hdfs_settings
@@ -52,8 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KafkaRequestLog", "read_kafka_request_log"]
 
-_BATCH_ROWS: Final = 8192
-_COUNTED_US: Final = 1_000_000  # requests are counted by the second
 # Below this much text, starting Spark's workers for the survey costs more than the survey.
 _DRIVER_SURVEY_BYTES: Final = 256 << 20
 # Below this much, starting a task costs about as much as its work.
@@ -61,46 +54,6 @@ _TASK_BYTES: Final = 4 << 20
 # On one machine a task gets so much, as long as every core has two: each later job has as many tasks as the log.
 _LOCAL_TASK_BYTES: Final = 64 << 20
 
-_PARSED: Final = StructType(
-    [
-        StructField("record", StringType(), False),  # which of the three tables the row belongs to
-        *OBSERVED.fields,
-        *(f for f in REJECTED.fields if f.name != "instance"),
-        *(f for f in REQUESTS_BY_KIND.fields if f.name not in ("instance", "api")),
-    ]
-)
-_ARROW: Final = pa.schema(
-    [
-        ("record", pa.string()),
-        ("instance", pa.string()),
-        ("op_id", pa.string()),
-        ("kind", pa.string()),
-        ("start", pa.timestamp("us", tz="UTC")),
-        ("timeout_ms", pa.int64()),
-        (
-            "watches",
-            pa.list_(pa.struct([pa.field("key", pa.string(), False), pa.field("required", pa.int64())])),
-        ),
-        ("condition", pa.string()),
-        ("outcome", pa.string()),
-        ("waited_ms", pa.float64()),
-        ("api", pa.string()),
-        ("error_code", pa.int32()),
-        ("client_id", pa.string()),
-        *((name, pa.float64()) for name in ("local_ms", "send_ms", "throttle_ms")),
-        ("size_bytes", pa.int64()),
-        ("file", pa.string()),
-        ("line_number", pa.int64()),
-        ("reason", pa.string()),
-        ("excerpt", pa.string()),
-        ("requests", pa.int64()),
-        ("waited", pa.int64()),
-    ]
-)
-_OPERATION_COLUMNS: Final = OBSERVED.fieldNames()[1:]
-_NO_OPERATION: Final = (None,) * len(_OPERATION_COLUMNS)
-_NOT_REJECTED: Final = (None,) * 4
-_NOT_COUNTED: Final = (None,) * 2
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Takes batches of the numbers of pieces."""
 
@@ -180,7 +133,7 @@ class KafkaRequestLog:
     def parsed(self) -> DataFrame:
         """Every line, as rows of three tables in one: `of` cuts them apart."""
         survey = self.survey
-        return self._map(_parse_batches(survey, self._zone), survey.chunks, _PARSED)
+        return self._map(_parse_batches(survey, self._zone), survey.chunks, PARSED)
 
     @property
     def operations(self) -> DataFrame:
@@ -261,14 +214,22 @@ def _reach(spark: SparkSession, uri: str) -> Reach:
 def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, int | None, str | None, str | None]]:
     topics: dict[str, str] = {}
     lines = requests = 0
+    any_cut = False
     try:
-        for number_of_line, line in whole_lines(enumerate(read_lines(chunk), 1)):
-            lines = max(lines, number_of_line)
-            if isinstance(line, bytes) and may_be_request(line):
-                requests += 1
+        for block in read_blocks(chunk):
+            if isinstance(block, LongLineError):
+                lines += 1
+                continue
+            lines += block.count(b"\n") + (not block.endswith(b"\n"))
+            requests += block.count(MARKER) or sum(map(may_be_request, lines_of(block)))
+            for line in naming_lines(block):
+                any_cut = any_cut or bool(open_parts([line]))
                 topics.update(topic_names(line))
     except DamagedFileError:
         pass  # what cannot be read is rejected, once, when the log is parsed
+    if any_cut:  # by a container's runtime
+        for _, whole in numbered_lines(chunk):
+            topics.update(topic_names(whole) if isinstance(whole, bytes) else ())
     return [(number, lines, requests, None, None), *((number, None, None, *pair) for pair in topics.items())]
 
 
@@ -288,71 +249,6 @@ def _parse_batches(survey: Survey, zone: ZoneInfo) -> Work:
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from _parse_chunk(survey.chunks[number], survey.topics, zone)
+                yield from parse_chunk(survey.chunks[number], survey.topics, zone)
 
     return parse
-
-
-def _parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
-    file, rows = chunk.file, _Rows(chunk.file.instance)
-    asked: Counter[tuple[str, int]] = Counter()
-    waited: Counter[tuple[str, int]] = Counter()
-    for number, line, request in requests(chunk, zone):
-        if isinstance(request, Exception):
-            rows.reject(file.path, number, str(request), excerpt(line))
-            continue
-        try:
-            if request.api in DELAYABLE or request.remote_ms > 0:
-                rows.add(f"{file.label}:{number}", request, topics)
-        except BadLineError as error:
-            rows.reject(file.path, number, str(error), excerpt(line))
-            continue
-        when = request.api, request.start_us // _COUNTED_US * _COUNTED_US
-        asked[when] += 1
-        waited[when] += request.remote_ms > 0
-        if len(rows) >= _BATCH_ROWS:
-            yield rows.take()
-    for (api, start_us), count in asked.items():
-        rows.count(api, start_us, count, waited[api, start_us])
-    if len(rows):
-        yield rows.take()
-
-
-class _Rows:
-    """Rows of `_PARSED`, as tuples in its order."""
-
-    def __init__(self, instance: str) -> None:
-        self._instance = instance
-        self._rows: list[tuple[Any, ...]] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def add(self, op_id: str, request: ApiRequest, topics: Mapping[str, str]) -> None:
-        found = operation(request, topics)
-        self._rows.append(
-            (
-                *("operation", self._instance, op_id, found.kind, request.start_us, found.timeout_ms),
-                [{"key": key, "required": required} for key, required in found.watches],
-                *(found.condition, found.outcome, request.wait_us / 1000),
-                *(request.api, found.error_code, request.client_id),
-                *(request.local_ms, request.send_ms, request.throttle_ms, found.size_bytes),
-                *_NOT_REJECTED,
-                *_NOT_COUNTED,
-            )
-        )
-
-    def reject(self, file: str, line_number: int, reason: str, text: str) -> None:
-        about = file, line_number, reason, text
-        self._rows.append(("rejected", self._instance, *_NO_OPERATION, *about, *_NOT_COUNTED))
-
-    def count(self, api: str, start_us: int, requests: int, waited: int) -> None:
-        known = {"api": api, "start": start_us}
-        operation = [known.get(name) for name in _OPERATION_COLUMNS]
-        self._rows.append(("requests", self._instance, *operation, *_NOT_REJECTED, requests, waited))
-
-    def take(self) -> pa.RecordBatch:
-        columns = zip(*self._rows, strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)]
-        self._rows = []
-        return pa.record_batch(arrays, schema=_ARROW)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from json.decoder import scanstring  # type: ignore[attr-defined]  # of the standard library, without a stub
 from typing import Any, Final, NamedTuple
 
-__all__ = ["MARKER", "Unwrapped", "may_be_request", "unwrap", "whole_lines"]
+__all__ = ["MARKER", "Unwrapped", "may_be_request", "open_parts", "unwrap", "whole_lines"]
 
 MARKER: Final = b"Completed request:"
 """What every line of a request has, whatever the log's layout puts before it; but for flattened documents."""
@@ -32,7 +32,7 @@ _TIMES: Final = (
 _MARKER_IN_NUMBERS: Final = re.compile(rb",\s*".join(str(code).encode() for code in MARKER))
 _DEEPEST: Final = 4
 _DECODER: Final = json.JSONDecoder()
-_CRI: Final = re.compile(rb"\S+ (stdout|stderr) ([PF]) ")
+_CRI: Final = re.compile(rb"\d\S+ (stdout|stderr) ([PF]) ")
 _DOCKER: Final = re.compile(rb'\{"log":\s*"')
 _DOCKER_END: Final = re.compile(rb'",\s*"stream":\s*"(\w+)"[^\n]*\}\s*$')
 
@@ -160,30 +160,61 @@ def _microseconds(value: float, whole: int | None) -> int:
     return (whole if whole is not None else round(value)) // 1000
 
 
-def whole_lines(lines: Iterator[tuple[int, bytes | Exception]]) -> Iterator[tuple[int, bytes | Exception]]:
+def whole_lines(
+    lines: Iterable[tuple[int, bytes | Exception]],
+    begun: Collection[bytes] = (),
+    after: Iterable[bytes | Exception] = (),
+) -> Iterator[tuple[int, bytes | Exception]]:
     """Join numbered lines that a container runtime cut at 16 KiB; the number is that of the last part.
 
     CRI marks a part with P and the last with F; Docker's json-file ends all but the last without a line break. Errors
     in place of a line are passed on. The parts of stdout and stderr are kept apart. Parts whose last is missing come at
-    the end.
+    the end. Of streams that are `begun` the parts up to the next last one are left out: they belong to what is before
+    these lines. What is still open is looked for in the lines `after` these.
     """
     parts: dict[bytes, bytes] = {}  # by stream, with what is before the first of them
     numbers: dict[bytes, int] = {}
+    others = set(begun)
+    number = 0
     for number, line in lines:
-        if isinstance(line, Exception):
+        if isinstance(line, Exception) or line.startswith(b"["):  # no container's, as mostly
             yield number, line
             continue
         stream, content, whole = _part(line)
+        if stream in others:
+            if whole:
+                others.remove(stream)
+            continue
         if stream in parts:
             line = parts.pop(stream) + line[content:]
         if whole:
             yield number, line
         else:
-            end = _DOCKER_END.search(line)
-            parts[stream] = line[: end.start()] if end is not None else line
-            numbers[stream] = number
+            parts[stream], numbers[stream] = _begun(line), number
+    following = enumerate(after, number + 1) if parts else iter(())
+    while parts and (found := next(following, None)) is not None:
+        number, more = found
+        if isinstance(more, Exception):
+            continue
+        stream, content, whole = _part(more)
+        if stream in parts and whole:
+            yield number, parts.pop(stream) + more[content:]
+        elif stream in parts:
+            parts[stream], numbers[stream] = _begun(parts[stream] + more[content:]), number
     for stream, joined in parts.items():
         yield numbers[stream], joined
+
+
+def open_parts(lines: Iterable[bytes | Exception]) -> set[bytes]:
+    """Return the streams whose last line is a part that further ones have to follow."""
+    parts = [_part(line) for line in lines if isinstance(line, bytes)]
+    return {stream for stream, whole in {stream: whole for stream, _, whole in parts}.items() if not whole}
+
+
+def _begun(line: bytes) -> bytes:
+    """Return a part without what Docker has behind it."""
+    end = _DOCKER_END.search(line)
+    return line[: end.start()] if end is not None else line
 
 
 def _part(line: bytes) -> tuple[bytes, int, bool]:

@@ -8,7 +8,7 @@ from abeyant.lazy import missing, needs
 
 __all__ = ["BRINGS", "check_extra"]
 
-BRINGS: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich")
+BRINGS: Final = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "rich", "msgspec")
 
 
 def check_extra(what: str, *, report: bool = False) -> None:

@@ -1,0 +1,135 @@
+"""A chunk of a log as Arrow batches: operations, rejected lines, and requests counted by the second."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StringType, StructField, StructType
+
+from abeyant.pipeline.request_log.files import Chunk
+from abeyant.pipeline.request_log.line import BadLineError, LineParser, excerpt
+from abeyant.pipeline.request_log.operation import Read, read_request
+from abeyant.pipeline.request_log.requests import numbered_lines
+from abeyant.pipeline.schemas import OBSERVED, REJECTED, REQUESTS_BY_KIND
+from abeyant.pipeline.spark.arrow import arrow_schema
+
+__all__ = ["PARSED", "parse_chunk"]
+
+PARSED: Final = StructType(
+    [
+        StructField("record", StringType(), False),  # which of the three tables the row belongs to
+        *OBSERVED.fields,
+        *(f for f in REJECTED.fields if f.name != "instance"),
+        *(f for f in REQUESTS_BY_KIND.fields if f.name not in ("instance", "api")),
+    ]
+)
+
+_OPERATED: Final = (
+    *("number", "api", "start", "wait_us", "client_id", "local_ms", "send_ms", "throttle_ms"),
+    *("kind", "timeout_ms", "keys", "required", "condition", "outcome", "error_code", "size_bytes"),
+)
+"""What is known of an operation, of most by the column's name."""
+
+_BATCH_ROWS: Final = 8192
+_COUNTED_US: Final = 1_000_000  # requests are counted by the second
+
+
+def parse_chunk(chunk: Chunk, topics: Mapping[str, str], zone: ZoneInfo) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a chunk, of the schema `PARSED`."""
+    rows = _Rows(chunk)
+    fast, slow = _fast(zone, topics), LineParser(zone).parse
+    for number, line in numbered_lines(chunk):
+        if isinstance(line, Exception):
+            rows.rejected.append((number, str(line), ""))
+        elif (found := fast(line)) is not None:
+            rows.add(number, found)
+        elif line.strip():
+            try:
+                rows.add(number, read_request(slow(line), topics))
+            except BadLineError as error:
+                rows.rejected.append((number, str(error), excerpt(line)))
+        if len(rows.operated) + len(rows.rejected) >= _BATCH_ROWS:
+            yield from rows.take()
+    yield from rows.take()
+    yield from rows.counts()
+
+
+def _fast(zone: ZoneInfo, topics: Mapping[str, str]) -> Callable[[bytes], Read | None]:
+    """Return what reads common lines. On a Connect server, whose Python may lack msgspec, nothing does."""
+    try:
+        from abeyant.pipeline.request_log.typed import TypedParser
+    except ModuleNotFoundError as error:
+        if error.name != "msgspec":
+            raise
+        return lambda line: None
+    return TypedParser(zone, topics).read
+
+
+class _Rows:
+    """The rows of a chunk that were not taken yet."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._schema = arrow_schema(PARSED)
+        self._file = chunk.file
+        self.operated: list[tuple[Any, ...]] = []
+        self.rejected: list[tuple[int, str, str]] = []
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._waited: Counter[tuple[str, int]] = Counter()
+
+    def add(self, number: int, found: Read) -> None:
+        """Take what a line says."""
+        api, start_us, wait_us, waited, client_id, local_ms, send_ms, throttle_ms, operated = found
+        second = api, start_us // _COUNTED_US
+        self._requests[second] += 1
+        if waited:
+            self._waited[second] += 1
+        if operated is not None:
+            self.operated.append((number, api, start_us, wait_us, client_id, local_ms, send_ms, throttle_ms, *operated))
+
+    def take(self) -> Iterator[pa.RecordBatch]:
+        """Yield the operations and the rejected lines since the last call."""
+        if self.operated:
+            yield self._operations(dict(zip(_OPERATED, zip(*self.operated, strict=True), strict=True)))
+            self.operated = []
+        if self.rejected:
+            numbers, reasons, excerpts = zip(*self.rejected, strict=True)
+            about = {"line_number": numbers, "reason": reasons, "excerpt": excerpts}
+            yield self._batch("rejected", len(numbers), about | {"file": pa.repeat(self._file.path, len(numbers))})
+            self.rejected = []
+
+    def counts(self) -> Iterator[pa.RecordBatch]:
+        """Yield how many requests there were, by API and second."""
+        if self._requests:
+            apis, seconds = zip(*self._requests, strict=True)
+            waited = [self._waited[second] for second in self._requests]
+            counted = {"api": apis, "start": [second * _COUNTED_US for second in seconds], "waited": waited}
+            yield self._batch("requests", len(apis), counted | {"requests": list(self._requests.values())})
+
+    def _operations(self, columns: dict[str, Any]) -> pa.RecordBatch:
+        numbers, keys, required = columns["number"], columns["keys"], columns["required"]
+        labels = pa.repeat(self._file.label, len(numbers))
+        columns["op_id"] = pc.binary_join_element_wise(labels, pa.array(numbers).cast(pa.string()), ":")
+        columns["waited_ms"] = pc.divide(pa.array(columns["wait_us"], pa.float64()), 1000.0)
+        kind = self._schema.field("watches").type
+        offsets = pc.cumulative_sum(pa.array([0, *map(len, keys)], pa.int32()))
+        flat = [pa.array(chain.from_iterable(keys), pa.string()), pa.array(chain.from_iterable(required), pa.int64())]
+        watches = pa.StructArray.from_arrays(flat, fields=list(kind.value_type))
+        columns["watches"] = pa.ListArray.from_arrays(offsets, watches, type=kind)
+        return self._batch("operation", len(numbers), columns)
+
+    def _batch(self, record: str, count: int, columns: dict[str, Any]) -> pa.RecordBatch:
+        """Return a batch of one table's columns, with null in those of the other tables."""
+        columns |= {"record": pa.repeat(record, count), "instance": pa.repeat(self._file.instance, count)}
+        arrays = []
+        for field in self._schema:
+            column = columns.get(field.name)
+            if column is None:
+                column = pa.nulls(count, field.type)
+            arrays.append(column if isinstance(column, pa.Array) else pa.array(column, field.type))
+        return pa.record_batch(arrays, schema=self._schema)
