@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import uuid
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from types import NoneType
 from typing import Any, get_args, get_origin
@@ -15,7 +15,7 @@ from kio.serial import entity_writer
 
 from abeyant.broker.wire.apis import APIS, Api
 from abeyant.broker.wire.encoding import encoder
-from abeyant.broker.wire.schema import OMIT, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 _VALUES: dict[str, tuple[Any, Any]] = {
     "bool": (True, False),
@@ -36,14 +36,9 @@ _VALUES: dict[str, tuple[Any, Any]] = {
 }
 
 
-def _filled(entity: Any, large: bool, **others: Any) -> Message:
-    """A message with small or large values; `others` for all tagged fields."""
-    return Message(
-        **{
-            field.name: others["tagged"] if "tagged" in others and "tag" in field.metadata else _value(field, large)
-            for field in fields(entity)
-        }
-    )
+def _filled(entity: Any, large: bool) -> Message:
+    """A message with small or large values."""
+    return Message(**{field.name: _value(field, large) for field in fields(entity)})
 
 
 def _value(field: Any, large: bool) -> Any:
@@ -66,7 +61,7 @@ def test_a_response_is_written_as_kio_writes_it(api: Api) -> None:
     for version in range(api.lowest, api.highest + 1):
         schema: Any = load_response_schema(api.key, version)
         encode, write = encoder(schema), entity_writer(schema)
-        for message in _filled(schema, False), _filled(schema, True), _filled(schema, True, tagged=OMIT):
+        for message in _filled(schema, False), _filled(schema, True):
             expected = io.BytesIO()
             write(expected, message)
             parts: list[bytes] = []
@@ -87,3 +82,33 @@ def test_what_a_field_cannot_hold_is_refused() -> None:
         encode(parts.append, Message(responses=topics, throttle_time=timedelta(0)))
     with pytest.raises(AttributeError, match="encode"):
         encode(parts.append, Message(responses=nameless, throttle_time=timedelta(0)))
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_a_field_that_is_not_given_has_its_default(api: Api) -> None:
+    for version in range(api.lowest, api.highest + 1):
+        schema: Any = load_response_schema(api.key, version)
+        expected = io.BytesIO()
+        entity_writer(schema)(expected, _defaults(schema))
+        parts: list[bytes] = []
+        encoder(schema)(parts.append, Message())
+        assert b"".join(parts) == expected.getvalue(), version
+
+
+def _defaults(entity: Any) -> Any:
+    """kio's message with Kafka's defaults: where the schema has none, what is 0 or empty."""
+    made = {}
+    for field in fields(entity):
+        nullable = NoneType in get_args(field.type) and field.name == "error_message"  # ours is null
+        if field.default is MISSING:
+            made[field.name] = None if nullable else _empty(field)
+    return entity(**made)
+
+
+def _empty(field: Any) -> Any:
+    kinds = (field.type, *get_args(field.type))
+    if any(get_origin(kind) is tuple for kind in kinds):
+        return ()
+    zero: dict[str, Any] = {"error_code": ErrorCode.none, "uuid": None, "string": "", "bytes": b"", "records": b""}
+    kind = field.metadata["kafka_type"]
+    return timedelta(0) if kind.startswith("timedelta") else zero.get(kind, False if kind == "bool" else 0)

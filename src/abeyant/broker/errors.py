@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abeyant.broker.wire.schema import ErrorCode
 
+NO_AUTHORIZER = "No Authorizer is configured."
 # What Kafka says where it has nothing to say
 INVALID_REQUEST = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an"

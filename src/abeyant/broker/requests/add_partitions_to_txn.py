@@ -34,18 +34,18 @@ def handle(call: Call) -> None:
         topics = _topics(transaction, errors)
         results.append(Message(transactional_id=transaction.transactional_id, topic_results=topics))
         if len(results) == len(request.transactions):
-            call.answer(_batched(ErrorCode.none, results))
+            call.answer(Message(results_by_transaction=results))
 
     for transaction in request.transactions:
         _add_or_verify(call, transaction, lambda errors, transaction=transaction: finished(transaction, errors))  # type: ignore[misc]
     if not request.transactions:
-        call.answer(_batched(ErrorCode.none, results))
+        call.answer(Message())
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
     if hasattr(request, "transactions"):
-        return _batched(error, [])
+        return Message(error_code=error)
     one = _only(request)
     return _alone(one, dict.fromkeys(_keys(one), error))
 
@@ -91,21 +91,14 @@ def _add_or_verify(call: Call, transaction: Any, then: Callable[[_Errors], objec
 
 
 def _topics(transaction: Any, errors: _Errors) -> list[Message]:
+    def partition(name: str, index: int) -> Message:
+        return Message(partition_index=index, partition_error_code=errors[name, index])
+
     return [
-        Message(
-            name=topic.name,
-            results_by_partition=[
-                Message(partition_index=index, partition_error_code=errors[topic.name, index])
-                for index in topic.partitions
-            ],
-        )
+        Message(name=topic.name, results_by_partition=[partition(topic.name, index) for index in topic.partitions])
         for topic in transaction.topics
     ]
 
 
 def _alone(transaction: Any, errors: _Errors) -> Message:
     return Message(results_by_topic_v3_and_below=_topics(transaction, errors))
-
-
-def _batched(error: ErrorCode, results: list[Message]) -> Message:
-    return Message(error_code=error, results_by_transaction=results)

@@ -5,61 +5,44 @@ Kafka: `ReplicationControlManager.alterPartitionReassignments`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.topics import each_once
+from abeyant.broker.requests.common.results import by_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"AlterPartitionReassignmentsRequest": {"allow_replication_factor_change": True}}
+_REPEATED = "Partition {} is named more than once."
 
 
 def handle(call: Call) -> None:
     """Begin or cancel the moves, and answer with a result for each. They go on after the response."""
-    responses = []
-    for topic in call.request.topics:
-        results = []
-        for move, repeated in each_once(topic.partitions, "partition_index"):
-            error, message = _reassign(call, topic.name, move, repeated=repeated)
-            results.append(_partition(move.partition_index, error, message))
-        responses.append(Message(name=topic.name, partitions=results))
-    call.answer(_response(call.request, ErrorCode.none, responses))
+    request = call.request
+    reassign = partial(_reassign, call)
+    responses = by_topic(request.topics, reassign, _failed, key="partition_index", repeated=_REPEATED)
+    may_change = request.allow_replication_factor_change
+    call.answer(Message(responses=responses, allow_replication_factor_change=may_change))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    responses = [
-        Message(name=topic.name, partitions=[_partition(one.partition_index, error, None) for one in topic.partitions])
-        for topic in request.topics
-    ]
-    return _response(request, error, responses)
+    may_change = request.allow_replication_factor_change
+    responses = by_topic(request.topics, error, _failed)
+    return Message(error_code=error, responses=responses, allow_replication_factor_change=may_change)
 
 
-def _reassign(call: Call, name: str, move: Any, *, repeated: bool) -> tuple[ErrorCode, str | None]:
+def _failed(move: Any, error: ErrorCode) -> Message:
+    return Message(partition_index=move.partition_index, error_code=error)
+
+
+def _reassign(call: Call, moved: Any, move: Any) -> Message:
     controller = call.broker.cluster.controller
-    try:
-        if repeated:
-            raise ApiError(ErrorCode.invalid_request, f"Partition {move.partition_index} is named more than once.")
-        topic = controller.topics.get(name)
-        if topic is None or not 0 <= move.partition_index < len(topic.partitions):
-            what = "a topic named " + name if topic is None else f"partition {name}:{move.partition_index}"
-            raise ApiError(ErrorCode.unknown_topic_or_partition, f"Unable to find {what}.")
-        controller.reassign(
-            topic.partitions[move.partition_index], move.replicas,
-            factor_may_change=call.request.allow_replication_factor_change,
-        )  # fmt: skip
-    except ApiError as error:
-        return error.code, error.message
-    return ErrorCode.none, None
-
-
-def _response(request: Any, error: ErrorCode, responses: list[Message]) -> Message:
-    return Message(
-        allow_replication_factor_change=request.allow_replication_factor_change,
-        error_code=error, responses=responses,
-    )  # fmt: skip
-
-
-def _partition(index: int, error: ErrorCode, message: str | None) -> Message:
-    return Message(partition_index=index, error_code=error, error_message=message)
+    topic = controller.topics.get(moved.name)
+    if topic is None or not 0 <= move.partition_index < len(topic.partitions):
+        what = "a topic named " + moved.name if topic is None else f"partition {moved.name}:{move.partition_index}"
+        raise ApiError(ErrorCode.unknown_topic_or_partition, f"Unable to find {what}.")
+    state = topic.partitions[move.partition_index]
+    controller.reassign(state, move.replicas, factor_may_change=call.request.allow_replication_factor_change)
+    return Message(partition_index=move.partition_index)

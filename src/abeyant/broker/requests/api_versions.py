@@ -7,7 +7,6 @@ Kafka: `KafkaApis.handleApiVersionsRequest`.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
@@ -39,34 +38,24 @@ def handle(call: Call) -> None:
     """List the APIs and the features; in a version that is too new, ApiVersions alone."""
     request = call.request
     if request is None:
-        call.answer(_response(ErrorCode.unsupported_version, _THIS))
+        call.answer(Message(error_code=ErrorCode.unsupported_version, api_keys=_THIS))
     elif request.client_software_name is not None and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         raise ApiError(ErrorCode.invalid_request)
     else:
-        response = _response(ErrorCode.none, _KEYS)
-        response.supported_features = [
+        supported = [
             Message(name=name, min_version=least, max_version=greatest)
             for name, least, greatest, _ in _FEATURES
             if least or call.version >= _FROM_ZERO_SINCE
         ]
-        response.finalized_features_epoch = 0
-        response.finalized_features = [
+        finalized = tuple(
             Message(name=name, min_version_level=level, max_version_level=level)
             for name, _, _, level in _FEATURES
             if level is not None
-        ]
-        call.answer(response)
-
-
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response that has this error for everything in the request."""
-    return _response(error, ())
-
-
-def _response(error: ErrorCode, keys: tuple[Message, ...]) -> Message:
-    return Message(
-        error_code=error, api_keys=keys, supported_features=(), finalized_features_epoch=-1,
-        finalized_features=(), zk_migration_ready=False,
-    )  # fmt: skip
+        )
+        call.answer(
+            Message(
+                api_keys=_KEYS, supported_features=supported, finalized_features_epoch=0, finalized_features=finalized
+            )
+        )

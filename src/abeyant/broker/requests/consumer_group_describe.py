@@ -6,51 +6,46 @@ Kafka: `GroupMetadataManager.consumerGroupDescribe`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
 from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, preferred_assignor
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.results import results
 from abeyant.broker.requests.common.topics import GROUP_OPERATIONS, NO_OPERATIONS
-from abeyant.broker.requests.consumer_group_heartbeat import by_topic
+from abeyant.broker.requests.consumer_group_heartbeat import topic_partitions
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 _CLASSIC, _CONSUMER = 0, 1  # the types of members, by the protocol that they speak
 
 
 def handle(call: Call) -> None:
-    """Answer with a result for each resource."""
-    call.answer(Message(groups=[_group(call, group_id) for group_id in call.request.group_ids]))
+    """Answer with a result for each group."""
+    call.answer(Message(groups=results(call.request.group_ids, partial(_group, call), _failed)))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(groups=[_failed(group_id, error, None) for group_id in request.group_ids])
+    return Message(groups=results(request.group_ids, error, _failed))
+
+
+def _failed(group_id: str, error: ErrorCode) -> Message:
+    return Message(group_id=group_id, error_code=error)
 
 
 def _group(call: Call, group_id: str) -> Message:
-    try:
-        group = shard_of(call, group_id).consumer_group(group_id)
-    except ApiError as error:
-        return _failed(group_id, error.code, error.message)
-    found = _failed(group_id, ErrorCode.none, None)
-    found.group_state = group.state.value
-    found.group_epoch = group.epoch
-    found.assignment_epoch = group.target_epoch
-    found.assignor_name = preferred_assignor(group.members.values())
-    found.members = [_member(call, group, member) for member in group.members.values()]
-    if call.request.include_authorized_operations:
-        found.authorized_operations = GROUP_OPERATIONS
-    return found
-
-
-def _failed(group_id: str, error: ErrorCode, message: str | None) -> Message:
+    group = shard_of(call, group_id).consumer_group(group_id)
     return Message(
-        error_code=error, error_message=message, group_id=group_id, group_state="", group_epoch=0, assignment_epoch=0,
-        assignor_name="", members=(), authorized_operations=NO_OPERATIONS,
-    )  # fmt: skip
+        group_id=group_id,
+        group_state=group.state.value,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=preferred_assignor(group.members.values()),
+        members=[_member(call, group, member) for member in group.members.values()],
+        authorized_operations=GROUP_OPERATIONS if call.request.include_authorized_operations else NO_OPERATIONS,
+    )
 
 
 def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> Message:
@@ -72,7 +67,7 @@ def _member(call: Call, group: ConsumerGroup, member: ConsumerMember) -> Message
 def _assignment(call: Call, assignment: Assignment) -> Message:
     """Return an assignment without deleted topics, whose names are not known any more."""
     present = call.broker.cluster.controller.by_id
-    rows = [row for row in by_topic(assignment) if row.topic_id in present]
+    rows = [row for row in topic_partitions(assignment) if row.topic_id in present]
     for row in rows:
         row.topic_name = present[row.topic_id].name
     return Message(topic_partitions=rows)

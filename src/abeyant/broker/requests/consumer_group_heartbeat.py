@@ -10,7 +10,6 @@ from __future__ import annotations
 import uuid
 from datetime import timedelta
 from itertools import groupby
-from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.consumer.assignors import ASSIGNORS, Assignment
@@ -46,34 +45,26 @@ def handle(call: Call) -> None:
         answer(HeartbeatResponse(error.code, error.message))
 
 
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return _message(HeartbeatResponse(error), NO_TIME)
-
-
 def _check(call: Call, heartbeat: HeartbeatRequest) -> None:
     """Raise ApiError, with Kafka's message, for a request that is invalid in any group."""
-    if not call.request.group_id:
-        raise ApiError(ErrorCode.invalid_request, "GroupId can't be empty.")
-    for name, text in (("InstanceId", heartbeat.instance_id), ("RackId", heartbeat.rack_id)):
-        if text is not None and not text:
-            raise ApiError(ErrorCode.invalid_request, f"{name} can't be empty.")
-    if not heartbeat.member_id:
-        raise ApiError(ErrorCode.invalid_request, "MemberId can't be empty.")
-    if heartbeat.epoch == _JOINS:
-        if heartbeat.rebalance_timeout < 0:
-            raise ApiError(ErrorCode.invalid_request, "RebalanceTimeoutMs must be provided in first request.")
-        if heartbeat.owned is None or heartbeat.owned:
-            raise ApiError(ErrorCode.invalid_request, "TopicPartitions must be empty when (re-)joining.")
-        if heartbeat.topics is None and heartbeat.regex is None:
-            raise ApiError(
-                ErrorCode.invalid_request,
-                "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
-            )
-    elif heartbeat.epoch == LEAVES_FOR_A_WHILE and heartbeat.instance_id is None:
-        raise ApiError(ErrorCode.invalid_request, "InstanceId can't be null.")
-    elif heartbeat.epoch < LEAVES_FOR_A_WHILE:
-        raise ApiError(ErrorCode.invalid_request, "MemberEpoch is invalid.")
+    joins, epoch = heartbeat.epoch == _JOINS, heartbeat.epoch
+    no_subscription = heartbeat.topics is None and heartbeat.regex is None
+    rules = (
+        (not call.request.group_id, "GroupId can't be empty."),
+        (heartbeat.instance_id == "", "InstanceId can't be empty."),
+        (heartbeat.rack_id == "", "RackId can't be empty."),
+        (not heartbeat.member_id, "MemberId can't be empty."),
+        (joins and heartbeat.rebalance_timeout < 0, "RebalanceTimeoutMs must be provided in first request."),
+        (joins and heartbeat.owned != frozenset(), "TopicPartitions must be empty when (re-)joining."),
+        (
+            joins and no_subscription,
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+        ),
+        (epoch == LEAVES_FOR_A_WHILE and heartbeat.instance_id is None, "InstanceId can't be null."),
+        (epoch < LEAVES_FOR_A_WHILE, "MemberEpoch is invalid."),
+    )
+    if wrong := next((message for broken, message in rules if broken), None):
+        raise ApiError(ErrorCode.invalid_request, wrong)
     if heartbeat.assignor is not None and heartbeat.assignor not in ASSIGNORS:
         raise ApiError(
             ErrorCode.unsupported_assignor,
@@ -104,21 +95,19 @@ def _heartbeat(call: Call) -> HeartbeatRequest:
 
 def _response(call: Call, response: HeartbeatResponse) -> Message:
     interval = call.broker.cluster.controller.groups.value(call.request.group_id, "consumer.heartbeat.interval.ms")
-    return _message(response, timedelta(milliseconds=interval) if response.epoch > 0 else NO_TIME)
-
-
-def _message(response: HeartbeatResponse, interval: Any) -> Message:
     return Message(
         error_code=response.error,
         error_message=response.message,
         member_id=response.member_id,
         member_epoch=response.epoch,
-        heartbeat_interval=interval,
-        assignment=None if response.assignment is None else Message(topic_partitions=by_topic(response.assignment)),
+        heartbeat_interval=timedelta(milliseconds=interval) if response.epoch > 0 else NO_TIME,
+        assignment=None
+        if response.assignment is None
+        else Message(topic_partitions=topic_partitions(response.assignment)),
     )
 
 
-def by_topic(assignment: Assignment) -> list[Message]:
+def topic_partitions(assignment: Assignment) -> list[Message]:
     """Return an assignment's partitions, by topic id."""
     return [
         Message(topic_id=topic, partitions=[index for _, index in rows])

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from abeyant.broker.errors import NO_AUTHORIZER
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
-
-NO_AUTHORIZER = "No Authorizer is configured."
 
 
 def handle(call: Call) -> None:
     """Answer with the error, for each ACL that is to be created."""
-    call.answer(_response(call.request, ErrorCode.security_disabled, NO_AUTHORIZER))
+    call.answer(refused(call.request, ErrorCode.security_disabled, NO_AUTHORIZER))
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
+def refused(request: Any, error: ErrorCode, message: str | None = None) -> Message:
     """Return the response that has this error for everything in the request."""
-    return _response(request, error, None)
-
-
-def _response(request: Any, error: ErrorCode, message: str | None) -> Message:
-    results = [Message(error_code=error, error_message=message) for _ in request.creations]
-    return Message(results=results)
+    return Message(results=[Message(error_code=error, error_message=message) for _ in request.creations])

@@ -6,39 +6,36 @@ Not implemented: controller mutation quotas.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.topics import each_once
+from abeyant.broker.requests.common.results import results
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
     """Add the partitions, and answer with a result for each topic."""
-    controller = call.broker.cluster.controller
-    request = call.request
-    results = []
-    for topic, repeated in each_once(request.topics, "name"):
-        try:
-            if repeated:
-                raise ApiError(ErrorCode.invalid_request, "Duplicate topic name.")
-            if topic.name not in controller.topics:
-                raise ApiError(ErrorCode.unknown_topic_or_partition)
-            assignments = None if topic.assignments is None else [one.broker_ids for one in topic.assignments]
-            controller.create_partitions(
-                controller.topic(topic.name), topic.count, assignments, validate_only=request.validate_only
-            )
-            results.append(_response(topic.name, ErrorCode.none, None))
-        except ApiError as error:
-            results.append(_response(topic.name, error.code, error.message))
-    call.answer(Message(results=results))
+    create = partial(_create, call)
+    found = results(call.request.topics, create, _failed, key="name", repeated="Duplicate topic name.")
+    call.answer(Message(results=found))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(results=[_response(topic.name, error, None) for topic in request.topics])
+    return Message(results=results(request.topics, error, _failed))
 
 
-def _response(name: str, error: ErrorCode, message: str | None) -> Message:
-    return Message(name=name, error_code=error, error_message=message)
+def _failed(topic: Any, error: ErrorCode) -> Message:
+    return Message(name=topic.name, error_code=error)
+
+
+def _create(call: Call, wanted: Any) -> Message:
+    controller = call.broker.cluster.controller
+    topic = controller.topics.get(wanted.name)
+    if topic is None:
+        raise ApiError(ErrorCode.unknown_topic_or_partition)
+    assignments = None if wanted.assignments is None else [one.broker_ids for one in wanted.assignments]
+    controller.create_partitions(topic, wanted.count, assignments, validate_only=call.request.validate_only)
+    return Message(name=wanted.name)

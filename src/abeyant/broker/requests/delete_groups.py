@@ -44,6 +44,4 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 
 def _response(results: dict[str, ErrorCode]) -> Message:
-    return Message(
-        results=[Message(group_id=group_id, error_code=error) for group_id, error in results.items()],
-    )
+    return Message(results=[Message(group_id=group_id, error_code=error) for group_id, error in results.items()])

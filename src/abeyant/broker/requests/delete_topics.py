@@ -41,26 +41,22 @@ def handle(call: Call) -> None:
                 by_id.add(topic.id)
                 continue
             controller.delete_topic(topic)
-            results.append(_response(topic.name, topic.id, ErrorCode.none, None))
+            results.append(Message(name=topic.name, topic_id=topic.id))
         except ApiError as error:
-            results.append(_response(name, topic_id, error.code, error.message))
+            results.append(Message(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message))
     for topic_id in by_id:
         message = "The provided topic name maps to an ID that was already supplied."
-        name = controller.by_id[topic_id].name
-        results.append(_response(name, topic_id, ErrorCode.invalid_request, message))
+        name, code = controller.by_id[topic_id].name, ErrorCode.invalid_request
+        results.append(Message(name=name, topic_id=topic_id, error_code=code, error_message=message))
     call.answer(Message(responses=results))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
     return Message(
-        responses=[_response(name, topic_id, error, None) for name, topic_id in _targets(request)],
+        responses=[Message(name=name, topic_id=topic_id, error_code=error) for name, topic_id in _targets(request)]
     )
 
 
 def _targets(request: Any) -> list[tuple[str | None, Any]]:
     return [(name, None) for name in request.topic_names] + [(topic.name, topic.topic_id) for topic in request.topics]
-
-
-def _response(name: str | None, topic_id: Any, error: ErrorCode, message: str | None) -> Message:
-    return Message(name=name, topic_id=topic_id, error_code=error, error_message=message)

@@ -6,21 +6,11 @@ Not implemented: ACLs.
 
 from __future__ import annotations
 
-from typing import Any
-
+from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode
 
 
 def handle(call: Call) -> None:
-    """Answer with the error."""
-    call.answer(_response(ErrorCode.security_disabled, "No Authorizer is configured on the broker"))
-
-
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return _response(error, None)
-
-
-def _response(error: ErrorCode, message: str | None) -> Message:
-    return Message(error_code=error, error_message=message, resources=())
+    """Raise ApiError in any case."""
+    raise ApiError(ErrorCode.security_disabled, "No Authorizer is configured on the broker")

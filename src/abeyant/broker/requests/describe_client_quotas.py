@@ -14,7 +14,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 
 def handle(call: Call) -> None:
     """Answer with an empty list."""
-    call.answer(Message(error_code=ErrorCode.none, error_message="", entries=()))
+    call.answer(Message(error_message=""))
 
 
 def refused(_: Any, error: ErrorCode) -> Message:

@@ -7,12 +7,14 @@ Not implemented: BROKER_LOGGER and CLIENT_METRICS resources.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from abeyant.broker.errors import INVALID_REQUEST, ApiError
 from abeyant.broker.placement import check_name
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC, broker_of
+from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC, broker_of, described, failed
+from abeyant.broker.requests.common.results import results
 from abeyant.broker.settings import ConfigEntry
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -21,19 +23,18 @@ FILL: dict[str, dict[str, object]] = {"DescribeConfigsRequest": {"include_docume
 
 def handle(call: Call) -> None:
     """Answer with a result for each resource."""
-    results = []
-    for resource in call.request.resources:
-        try:
-            entries = [_entry(call.request, entry) for entry in _entries(call, resource)]
-            results.append(_result(resource, ErrorCode.none, "", entries))
-        except ApiError as error:
-            results.append(_result(resource, error.code, error.message or "", []))
-    call.answer(Message(results=results))
+    call.answer(Message(results=results(call.request.resources, partial(_describe, call), partial(failed, message=""))))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(results=[_result(resource, error, None, []) for resource in request.resources])
+    return Message(results=results(request.resources, error, failed))
+
+
+def _describe(call: Call, resource: Any) -> Message:
+    found = failed(resource, ErrorCode.none, "")
+    found.configs = [_entry(call.request, entry) for entry in _entries(call, resource)]
+    return found
 
 
 def _entries(call: Call, resource: Any) -> list[ConfigEntry]:
@@ -55,26 +56,11 @@ def _entries(call: Call, resource: Any) -> list[ConfigEntry]:
 
 
 def _entry(request: Any, entry: ConfigEntry) -> Message:
-    return Message(
-        name=entry.name,
-        value=entry.value,
-        read_only=entry.read_only,
-        config_source=entry.source,
-        is_sensitive=entry.sensitive,
-        synonyms=[
-            Message(name=place.name, value=place.value, source=place.source)
-            for place in (entry.synonyms if request.include_synonyms else ())
-        ],
-        config_type=entry.type,
-        documentation=entry.documentation if request.include_documentation else None,
-    )
-
-
-def _result(resource: Any, error: ErrorCode, message: str | None, entries: list[Message]) -> Message:
-    return Message(
-        error_code=error,
-        error_message=message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=entries,
-    )
+    found = described(entry)
+    found.config_type = entry.type
+    found.documentation = entry.documentation if request.include_documentation else None
+    found.synonyms = [
+        Message(name=place.name, value=place.value, source=place.source)
+        for place in (entry.synonyms if request.include_synonyms else ())
+    ]
+    return found

@@ -30,19 +30,14 @@ def handle(call: Call) -> None:
 
         total, usable = room(directory.path)
     found = [Message(name=name, partitions=partitions) for name, partitions in topics.items()]
-    call.answer(_response(ErrorCode.none, broker.log_dir, found, total, usable))
+    call.answer(
+        Message(results=[Message(log_dir=broker.log_dir, topics=found, total_bytes=total, usable_bytes=usable)])
+    )
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
     """Return the response with this error; before version 3 only its directory has a field for it."""
-    return _response(error, "", [], _UNKNOWN, _UNKNOWN)
-
-
-def _response(error: ErrorCode, where: str, topics: list[Message], total: int, usable: int) -> Message:
-    directory = Message(
-        error_code=error, log_dir=where, topics=topics, total_bytes=total, usable_bytes=usable, is_cordoned=False
-    )
-    return Message(error_code=error, results=[directory])
+    return Message(error_code=error, results=[Message(error_code=error)])
 
 
 def _partition(partition: Partition) -> Message:
@@ -51,5 +46,4 @@ def _partition(partition: Partition) -> Message:
         partition_index=partition.index,
         partition_size=log.size,
         offset_lag=max(partition.high_watermark - log.end_offset, 0),
-        is_future_key=False,
     )

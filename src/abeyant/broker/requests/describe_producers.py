@@ -6,46 +6,35 @@ Kafka: `KafkaApis.handleDescribeProducersRequest`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from abeyant.broker.errors import ApiError
 from abeyant.broker.log.producers import ProducerState
 from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.results import by_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 _NONE = -1
 
 
 def handle(call: Call) -> None:
-    """Tell of each partition."""
-    call.answer(_response(call.request, lambda name, index: _partition(call, name, index)))
+    """Describe each partition; a follower knows its producers too."""
+    topics = by_topic(call.request.topics, partial(_partition, call), _failed, partitions="partition_indexes")
+    call.answer(Message(topics=topics))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return _response(request, lambda _, index: _failed(index, error, None))
+    return Message(topics=by_topic(request.topics, error, _failed, partitions="partition_indexes"))
 
 
-def _response(request: Any, partition: Any) -> Message:
-    topics = [
-        Message(name=topic.name, partitions=[partition(topic.name, index) for index in topic.partition_indexes])
-        for topic in request.topics
-    ]
-    return Message(topics=topics)
+def _failed(index: int, error: ErrorCode) -> Message:
+    return Message(partition_index=index, error_code=error)
 
 
-def _partition(call: Call, name: str, index: int) -> Message:
-    try:
-        partition = call.partition(name, None, index)  # a follower knows them too
-    except ApiError as error:
-        return _failed(index, error.code, error.message)
-    found = _failed(index, ErrorCode.none, None)
-    found.active_producers = [_producer(state) for state in partition.log.producers.states()]
-    return found
-
-
-def _failed(index: int, error: ErrorCode, message: str | None) -> Message:
-    return Message(partition_index=index, error_code=error, error_message=message, active_producers=[])
+def _partition(call: Call, topic: Any, index: int) -> Message:
+    log = call.partition(topic.name, None, index).log
+    return Message(partition_index=index, active_producers=[_producer(state) for state in log.producers.states()])
 
 
 def _producer(state: ProducerState) -> Message:

@@ -8,58 +8,50 @@ from __future__ import annotations
 
 from typing import Any
 
+from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.ports import Cluster
+from abeyant.broker.requests.common.results import by_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 _PLACE = "__cluster_metadata", 0
-_EPOCH = 1  # nobody else was ever elected
+_EPOCH = 1  # no other controller was ever elected
 _NOT_HERE = "This server does not host this topic-partition."
 
 
 def handle(call: Call) -> None:
     """Answer for the one partition of the quorum."""
     cluster = call.broker.cluster
-    found = False
-    topics = []
-    for topic in call.request.topics:
-        rows = []
-        for query in topic.partitions:
-            if (topic.topic_name, query.partition_index) == _PLACE:
-                rows.append(_quorum(cluster))
-                found = True
-            else:
-                rows.append(_partition(query.partition_index, ErrorCode.unknown_topic_or_partition, _NOT_HERE))
-        topics.append(Message(topic_name=topic.topic_name, partitions=rows))
-    # Where voters listen: the controller does so nowhere.
-    nodes = [Message(node_id=cluster.controller.controller_id, listeners=())] if found else []
-    call.answer(Message(error_code=ErrorCode.none, error_message="", topics=topics, nodes=nodes))
+    nodes: list[Message] = []
+
+    def partition(topic: Any, query: Any) -> Message:
+        if (topic.topic_name, query.partition_index) != _PLACE:
+            raise ApiError(ErrorCode.unknown_topic_or_partition, _NOT_HERE)
+        nodes[:] = [Message(node_id=cluster.controller.controller_id)]  # no listeners: the controller listens nowhere
+        return _quorum(cluster)
+
+    topics = by_topic(call.request.topics, partition, _failed, name="topic_name")
+    call.answer(Message(error_message="", topics=topics, nodes=nodes))
 
 
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return Message(error_code=error, topics=(), nodes=())
+def _failed(query: Any, error: ErrorCode) -> Message:
+    return Message(partition_index=query.partition_index, error_code=error)
 
 
 def _quorum(cluster: Cluster) -> Message:
     controller = cluster.controller
-    quorum = _partition(0, ErrorCode.none, "")
-    quorum.leader_id, quorum.leader_epoch, quorum.high_watermark = controller.controller_id, _EPOCH, controller.changes
+    quorum = Message(
+        error_message="", leader_id=controller.controller_id, leader_epoch=_EPOCH, high_watermark=controller.changes,
+        current_voters=[], observers=[],
+    )  # fmt: skip
     now = cluster.clock.now_ms()
     for broker in cluster.brokers:
         state = Message(
-            replica_id=broker, replica_directory_id=None, log_end_offset=controller.changes,
-            last_fetch_timestamp=now, last_caught_up_timestamp=now,
+            replica_id=broker, log_end_offset=controller.changes, last_fetch_timestamp=now,
+            last_caught_up_timestamp=now,
         )  # fmt: skip
         if broker == controller.controller_id:
             quorum.current_voters.append(state)
         elif broker in controller.members:
             quorum.observers.append(state)
     return quorum
-
-
-def _partition(index: int, error: ErrorCode, message: str) -> Message:
-    return Message(
-        partition_index=index, error_code=error, error_message=message, leader_id=0, leader_epoch=0, high_watermark=0,
-        current_voters=[], observers=[],
-    )  # fmt: skip

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from abeyant.broker.controller import Controller
 from abeyant.broker.errors import ApiError
-from abeyant.broker.partition_state import PartitionState, Topic
 from abeyant.broker.placement import invalid_name
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.topics import TOPIC_OPERATIONS, describe_partition, describe_topic
+from abeyant.broker.requests.common.topics import TOPIC_OPERATIONS, describe_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 
@@ -39,10 +37,11 @@ def handle(call: Call) -> None:
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         topic = controller.topics.get(name)
         if topic is None:
-            topics.append(_missing(name))
+            unknown = ErrorCode.invalid_topic_exception if invalid_name(name) else ErrorCode.unknown_topic_or_partition
+            topics.append(Message(name=name, error_code=unknown, topic_authorized_operations=TOPIC_OPERATIONS))
             continue
         states = topic.partitions[max(first, 0) :]
-        topics.append(_described(topic, states[:left], controller))
+        topics.append(describe_topic(topic, states[:left], controller, TOPIC_OPERATIONS))
         if len(states) > left:
             next_cursor = Message(topic_name=name, partition_index=states[left].partition)
             break
@@ -52,22 +51,7 @@ def handle(call: Call) -> None:
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(topics=[describe_topic(topic.name, None, error) for topic in request.topics], next_cursor=None)
-
-
-def _missing(name: str) -> Message:
-    error = ErrorCode.unknown_topic_or_partition
-    if invalid_name(name) is not None:
-        error = ErrorCode.invalid_topic_exception
-    return describe_topic(name, None, error, operations=TOPIC_OPERATIONS)
-
-
-def _described(topic: Topic, states: list[PartitionState], controller: Controller) -> Message:
-    partitions = [describe_partition(state, controller) for state in states]
-    return describe_topic(
-        topic.name, topic.id, ErrorCode.none, internal=topic.internal, partitions=partitions,
-        operations=TOPIC_OPERATIONS,
-    )  # fmt: skip
+    return Message(topics=[Message(name=topic.name, error_code=error) for topic in request.topics])
 
 
 def _is_within(cursor: Any, request: Any) -> bool:

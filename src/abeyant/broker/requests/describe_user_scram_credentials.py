@@ -7,9 +7,10 @@ Not implemented: altering them.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
+from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.results import results
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 _MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}  # Kafka's numbers
@@ -19,27 +20,19 @@ def handle(call: Call) -> None:
     """Describe the users of the request, or all of them."""
     known = call.broker.cluster.security.scram_iterations()
     names = Counter(user.name for user in call.request.users or ())
-    call.answer(_response(ErrorCode.none, "", [_result(name, names[name], known.get(name)) for name in names or known]))
+
+    def describe(name: str) -> Message:
+        if names[name] > 1:
+            text = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+            raise ApiError(ErrorCode.duplicate_resource, text)
+        if name not in known:
+            text = f"Attempt to describe a user credential that does not exist: {name}"
+            raise ApiError(ErrorCode.resource_not_found, text)
+        infos = [Message(mechanism=_MECHANISMS[one], iterations=count) for one, count in known[name].items()]
+        return Message(user=name, credential_infos=infos)
+
+    call.answer(Message(error_message="", results=results(names or known, describe, _failed)))
 
 
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return _response(error, None, [])
-
-
-def _result(name: str, times: int, credentials: dict[str, int] | None) -> Message:
-    error, message = ErrorCode.none, None
-    if times > 1:
-        error = ErrorCode.duplicate_resource
-        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
-    elif credentials is None:
-        error = ErrorCode.resource_not_found
-        message = f"Attempt to describe a user credential that does not exist: {name}"
-    infos = [] if error is not ErrorCode.none or credentials is None else [
-        Message(mechanism=_MECHANISMS[mechanism], iterations=count) for mechanism, count in credentials.items()
-    ]  # fmt: skip
-    return Message(user=name, error_code=error, error_message=message, credential_infos=infos)
-
-
-def _response(error: ErrorCode, message: str | None, results: list[Message]) -> Message:
-    return Message(error_code=error, error_message=message, results=results)
+def _failed(name: str, error: ErrorCode) -> Message:
+    return Message(user=name, error_code=error)

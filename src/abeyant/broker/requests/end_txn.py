@@ -6,12 +6,8 @@ Kafka: `TransactionCoordinator.handleEndTransaction`.
 
 from __future__ import annotations
 
-from typing import Any
-
-from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.transactional import error_for_version, shard_of
-from abeyant.broker.transactions.shard import NOBODY
 from abeyant.broker.transactions.transaction import BUMPS_SINCE, Producer
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -24,23 +20,10 @@ def handle(call: Call) -> None:
     request = call.request
 
     def ended(error: ErrorCode, producer: Producer) -> None:
-        call.answer(_response(error_for_version(call, error, _KNOWS_FENCED_SINCE), producer))
+        known = error_for_version(call, error, _KNOWS_FENCED_SINCE)
+        call.answer(Message(error_code=known, producer_id=producer.id, producer_epoch=producer.epoch))
 
-    try:
-        shard = shard_of(call, request.transactional_id)
-    except ApiError as error:
-        ended(error.code, NOBODY)
-        return
-    shard.finish(
+    shard_of(call, request.transactional_id).finish(
         request.transactional_id, Producer(request.producer_id, request.producer_epoch), request.committed,
         BUMPS_SINCE if call.version >= _BUMPS_SINCE else 0, ended,
     )  # fmt: skip
-
-
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return _response(error, NOBODY)
-
-
-def _response(error: ErrorCode, producer: Producer) -> Message:
-    return Message(error_code=error, producer_id=producer.id, producer_epoch=producer.epoch)

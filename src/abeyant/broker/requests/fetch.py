@@ -17,8 +17,8 @@ from abeyant.broker.log import LogError
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.fetch_sessions import NO_SESSION, FetchSession, Key
-from abeyant.broker.requests.common.topics import MOVED, current_leader, leaders_of
-from abeyant.broker.wire.schema import OMIT, ErrorCode, Message
+from abeyant.broker.requests.common.topics import MOVED, leaders_of, name_leader
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 _NO_REPLICA = Message(replica_id=-1, replica_epoch=-1)
 FILL: dict[str, dict[str, object]] = {
@@ -75,12 +75,12 @@ class PartitionResult:
         self.records = b""
         self.high_watermark = self.stable = self.start = -1
         self.aborted: list[Message] | None = None
-        self.diverging: Message = OMIT
+        self.diverging: Message | None = None
 
     @property
     def is_news(self) -> bool:
         """Return whether a session's response has it in any case."""
-        return bool(self.records) or self.error is not ErrorCode.none or self.diverging is not OMIT
+        return bool(self.records) or self.error is not ErrorCode.none or self.diverging is not None
 
 
 class PendingFetch:
@@ -199,7 +199,7 @@ class FetchReader:
             return None
         size = 0
         for result in results:
-            if result.error is not ErrorCode.none or result.diverging is not OMIT:
+            if result.error is not ErrorCode.none or result.diverging is not None:
                 return None
             size += len(result.records)
         if size >= request.min_bytes:
@@ -261,12 +261,11 @@ def handle(call: Call) -> None:
     """Read, then answer or wait."""
     request = call.request
     if request.isolation_level not in (_UNCOMMITTED, _COMMITTED):
-        call.answer(refused(request, ErrorCode.unknown_server_error))
-        return
+        raise ApiError(ErrorCode.unknown_server_error)
     try:
         session, queries = _in_session(call)
     except ApiError as error:
-        call.answer(_fetched(error.code, NO_SESSION, []))
+        call.answer(Message(error_code=error.code))
         return
     reader = FetchReader(call, queries)
     results = reader.read(in_session=session is not None)
@@ -317,7 +316,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
             result.error = error
             result.aborted = []
             results.append(_response(result, None))
-    return _fetched(error, NO_SESSION, _by_topic(results))
+    return Message(error_code=error, responses=_by_topic(results))
 
 
 def _answer(call: Call, results: list[PartitionResult], session: FetchSession | None) -> None:
@@ -327,32 +326,28 @@ def _answer(call: Call, results: list[PartitionResult], session: FetchSession | 
         news = session.select(results)
         if call.request.session_epoch > 0:  # a full fetch gets all partitions
             results = news
-    response = _fetched(ErrorCode.none, number, _by_topic([_response(result, call) for result in results]))
-    if moved := [result.query.key for result in results if result.error in MOVED]:
-        response.node_endpoints = leaders_of(call, moved)
-    call.answer(response)
-
-
-def _fetched(error: ErrorCode, session: int, topics: list[Message]) -> Message:
-    return Message(
-        error_code=error, session_id=session, responses=topics, node_endpoints=()
-    )  # fmt: skip
+    responses = _by_topic([_response(result, call) for result in results])
+    moved = [result.query.key for result in results if result.error in MOVED]
+    leaders = leaders_of(call, moved) if moved else ()
+    call.answer(Message(error_code=ErrorCode.none, session_id=number, responses=responses, node_endpoints=leaders))
 
 
 def _response(result: PartitionResult, call: Call | None) -> tuple[PartitionQuery, Message]:
-    return result.query, Message(
+    response = Message(
         partition_index=result.query.index,
         error_code=result.error,
         high_watermark=result.high_watermark,
         last_stable_offset=result.stable,
         log_start_offset=result.start,
-        diverging_epoch=result.diverging,
-        current_leader=current_leader(call, *result.query.key) if call is not None and result.error in MOVED else OMIT,
-        snapshot_id=OMIT,
         aborted_transactions=result.aborted,
         preferred_read_replica=-1,
         records=result.records,
     )
+    if result.diverging is not None:
+        response.diverging_epoch = result.diverging
+    if call is not None and result.error in MOVED:
+        name_leader(response, call, *result.query.key)
+    return result.query, response
 
 
 def _by_topic(results: Iterable[tuple[PartitionQuery, Message]]) -> list[Message]:

@@ -12,7 +12,7 @@ from typing import Any
 from abeyant.broker.coordinator import topics
 from abeyant.broker.errors import INVALID_REQUEST, ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.nodes import host_for
+from abeyant.broker.requests.common.topics import host_for
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"FindCoordinatorRequest": {"key": None, "key_type": 0, "coordinator_keys": ()}}
@@ -25,7 +25,7 @@ def handle(call: Call) -> None:
     """Answer; the coordinator's topic is made if it is not there yet."""
     request = call.request
     if request.key_type not in _TOPICS:
-        call.answer(_response(request, ErrorCode.invalid_request, INVALID_REQUEST))
+        call.answer(refused(request, ErrorCode.invalid_request, INVALID_REQUEST))
     elif call.version >= _BATCHED_SINCE:
         found = [_coordinator(call, key) for key in request.coordinator_keys]
         call.answer(Message(coordinators=found))
@@ -35,9 +35,11 @@ def handle(call: Call) -> None:
         call.answer(found_one)
 
 
-def refused(request: Any, error: ErrorCode) -> Message:
+def refused(request: Any, error: ErrorCode, message: str | None = None) -> Message:
     """Return the response that has this error for everything in the request."""
-    return _response(request, error, None)
+    response = _none(None, error, message)
+    response.coordinators = [_none(key, error, message) for key in request.coordinator_keys]
+    return response
 
 
 def _coordinator(call: Call, key: str) -> Message:
@@ -51,16 +53,8 @@ def _coordinator(call: Call, key: str) -> Message:
     if leader not in controller.members:
         return _none(key, ErrorCode.coordinator_not_available, "")
     broker = cluster.brokers[leader]
-    host = host_for(call, broker)
-    return Message(key=key, node_id=leader, host=host, port=broker.port, error_code=ErrorCode.none, error_message="")
+    return Message(key=key, node_id=leader, host=host_for(call, broker), port=broker.port, error_message="")
 
 
-def _none(key: str, error: ErrorCode, message: str | None) -> Message:
-    return Message(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
-
-
-def _response(request: Any, error: ErrorCode, message: str | None) -> Message:
-    return Message(
-        error_code=error, error_message=message, node_id=-1, host="", port=-1,
-        coordinators=[_none(key, error, message) for key in request.coordinator_keys],
-    )  # fmt: skip
+def _none(key: str | None, error: ErrorCode, message: str | None) -> Message:
+    return Message(key=key, node_id=-1, port=-1, error_code=error, error_message=message)

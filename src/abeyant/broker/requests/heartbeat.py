@@ -5,11 +5,9 @@ Kafka: `GroupMetadataManager.classicGroupHeartbeat`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
-from abeyant.broker.wire.schema import ErrorCode, Message
+from abeyant.broker.wire.schema import Message
 
 FILL: dict[str, dict[str, object]] = {"HeartbeatRequest": {"group_instance_id": None}}
 
@@ -24,9 +22,4 @@ def handle(call: Call) -> None:
         shard.classic_members.heartbeat(group, (member_id, instance_id), generation)
     else:
         shard.classic_protocol.heartbeat(shard.known(request.group_id), member_id, instance_id, generation)
-    call.answer(refused(request, ErrorCode.none))
-
-
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return Message(error_code=error)
+    call.answer(Message())

@@ -7,11 +7,11 @@ Not implemented: two-phase commit (KIP-939).
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.groups import milliseconds
 from abeyant.broker.requests.common.transactional import error_for_version, shard_of
 from abeyant.broker.transactions.shard import NOBODY
 from abeyant.broker.transactions.transaction import Producer
@@ -23,7 +23,6 @@ FILL: dict[str, dict[str, object]] = {
     },
 }  # fmt: skip
 _KNOWS_FENCED_SINCE = 4
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 def handle(call: Call) -> None:
@@ -34,23 +33,16 @@ def handle(call: Call) -> None:
     def respond(error: ErrorCode, producer: Producer) -> None:
         call.answer(_response(error_for_version(call, error, _KNOWS_FENCED_SINCE), producer))
 
-    if (expected.id == NOBODY.id) is not (expected.epoch == NOBODY.epoch):
-        respond(ErrorCode.invalid_request, NOBODY)
-    elif request.transactional_id is None:
+    if (expected.id == NOBODY.id) is not (expected.epoch == NOBODY.epoch) or request.transactional_id == "":
+        raise ApiError(ErrorCode.invalid_request)
+    if request.transactional_id is None:
         respond(ErrorCode.none, Producer(call.broker.cluster.controller.allocate_producer_id(), 0))
-    elif not request.transactional_id:
-        respond(ErrorCode.invalid_request, NOBODY)
-    else:
-        timeout_ms = request.transaction_timeout // _MILLISECOND
-        if not 0 < timeout_ms <= call.broker.cluster.settings["transaction.max.timeout.ms"]:
-            respond(ErrorCode.invalid_transaction_timeout, NOBODY)
-            return
-        try:
-            shard = shard_of(call, request.transactional_id)
-        except ApiError as error:
-            respond(error.code, NOBODY)
-            return
-        shard.initialize(request.transactional_id, timeout_ms, None if expected == NOBODY else expected, respond)
+        return
+    timeout_ms = milliseconds(request.transaction_timeout)
+    if not 0 < timeout_ms <= call.broker.cluster.settings["transaction.max.timeout.ms"]:
+        raise ApiError(ErrorCode.invalid_transaction_timeout)
+    shard = shard_of(call, request.transactional_id)
+    shard.initialize(request.transactional_id, timeout_ms, None if expected == NOBODY else expected, respond)
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
@@ -59,7 +51,4 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 
 def _response(error: ErrorCode, producer: Producer) -> Message:
-    return Message(
-        error_code=error, producer_id=producer.id, producer_epoch=producer.epoch,
-        ongoing_txn_producer_id=-1, ongoing_txn_producer_epoch=-1,
-    )  # fmt: skip
+    return Message(error_code=error, producer_id=producer.id, producer_epoch=producer.epoch)

@@ -25,7 +25,7 @@ def handle(call: Call) -> None:
             Message(member_id=member_id, group_instance_id=instance_id, error_code=error)
             for (member_id, instance_id), error in zip(identities, errors, strict=True)
         ]
-        call.answer(_response(errors[0] if request.members is None else ErrorCode.none, members))
+        call.answer(Message(error_code=errors[0] if request.members is None else ErrorCode.none, members=members))
 
     if request.group_id in shard.consumers:
         shard.classic_members.leave(shard.consumers[request.group_id], identities, answer)
@@ -35,17 +35,8 @@ def handle(call: Call) -> None:
         answer([ErrorCode.unknown_member_id] * len(identities))
 
 
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return _response(error, [])
-
-
 def _members(request: Any) -> list[tuple[str, str | None]]:
     """Return the member id and instance id of each member that leaves. Before version 3 it is one dynamic member."""
     if request.members is None:
         return [(request.member_id, None)]
     return [(member.member_id, member.group_instance_id) for member in request.members]
-
-
-def _response(error: ErrorCode, members: list[Message]) -> Message:
-    return Message(error_code=error, members=members)

@@ -7,8 +7,6 @@ Not implemented: CLIENT_METRICS resources.
 
 from __future__ import annotations
 
-from typing import Any
-
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.config_resources import BROKER, GROUP, TOPIC
@@ -33,13 +31,4 @@ def handle(call: Call) -> None:
     found = [
         Message(resource_name=name, resource_type=kind) for kind in named if kind in wanted for name in named[kind]
     ]
-    call.answer(_response(ErrorCode.none, found))
-
-
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return _response(error, [])
-
-
-def _response(error: ErrorCode, resources: list[Message]) -> Message:
-    return Message(error_code=error, config_resources=resources)
+    call.answer(Message(config_resources=found))

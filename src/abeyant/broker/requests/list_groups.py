@@ -5,8 +5,6 @@ Kafka: `GroupMetadataManager.listGroups`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -32,13 +30,4 @@ def handle(call: Call) -> None:
         for group in shard.every_group()
         if (not states or group.state.value.lower() in states) and (not types or group.type in types)
     ]  # fmt: skip
-    call.answer(_response(ErrorCode.none, groups))
-
-
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return _response(error, [])
-
-
-def _response(error: ErrorCode, groups: list[Message]) -> Message:
-    return Message(error_code=error, groups=groups)
+    call.answer(Message(groups=groups))

@@ -6,11 +6,12 @@ Not implemented: offsets in tiered storage, which are answered with -1.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.topics import each_once
+from abeyant.broker.requests.common.results import by_topic
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
@@ -30,33 +31,21 @@ _FOUND = tuple[int, int, int]  # timestamp, offset, leader epoch
 
 def handle(call: Call) -> None:
     """Look the offsets up, and answer with a result for each partition."""
-    request = call.request
-    topics = []
-    for topic in request.topics:
-        partitions = []
-        for query, repeated in each_once(topic.partitions, "partition_index"):
-            try:
-                if repeated:
-                    raise ApiError(ErrorCode.invalid_request)
-                timestamp, offset, epoch = _look_up(call, topic.name, query)
-                partitions.append(_response(query.partition_index, ErrorCode.none, timestamp, offset, epoch))
-            except ApiError as error:
-                partitions.append(_response(query.partition_index, error.code, -1, -1, -1))
-        topics.append(Message(name=topic.name, partitions=partitions))
-    call.answer(Message(topics=topics))
+    call.answer(Message(topics=by_topic(call.request.topics, partial(_result, call), _failed, key="partition_index")))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(
-        topics=[
-            Message(
-                name=topic.name,
-                partitions=[_response(query.partition_index, error, -1, -1, -1) for query in topic.partitions],
-            )
-            for topic in request.topics
-        ],
-    )
+    return Message(topics=by_topic(request.topics, error, _failed))
+
+
+def _failed(query: Any, error: ErrorCode) -> Message:
+    return Message(partition_index=query.partition_index, error_code=error)
+
+
+def _result(call: Call, topic: Any, query: Any) -> Message:
+    timestamp, offset, epoch = _look_up(call, topic.name, query)
+    return Message(partition_index=query.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch)
 
 
 def _look_up(call: Call, name: str, query: Any) -> _FOUND:
@@ -83,9 +72,3 @@ def _look_up(call: Call, name: str, query: Any) -> _FOUND:
     if found is None or found.offset >= end:
         return -1, -1, -1
     return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
-
-
-def _response(index: int, error: ErrorCode, timestamp: int, offset: int, epoch: int) -> Message:
-    return Message(
-        partition_index=index, error_code=error, timestamp=timestamp, offset=offset, leader_epoch=epoch,
-    )  # fmt: skip

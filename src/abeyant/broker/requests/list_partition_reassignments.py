@@ -5,11 +5,9 @@ Kafka: `ReplicationControlManager.listPartitionReassignments`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from abeyant.broker.partition_state import PartitionState
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.wire.schema import ErrorCode, Message
+from abeyant.broker.wire.schema import Message
 
 
 def handle(call: Call) -> None:
@@ -26,16 +24,7 @@ def handle(call: Call) -> None:
         ]
         if moving:
             results.append(Message(name=name, partitions=moving))
-    call.answer(_response(ErrorCode.none, results))
-
-
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return _response(error, [])
-
-
-def _response(error: ErrorCode, topics: list[Message]) -> Message:
-    return Message(error_code=error, topics=topics)
+    call.answer(Message(topics=results))
 
 
 def _partition(state: PartitionState) -> Message:

@@ -7,7 +7,6 @@ Not implemented: patterns of RE2/J: Python's `re` reads them.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
@@ -41,9 +40,8 @@ def handle(call: Call) -> None:
             and (not request.transactional_id_pattern or pattern.fullmatch(transaction.id) is not None)
         )
 
-    found = _response(ErrorCode.none)
-    found.unknown_state_filters = [name for name in request.state_filters if name not in BY_NAME]
-    found.transaction_states = [
+    unknown = [name for name in request.state_filters if name not in BY_NAME]
+    found = [
         Message(
             transactional_id=transaction.id,
             producer_id=transaction.now.producer_id,
@@ -53,13 +51,4 @@ def handle(call: Call) -> None:
         for transaction in shard.transactions.values()
         if matches(transaction)
     ]
-    call.answer(found)
-
-
-def refused(request: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return _response(error)
-
-
-def _response(error: ErrorCode) -> Message:
-    return Message(error_code=error, unknown_state_filters=[], transaction_states=[])
+    call.answer(Message(unknown_state_filters=unknown, transaction_states=found))

@@ -16,12 +16,11 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.partition_state import Topic
 from abeyant.broker.placement import invalid_name
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.nodes import brokers_alive
 from abeyant.broker.requests.common.topics import (
     CLUSTER_OPERATIONS,
     NO_OPERATIONS,
     TOPIC_OPERATIONS,
-    describe_partition,
+    brokers_alive,
     describe_topic,
 )
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -49,7 +48,16 @@ def handle(call: Call) -> None:
         topics = [_described(topic, call) for topic in controller.topics.values()]
     else:
         topics = list(_found(call, wanted))
-    call.answer(_response(call, topics, ErrorCode.none))
+    operations = CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
+    call.answer(
+        Message(
+            brokers=brokers_alive(call),
+            cluster_id=controller.cluster_id,
+            controller_id=controller.controller_id,
+            topics=topics,
+            cluster_authorized_operations=operations,
+        )
+    )
 
 
 def _check(call: Call, wanted: Any) -> None:
@@ -62,24 +70,10 @@ def _check(call: Call, wanted: Any) -> None:
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    topics = [describe_topic(topic.name or "", topic.topic_id, error) for topic in request.topics or ()]
-    return Message(
-        brokers=(), cluster_id=None, controller_id=-1, topics=topics,
-        cluster_authorized_operations=NO_OPERATIONS, error_code=error,
-    )  # fmt: skip
-
-
-def _response(call: Call, topics: list[Message], error: ErrorCode) -> Message:
-    cluster = call.broker.cluster
-    operations = CLUSTER_OPERATIONS if call.request.include_cluster_authorized_operations else NO_OPERATIONS
-    return Message(
-        brokers=brokers_alive(call),
-        cluster_id=cluster.controller.cluster_id,
-        controller_id=cluster.controller.controller_id,
-        topics=topics,
-        cluster_authorized_operations=operations,
-        error_code=error,
-    )
+    topics = [
+        Message(name=topic.name or "", topic_id=topic.topic_id, error_code=error) for topic in request.topics or ()
+    ]
+    return Message(error_code=error, topics=topics, cluster_id=None)
 
 
 def _found(call: Call, wanted: Any) -> Iterator[Message]:
@@ -100,7 +94,7 @@ def _found(call: Call, wanted: Any) -> Iterator[Message]:
         if topic is not None:
             yield _described(topic, call)
         else:
-            yield describe_topic(one.name, one.topic_id, error)
+            yield Message(name=one.name, topic_id=one.topic_id, error_code=error)
 
 
 def _make(call: Call, controller: Controller, name: str) -> ErrorCode:
@@ -122,8 +116,4 @@ def _make(call: Call, controller: Controller, name: str) -> ErrorCode:
 
 def _described(topic: Topic, call: Call) -> Message:
     operations = TOPIC_OPERATIONS if call.request.include_topic_authorized_operations else NO_OPERATIONS
-    controller = call.broker.cluster.controller
-    partitions = [describe_partition(state, controller) for state in topic.partitions]
-    return describe_topic(
-        topic.name, topic.id, ErrorCode.none, internal=topic.internal, partitions=partitions, operations=operations
-    )
+    return describe_topic(topic, topic.partitions, call.broker.cluster.controller, operations)

@@ -14,6 +14,7 @@ from abeyant.broker.groups.offsets.records import OffsetKey
 from abeyant.broker.groups.subscription import CONSUMER
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.results import by_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 
@@ -25,28 +26,24 @@ def handle(call: Call) -> None:
     if group.state is not State.EMPTY and group.protocol_type != CONSUMER:
         raise ApiError(ErrorCode.non_empty_group)
     keys = []
-    topics = []
     present = call.broker.cluster.controller.topics
-    for topic in request.topics:
+
+    def delete(topic: Any, one: Any) -> Message:
         known = present.get(topic.name)
-        partitions = []
-        for index in (one.partition_index for one in topic.partitions):
-            if known is None or not 0 <= index < len(known.partitions):
-                error_code = ErrorCode.unknown_topic_or_partition
-            elif group.is_subscribed(topic.name):
-                error_code = ErrorCode.group_subscribed_to_topic
-            else:
-                error_code = ErrorCode.none
-                keys.append(OffsetKey(request.group_id, topic.name, index))
-            partitions.append(Message(partition_index=index, error_code=error_code))
-        topics.append(Message(name=topic.name, partitions=partitions))
-    shard.forget_offsets(keys, lambda error: call.answer(_response(error, topics if error is ErrorCode.none else [])))
+        if known is None or not 0 <= one.partition_index < len(known.partitions):
+            raise ApiError(ErrorCode.unknown_topic_or_partition)
+        if group.is_subscribed(topic.name):
+            raise ApiError(ErrorCode.group_subscribed_to_topic)
+        keys.append(OffsetKey(request.group_id, topic.name, one.partition_index))
+        return Message(partition_index=one.partition_index)
+
+    topics = by_topic(request.topics, delete, _failed)
+
+    def answer(error: ErrorCode) -> None:
+        call.answer(Message(error_code=error, topics=topics if error is ErrorCode.none else []))
+
+    shard.forget_offsets(keys, answer)
 
 
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return _response(error, [])
-
-
-def _response(error: ErrorCode, topics: list[Message]) -> Message:
-    return Message(error_code=error, topics=topics)
+def _failed(one: Any, error: ErrorCode) -> Message:
+    return Message(partition_index=one.partition_index, error_code=error)

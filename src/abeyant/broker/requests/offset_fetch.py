@@ -6,7 +6,6 @@ Not implemented: groups of the streams and share protocols.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
 from typing import Any
 
@@ -77,7 +76,7 @@ def _group(call: Call, query: Any) -> tuple[Any, Message, PendingAck | None]:
         acked = PendingAck(shard.partition, replicated)
     reader = _Reader(call, shard, replicated)
     topics = reader.all_topics(query) if query.topics is None else reader.topics(query)
-    return query, Message(group_id=query.group_id, error_code=ErrorCode.none, topics=list(topics)), acked
+    return query, Message(group_id=query.group_id, topics=list(topics)), acked
 
 
 def _require_member(shard: GroupShard, query: Any) -> None:
@@ -92,7 +91,7 @@ def _failed(query: Any, error: ErrorCode, request: Any) -> Message:
     topics = []
     if request.__version__ < _GROUP_ERROR_SINCE:
         topics = [
-            _topic(topic.name, None, [_partition(index, _NONE, error) for index in topic.partition_indexes])
+            Message(name=topic.name, partitions=[_partition(index, _NONE, error) for index in topic.partition_indexes])
             for topic in query.topics
         ]
     return Message(group_id=query.group_id, error_code=error, topics=topics)
@@ -116,11 +115,11 @@ class _Reader:
                 if known is None:
                     unknown = ErrorCode.unknown_topic_id
                     partitions = [_partition(index, _NONE, unknown) for index in topic.partition_indexes]
-                    yield _topic(None, topic.topic_id, partitions)
+                    yield Message(topic_id=topic.topic_id, partitions=partitions)
                     continue
                 name = known.name
             keys = [OffsetKey(query.group_id, name, index) for index in topic.partition_indexes]
-            yield _topic(name, topic.topic_id, [self._committed(key) for key in keys])
+            yield Message(name=name, topic_id=topic.topic_id, partitions=[self._committed(key) for key in keys])
 
     def all_topics(self, query: Any) -> Iterable[Message]:
         """Yield all topics with committed offsets; in versions with ids, only those that exist."""
@@ -131,17 +130,13 @@ class _Reader:
         for name, partitions in by_topic.items():
             known = present.get(name)
             if known is not None or self._call.version < _IDS_SINCE:
-                yield _topic(name, None if known is None else known.id, partitions)
+                yield Message(name=name, topic_id=None if known is None else known.id, partitions=partitions)
 
     def _committed(self, key: OffsetKey) -> Message:
         if self._call.request.require_stable and self._shard.offsets.is_unstable(key):
             return _partition(key.partition, _NONE, ErrorCode.unstable_offset_commit)
         offset = self._shard.offsets.committed(key, self._replicated)
         return _partition(key.partition, offset or _NONE, ErrorCode.none)
-
-
-def _topic(name: str | None, topic_id: uuid.UUID | None, partitions: list[Message]) -> Message:
-    return Message(name=name, topic_id=topic_id, partitions=partitions)
 
 
 def _partition(index: int, offset: Offset, error: ErrorCode) -> Message:

@@ -6,10 +6,11 @@ Kafka: `ReplicaManager.lastOffsetForLeaderEpoch`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.results import by_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"OffsetForLeaderEpochRequest": {"replica_id": -2}}
@@ -17,31 +18,20 @@ FILL: dict[str, dict[str, object]] = {"OffsetForLeaderEpochRequest": {"replica_i
 
 def handle(call: Call) -> None:
     """Answer at once."""
-    topics = []
-    for topic in call.request.topics:
-        topics.append(Message(topic=topic.topic, partitions=[_look_up(call, topic, one) for one in topic.partitions]))
-    call.answer(Message(topics=topics))
+    call.answer(Message(topics=by_topic(call.request.topics, partial(_look_up, call), _failed, name="topic")))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(
-        topics=[
-            Message(topic=topic.topic, partitions=[_response(one.partition, error, -1, -1) for one in topic.partitions])
-            for topic in request.topics
-        ],
-    )
+    return Message(topics=by_topic(request.topics, error, _failed, name="topic"))
+
+
+def _failed(query: Any, error: ErrorCode) -> Message:
+    return Message(partition=query.partition, error_code=error)
 
 
 def _look_up(call: Call, topic: Any, query: Any) -> Message:
-    try:
-        partition = call.partition(topic.topic, None, query.partition)
-        partition.check_leader(query.current_leader_epoch)
-        epoch, end = partition.log.epoch_end(query.leader_epoch)
-    except ApiError as error:
-        return _response(query.partition, error.code, -1, -1)
-    return _response(query.partition, ErrorCode.none, epoch, end)
-
-
-def _response(partition: int, error: ErrorCode, epoch: int, end: int) -> Message:
-    return Message(partition=partition, error_code=error, leader_epoch=epoch, end_offset=end)
+    partition = call.partition(topic.topic, None, query.partition)
+    partition.check_leader(query.current_leader_epoch)
+    epoch, end = partition.log.epoch_end(query.leader_epoch)
+    return Message(partition=query.partition, leader_epoch=epoch, end_offset=end)

@@ -15,9 +15,9 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.log import Appended, LogError
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.topics import MOVED, current_leader, leaders_of
+from abeyant.broker.requests.common.topics import MOVED, leaders_of, name_leader
 from abeyant.broker.requests.common.verified_produce import Verified, verify_then
-from abeyant.broker.wire.schema import OMIT, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"TopicProduceData": {"name": None, "topic_id": None}}
 _ALL = -1
@@ -107,7 +107,6 @@ def refused(request: Any, error: ErrorCode) -> Message:
             )
             for topic in request.topic_data
         ],
-        node_endpoints=(),
     )
 
 
@@ -194,19 +193,15 @@ def _answer(call: Call, topics: list[tuple[Any, list[_Result]]]) -> None:
         for result in results
         if _error(result) in MOVED
     ]
-    call.answer(
+    responses = [
         Message(
-            responses=[
-                Message(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    partition_responses=[_responded(call, topic, result) for result in results],
-                )
-                for topic, results in topics
-            ],
-            node_endpoints=leaders_of(call, moved) if moved else (),
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=[_responded(call, topic, result) for result in results],
         )
-    )
+        for topic, results in topics
+    ]
+    call.answer(Message(responses=responses, node_endpoints=leaders_of(call, moved) if moved else ()))
 
 
 def _error(result: _Result) -> ErrorCode:
@@ -219,7 +214,7 @@ def _responded(call: Call, topic: Any, result: _Result) -> Message:
     response.error_message = result.message
     response.record_errors = result.record_errors
     if error in MOVED:
-        response.current_leader = current_leader(call, topic.name, topic.topic_id, result.index)
+        name_leader(response, call, topic.name, topic.topic_id, result.index)
     return response
 
 
@@ -232,5 +227,4 @@ def _response(index: int, error: ErrorCode, appended: Appended | None, partition
         log_append_time=None if time < 0 else time,  # of a duplicate the client's, which may be in any year
         log_start_offset=-1 if partition is None else partition.log.start_offset,
         record_errors=(),
-        current_leader=OMIT,
     )

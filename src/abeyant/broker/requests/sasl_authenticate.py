@@ -11,7 +11,7 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.security.login import AuthenticationError
-from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
 
 
 def handle(call: Call) -> None:
@@ -23,18 +23,14 @@ def handle(call: Call) -> None:
     try:
         token, authenticated = login.answer(call.request.auth_bytes)
     except AuthenticationError as error:
-        call.answer(_response(ErrorCode.sasl_authentication_failed, str(error), b""))
-        connection.close(f"not let in: {error}")
+        call.answer(Message(error_code=ErrorCode.sasl_authentication_failed, error_message=str(error)))
+        connection.close(str(error))
         return
     if authenticated:
         connection.login, connection.user = None, login.user
-    call.answer(_response(ErrorCode.none, None, token))
+    call.answer(Message(auth_bytes=token))
 
 
 def refused(_: Any, error: ErrorCode) -> Message:
     """Return the response with this error."""
-    return _response(error, "SaslAuthenticate request received after successful authentication", b"")
-
-
-def _response(error: ErrorCode, message: str | None, token: bytes) -> Message:
-    return Message(error_code=error, error_message=message, auth_bytes=token, session_lifetime=NO_TIME)
+    return Message(error_code=error, error_message="SaslAuthenticate request received after successful authentication")

@@ -6,8 +6,6 @@ Not implemented: GSSAPI, OAUTHBEARER.
 
 from __future__ import annotations
 
-from typing import Any
-
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -18,13 +16,8 @@ def handle(call: Call) -> None:
     login = call.connection.login
     if login is None:  # authenticated already, or no SASL here
         raise ApiError(ErrorCode.illegal_sasl_state)
-    if login.begin(call.request.mechanism, bare=call.version == 0):
-        call.answer(Message(error_code=ErrorCode.none, mechanisms=login.mechanisms))
-    else:
-        call.answer(Message(error_code=ErrorCode.unsupported_sasl_mechanism, mechanisms=login.mechanisms))
+    begun = login.begin(call.request.mechanism, bare=call.version == 0)
+    error = ErrorCode.none if begun else ErrorCode.unsupported_sasl_mechanism
+    call.answer(Message(error_code=error, mechanisms=login.mechanisms))
+    if not begun:
         call.connection.close(f"it asked for the SASL mechanism {call.request.mechanism!r}, which is not enabled")
-
-
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return Message(error_code=error, mechanisms=())

@@ -6,8 +6,6 @@ Kafka: `GroupMetadataManager.classicGroupSync`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.member import SyncResponse
 from abeyant.broker.requests.common.call import Call
@@ -25,7 +23,12 @@ def handle(call: Call) -> None:
     request = call.request
 
     def answer(synced: SyncResponse) -> None:
-        call.answer(_response(synced))
+        call.answer(
+            Message(
+                error_code=synced.error, protocol_type=synced.protocol_type, protocol_name=synced.protocol,
+                assignment=synced.assignment,
+            )
+        )  # fmt: skip
 
     if call.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
         raise ApiError(ErrorCode.inconsistent_group_protocol)
@@ -40,15 +43,3 @@ def handle(call: Call) -> None:
         shard.classic_protocol.rebalances.sync(
             shard.known(request.group_id), *identity, request.generation_id, protocols, assignments, answer
         )
-
-
-def refused(_: Any, error: ErrorCode) -> Message:
-    """Return the response with this error."""
-    return _response(SyncResponse(error))
-
-
-def _response(synced: SyncResponse) -> Message:
-    return Message(
-        error_code=synced.error, protocol_type=synced.protocol_type,
-        protocol_name=synced.protocol, assignment=synced.assignment,
-    )  # fmt: skip

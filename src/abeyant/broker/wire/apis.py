@@ -1,9 +1,10 @@
 """The registry of the APIs that this broker supports, with their versions: those of Kafka 4, as far as kio has them.
 
 Each API is handled by the file of `broker.requests` that has its name, imported with the first request. It defines
-    `FILL`                      defaults of the fields that a version lacks, by kio's class (see schema.py)
     `handle(call)`              answer, now or later
-    `refused(request, error)`   return the response that has the same error for everything in the request
+    `refused(request, error)`   return the response that has the same error for everything in the request; not needed
+                                where that is `error_code` alone
+    `FILL`                      if needed, defaults of the fields that a version lacks, by kio's class (see schema.py)
 
 What is not in this list is not advertised by ApiVersions, and a request for it closes the connection, as in Kafka.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from abeyant.broker.wire.schema import Codec
+from abeyant.broker.wire.schema import Codec, ErrorCode, Message
 
 
 class Api:
@@ -36,6 +37,12 @@ class Api:
         if self._module is None:
             self._module = import_module(f"abeyant.broker.requests.{self.module_name}")
         return self._module
+
+    def refused(self, request: Any, error: ErrorCode) -> Message:
+        """Return the response that has this error for everything in the request."""
+        refused = getattr(self.module, "refused", None)
+        found: Message = Message(error_code=error) if refused is None else refused(request, error)
+        return found
 
     def codec(self, version: int) -> Codec:
         """Return the codec of a version between `lowest` and `highest`; make it at the first call."""

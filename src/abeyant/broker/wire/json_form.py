@@ -35,8 +35,9 @@ def json_form(entity: type, message: object) -> dict[str, Any]:
     """
     form: dict[str, Any] = {}
     for field in _fields(entity):
-        value = getattr(message, field.attribute)
-        if field.missing is ... or value != field.missing:
+        if field.missing is ...:
+            form[field.name] = field.convert(getattr(message, field.attribute))
+        elif (value := getattr(message, field.attribute, field.missing)) != field.missing:
             form[field.name] = field.convert(value)
     return form
 

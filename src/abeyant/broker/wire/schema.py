@@ -3,8 +3,8 @@
 kio has one class a message and version. Here
 * a *request* is an instance of kio's class, and what its version lacks are attributes of that class (`fill`), put
   there when the version is first met: reading a field costs what it costs in Python, and no message is copied;
-* a *response* is any object with the fields of all versions: what writes a version takes those that it has.
-  `Message(...)` makes one; `OMIT` is a tagged field that is not sent.
+* a *response* is a `Message` with the fields of all versions: what writes a version takes those that it has. A field
+  that is not given has its default, as in Kafka's generated classes.
 
 kio imports `hypothesis`, where that is installed, to register strategies that nobody here asks for: a quarter of a
 second. So it is kept from seeing it, unless somebody has imported it before.
@@ -46,7 +46,7 @@ from kio.serial.errors import SerialError  # noqa: E402
 from abeyant.broker.wire.bounds import checked_reader  # noqa: E402
 from abeyant.broker.wire.encoding import Encode, encoder  # noqa: E402
 
-__all__ = ["NO_TIME", "OMIT", "Codec", "ErrorCode", "Message", "SerialError", "entity_reader"]
+__all__ = ["NO_TIME", "Codec", "ErrorCode", "Message", "SerialError", "entity_reader"]
 
 NO_TIME = timedelta(0)
 
@@ -54,22 +54,9 @@ NO_TIME = timedelta(0)
 class Message(SimpleNamespace):
     """A response or a part of one: an object with the fields of all versions."""
 
-    throttle_time: Any = NO_TIME  # nobody is throttled
+    error_code: Any = ErrorCode.none
+    throttle_time: Any = NO_TIME  # no client is throttled
     error_message: Any = None
-
-
-class _Omitted:
-    """Equal to whatever default a tagged field has, so that it is left out."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return True
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-OMIT: Any = _Omitted()
 
 
 class Codec:

@@ -20,38 +20,54 @@ if TYPE_CHECKING:
 _CORRELATION_ID = Struct(">i")
 
 
-class Call:
+class BaseCall:
+    """A request at a broker, from a client or from another broker. Answer it once."""
+
+    __slots__ = ("_lost", "api", "broker", "client_id", "local", "request", "since", "version")
+
+    def __init__(self, broker: Broker, api: Api, version: int, client_id: str, request: Any) -> None:
+        self.broker = broker
+        self.api = api
+        self.version = version
+        self.client_id = client_id
+        self.request = request
+        self.since = broker.now()  # seconds on the broker's clock
+        self.local: float | None = None  # seconds that its handling took, once it waits for something
+        self._lost = False
+
+    def answer(self, response: Any) -> None:
+        """Send a response: an object with the fields of all versions."""
+        raise NotImplementedError
+
+    def proceed(self) -> None:
+        """Handle the request; an ApiError that leaves the handler becomes the error of everything in it."""
+        try:
+            self.api.module.handle(self)
+        except ApiError as error:
+            response = self.api.refused(self.request, error.code)
+            if error.message is not None:
+                response.error_message = error.message
+            self.answer(response)
+
+    def lose_answer(self) -> None:
+        """Lose the response, when it comes; a client's connection is closed instead."""
+        self._lost = True
+
+
+class Call(BaseCall):
     """A client's request at a broker. Answer it once: `answer`, `done` where there is no answer, or `drop`."""
 
-    __slots__ = (
-        "_codec",
-        "_lost",
-        "api",
-        "broker",
-        "client_id",
-        "connection",
-        "correlation_id",
-        "local",
-        "request",
-        "since",
-        "version",
-    )
+    __slots__ = ("codec", "connection", "correlation_id")
 
     def __init__(
         self, broker: Broker, connection: Connection, api: Api, version: int, codec: Codec, header: Any, request: Any
     ) -> None:
-        self.broker = broker
+        """`codec` is that of the request's version."""
+        super().__init__(broker, api, version, header.client_id or "", request)
+        self.codec = codec
         self.connection = connection
-        self.api = api
-        self.version = version
-        self.client_id: str = header.client_id or ""
-        connection.client_id = self.client_id
         self.correlation_id: int = header.correlation_id
-        self.request = request
-        self.since = broker.now()  # seconds on the broker's clock
-        self.local: float | None = None  # seconds that its handling took, once it waits for something
-        self._codec = codec
-        self._lost = False
+        connection.client_id = self.client_id
 
     def partition(self, name: str | None, topic_id: uuid.UUID | None, index: int) -> Partition:
         """Return this broker's replica. Raises ApiError where the partition is unknown, or on other brokers only."""
@@ -85,7 +101,7 @@ class Call:
         except Exception:  # noqa: BLE001
             logger("broker").exception("%r cannot be answered", self)
             try:
-                response = self.api.module.refused(self.request, ErrorCode.unknown_server_error)
+                response = self.api.refused(self.request, ErrorCode.unknown_server_error)
                 parts = self._written(response)
             except Exception:  # noqa: BLE001  not even that: the client must not wait for ever
                 self.drop()
@@ -96,8 +112,8 @@ class Call:
         self.connection.answer(parts)
 
     def _written(self, response: Any) -> list[bytes]:
-        parts = [_CORRELATION_ID.pack(self.correlation_id), self._codec.response_tags]
-        self._codec.write_response(parts.append, response)
+        parts = [_CORRELATION_ID.pack(self.correlation_id), self.codec.response_tags]
+        self.codec.write_response(parts.append, response)
         return parts
 
     def done(self) -> None:
@@ -107,13 +123,6 @@ class Call:
             observer.log_response(self, None)
         self.connection.answer([])
 
-    def proceed(self) -> None:
-        """Handle the request; an ApiError that leaves the handler becomes the error of everything in it."""
-        try:
-            self.api.module.handle(self)
-        except ApiError as error:
-            self.answer(self.api.module.refused(self.request, error.code))
-
     def refuse(self, error: ErrorCode) -> None:
         """Answer with an error for everything in the request, and do nothing.
 
@@ -121,8 +130,8 @@ class Call:
         answer for that to its next request; and where the response of this version has no room for the error, as
         Metadata for all topics before version 13.
         """
-        refused = self.api.module.refused(self.request, error)
-        without_error = self.api.module.refused(self.request, ErrorCode.none)
+        refused = self.api.refused(self.request, error)
+        without_error = self.api.refused(self.request, ErrorCode.none)
         if getattr(self.request, "acks", None) == 0 or self._written(refused) == self._written(without_error):
             self.connection.close()
         else:
@@ -131,15 +140,6 @@ class Call:
     def drop(self) -> None:
         """Close the connection without a response."""
         self.connection.abort()
-
-    def lose_answer(self) -> None:
-        """Close the connection instead of sending the response, when it comes."""
-        self._lost = True
-
-    @property
-    def codec(self) -> Codec:
-        """Return the codec of the request's version."""
-        return self._codec
 
     def __repr__(self) -> str:
         return f"<{self.api.name} {self.version} of {self.client_id!r} at broker {self.broker.id}>"

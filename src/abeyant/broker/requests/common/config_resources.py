@@ -10,7 +10,8 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.placement import check_name
 from abeyant.broker.reconfiguration import check_listener
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.settings import MIN_ISR, ConfigError
+from abeyant.broker.requests.common.results import results
+from abeyant.broker.settings import MIN_ISR, ConfigEntry, ConfigError
 from abeyant.broker.wire.schema import ErrorCode, Message
 from abeyant.errors import AbeyantError
 
@@ -34,26 +35,40 @@ def broker_of(call: Call, name: str, what: str = "Node", expected: str = "") -> 
 def alter(call: Call, change: Callable[[dict[str, str], Any], dict[str, str]]) -> None:
     """Change each valid resource, and answer with a result for each.
 
-    `change` makes the settings that a resource is to have, from those it has and what is asked. Raises ApiError there.
+    `change` returns the settings that a resource gets, from those that it has and the request. It may raise ApiError.
     """
     resources = call.request.resources
     named = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-    results = []
-    for resource in resources:
-        try:
-            if named[resource.resource_type, resource.resource_name] > 1:
-                raise ApiError(ErrorCode.invalid_request, "Each resource must appear at most once.")
-            _check_names(resource)
-            _alter(call, resource, change)
-            results.append(_result(resource, ErrorCode.none, None))
-        except ApiError as error:
-            results.append(_result(resource, error.code, error.message))
-    call.answer(Message(responses=results))
+
+    def altered(resource: Any) -> Message:
+        if named[resource.resource_type, resource.resource_name] > 1:
+            raise ApiError(ErrorCode.invalid_request, "Each resource must appear at most once.")
+        _check_names(resource)
+        _alter(call, resource, change)
+        return failed(resource, ErrorCode.none)
+
+    call.answer(Message(responses=results(resources, altered, failed)))
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return Message(responses=[_result(resource, error, None) for resource in request.resources])
+    return Message(responses=results(request.resources, error, failed))
+
+
+def failed(resource: Any, error: ErrorCode, message: str | None = None) -> Message:
+    """Return the result of a resource with an error, or with none."""
+    return Message(
+        error_code=error, error_message=message, resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )  # fmt: skip
+
+
+def described(entry: ConfigEntry) -> Message:
+    """Return a setting as CreateTopics and DescribeConfigs describe it."""
+    return Message(
+        name=entry.name, value=entry.value, read_only=entry.read_only, config_source=entry.source,
+        is_sensitive=entry.sensitive,
+    )  # fmt: skip
 
 
 def _check_names(resource: Any) -> None:
@@ -127,12 +142,3 @@ def _check_min_isr(broker: int | None, resource: Any, given: Mapping[str, str]) 
     if broker is None and MIN_ISR not in given:
         text = f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
         raise ApiError(ErrorCode.invalid_config, text)
-
-
-def _result(resource: Any, error: ErrorCode, message: str | None) -> Message:
-    return Message(
-        error_code=error,
-        error_message=message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.delayed.operation import BrokerOperation
-from abeyant.broker.errors import ApiError
+from abeyant.broker.requests.common.call import BaseCall
 from abeyant.broker.wire.apis import BY_NAME, Api
 
 if TYPE_CHECKING:
@@ -58,47 +58,29 @@ class DelayedPeerAnswer(BrokerOperation):
         self._then(self._response)
 
 
-class PeerCall:
-    """The request at the receiver, with the methods of a `Call`."""
+class PeerCall(BaseCall):
+    """The request at the receiver."""
 
-    __slots__ = ("_lost", "_sender", "_waiting", "api", "broker", "client_id", "local", "request", "since", "version")
+    __slots__ = ("_sender", "_waiting")
 
     def __init__(
         self, sender: Broker, receiver: Broker, api: Api, request: Message, waiting: DelayedPeerAnswer
     ) -> None:
-        self.broker = receiver
-        self.api = api
-        self.version = api.highest
-        self.client_id = waiting.client_id
-        self.request = request
-        self.since = receiver.now()
-        self.local: float | None = None
+        super().__init__(receiver, api, api.highest, waiting.client_id, request)
         self._sender = sender
         self._waiting = waiting
-        self._lost = False
 
     def answer(self, response: Any) -> None:
         """Send a response."""
         self._send(None if self._lost else response)
 
-    def proceed(self) -> None:
-        """Handle the request; an ApiError that leaves the handler becomes the error of everything in it."""
-        try:
-            self.api.module.handle(self)
-        except ApiError as error:
-            self.answer(self.api.module.refused(self.request, error.code))
-
     def refuse(self, error: ErrorCode) -> None:
         """Answer with an error for everything in the request, and do nothing."""
-        self.answer(self.api.module.refused(self.request, error))
+        self.answer(self.api.refused(self.request, error))
 
     def drop(self) -> None:
         """Lose the request; the sender gets no response, as from a closed connection."""
         self._send(None)
-
-    def lose_answer(self) -> None:
-        """Lose the response, when it comes."""
-        self._lost = True
 
     def _send(self, response: Any) -> None:
         self.broker.cluster.network.send(self._sender, self._waiting.answered, response)

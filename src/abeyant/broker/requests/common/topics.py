@@ -1,17 +1,19 @@
-"""Topics and partitions in requests and responses: duplicates, descriptions, authorized operations, leaders."""
+"""Parts of responses: topics, partitions, their leaders, brokers, authorized operations."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from abeyant.broker.controller import Controller
 from abeyant.broker.errors import ApiError
-from abeyant.broker.partition_state import PartitionState
+from abeyant.broker.partition_state import PartitionState, Topic
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.nodes import brokers_alive
-from abeyant.broker.wire.schema import OMIT, ErrorCode, Message
+from abeyant.broker.wire.schema import ErrorCode, Message
+
+if TYPE_CHECKING:
+    from abeyant.broker.requests.common.ports import Broker
 
 # Sets of operations, as bits: all of them, since there is no authorization.
 CLUSTER_OPERATIONS = 0b1111110100000
@@ -23,24 +25,38 @@ MOVED = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 """The errors with which Produce and Fetch name the current leader (KIP-951)."""
 
 
+_EVERYWHERE = ("", "0.0.0.0")  # a client would look for these on its own machine
+
+
+def host_for(call: Call, broker: Broker) -> str:
+    """Return the host of a broker for this client: its own address where the broker listens at every address."""
+    return call.connection.host if broker.host in _EVERYWHERE else broker.host
+
+
+def brokers_alive(call: Call) -> list[Message]:
+    """Return the brokers that are registered and not fenced, in the order of their ids."""
+    cluster = call.broker.cluster
+    return [
+        Message(node_id=number, host=host_for(call, broker), port=broker.port, rack=cluster.settings["broker.rack"])
+        for number, broker in cluster.brokers.items()
+        if number in cluster.controller.members
+    ]
+
+
 def describe_topic(
-    name: str | None,
-    topic_id: uuid.UUID | None,
-    error: ErrorCode,
-    *,
-    internal: bool = False,
-    partitions: Iterable[Message] = (),
-    operations: int = NO_OPERATIONS,
+    topic: Topic, states: Iterable[PartitionState], controller: Controller, operations: int = NO_OPERATIONS
 ) -> Message:
-    """Return a topic for Metadata or DescribeTopicPartitions."""
+    """Return a topic with these of its partitions, for Metadata or DescribeTopicPartitions."""
     return Message(
-        error_code=error, name=name, topic_id=topic_id, is_internal=internal, partitions=[*partitions],
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.internal,
+        partitions=[_describe_partition(state, controller) for state in states],
         topic_authorized_operations=operations,
-    )  # fmt: skip
+    )
 
 
-def describe_partition(state: PartitionState, controller: Controller) -> Message:
-    """Return a partition for Metadata or DescribeTopicPartitions."""
+def _describe_partition(state: PartitionState, controller: Controller) -> Message:
     return Message(
         error_code=ErrorCode.none if state.leader in controller.members else ErrorCode.leader_not_available,
         partition_index=state.partition,
@@ -54,10 +70,11 @@ def describe_partition(state: PartitionState, controller: Controller) -> Message
     )
 
 
-def current_leader(call: Call, name: str | None, topic_id: uuid.UUID | None, index: int) -> Message:
-    """Return the leader for a client that sent its request to the wrong broker; OMIT if unknown."""
+def name_leader(response: Message, call: Call, name: str | None, topic_id: uuid.UUID | None, index: int) -> None:
+    """Name the leader, if it is known, in the part of a response that tells a client to look for another broker."""
     state = _state(call, name, topic_id, index)
-    return OMIT if state is None else Message(leader_id=state.leader, leader_epoch=state.leader_epoch)
+    if state is not None:
+        response.current_leader = Message(leader_id=state.leader, leader_epoch=state.leader_epoch)
 
 
 def leaders_of(call: Call, partitions: Iterable[tuple[str | None, uuid.UUID | None, int]]) -> list[Message]:
@@ -71,11 +88,3 @@ def _state(call: Call, name: str | None, topic_id: uuid.UUID | None, index: int)
         return call.broker.cluster.controller.topic_of(name, topic_id).partitions[index]
     except (ApiError, IndexError):
         return None
-
-
-def each_once(items: Iterable[Any], key: str) -> Iterator[tuple[Any, bool]]:
-    """Yield the last item for each value of the attribute `key`, and whether there are several."""
-    by_key: dict[object, list[Any]] = {}
-    for item in items:
-        by_key.setdefault(getattr(item, key), []).append(item)
-    return ((same[-1], len(same) > 1) for same in by_key.values())

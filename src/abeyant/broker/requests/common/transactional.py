@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.transactions.shard import TransactionShard
@@ -24,8 +21,3 @@ def error_for_version(call: Call, error: ErrorCode, since: int) -> ErrorCode:
     if error is ErrorCode.producer_fenced and call.version < since:
         return ErrorCode.invalid_producer_epoch
     return error
-
-
-def answer_with(call: Call, respond: Callable[[ErrorCode], Any], since: int) -> Callable[[ErrorCode], None]:
-    """Return a callback that answers a call with an error."""
-    return lambda error: call.answer(respond(error_for_version(call, error, since)))

@@ -81,7 +81,7 @@ def verify_then(call: Call, then: Callable[[Verified], object]) -> None:
             if partition.leads and (needed := partition.verifications.needed(producer_id, epoch, sequence, bumps=adds)):
                 verifications[partition.topic, partition.index] = needed
     if len(producers) > 1:
-        response = call.api.module.refused(call.request, ErrorCode.invalid_producer_id_mapping)
+        response = call.api.refused(call.request, ErrorCode.invalid_producer_id_mapping)
         for topic in response.responses:
             for partition in topic.partition_responses:
                 partition.error_message = "Transactional records contained more than one producer ID"

@@ -1,0 +1,66 @@
+"""Responses that have a result for each item of a request, each with its own error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from abeyant.broker.errors import ApiError
+from abeyant.broker.wire.schema import ErrorCode, Message
+
+Failed = Callable[[Any, ErrorCode], Message]
+"""Returns the result of an item that has failed."""
+
+
+def results(
+    items: Iterable[Any],
+    result: Callable[[Any], Message] | ErrorCode,
+    failed: Failed,
+    *,
+    key: str = "",
+    repeated: str = "",
+) -> list[Message]:
+    """Return `result(item)` for each item, or `failed(item, error)` with the message of the ApiError that it raises.
+
+    `result` may also be the error of all items. With `key`, the name of an attribute, items that have one value of it
+    are one item that has failed: INVALID_REQUEST, with the message `repeated`, in which {} is the value.
+    """
+    by_key: dict[object, list[Any]] = {}
+    for place, item in enumerate(items):
+        by_key.setdefault(getattr(item, key) if key else place, []).append(item)
+    found = []
+    for value, same in by_key.items():
+        try:
+            if len(same) > 1:
+                raise ApiError(ErrorCode.invalid_request, repeated.format(value) or None)
+            one = failed(same[-1], result) if isinstance(result, ErrorCode) else result(same[-1])
+        except ApiError as error:
+            one = failed(same[-1], error.code)
+            if error.message is not None:
+                one.error_message = error.message
+        found.append(one)
+    return found
+
+
+def by_topic(
+    topics: Iterable[Any],
+    result: Callable[[Any, Any], Message] | ErrorCode,
+    failed: Failed,
+    *,
+    name: str = "name",
+    partitions: str = "partitions",
+    into: str = "partitions",
+    key: str = "",
+    repeated: str = "",
+) -> list[Message]:
+    """Return the topics of a request with `results` of their partitions, each of them `result(topic, partition)`.
+
+    `name` and `partitions` are the attributes of a topic in the request, `into` that of its partitions in the response.
+    """
+    found = []
+    for topic in topics:
+        of_one = result if isinstance(result, ErrorCode) else partial(result, topic)
+        rows = results(getattr(topic, partitions), of_one, failed, key=key, repeated=repeated)
+        found.append(Message(**{name: getattr(topic, name), into: rows}))
+    return found
