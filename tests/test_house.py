@@ -45,7 +45,7 @@ FLOORS = (
     ("broker.api",),
     ("broker.request_log",),
     ("broker.broker",),
-    ("broker.connection_limits", "broker.housekeeping"),
+    ("broker.housekeeping",),
     ("broker.requests",),
     ("broker.requests.common",),
     ("broker.groups", "broker.transactions"),

@@ -244,7 +244,7 @@ def test_a_client_that_there_is_no_room_for_is_let_in_later(caplog: pytest.LogCa
                 while True:
                     full.callback(os.close, os.dup(client.fileno()))
             client.connect((host, int(port)))
-            wait_until(lambda: "no client is let in" in caplog.text)
+            wait_until(lambda: "accepts no clients" in caplog.text)
         kafka.clock.advance(1.0)
         client.settimeout(10)
         client.sendall(struct.pack(">ihhih", 10, 18, 0, 7, -1))  # ApiVersions

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from abeyant import IdleDetector, Purgatory
-from abeyant.broker.connection_limits import ConnectionLimits
 from abeyant.broker.coordinator.coordinator import Coordinator
 from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
 from abeyant.broker.delayed.operation import Waiting
@@ -36,7 +35,6 @@ from abeyant.broker.security.login import AuthenticationError, Login
 from abeyant.broker.transactions.shard import TransactionShard
 from abeyant.broker.wire.apis import BY_KEY
 from abeyant.broker.wire.connection import Connection, Staging
-from abeyant.broker.wire.connection_rate import ConnectionRate
 from abeyant.broker.wire.listener import Listener
 from abeyant.broker.wire.quotas import ConnectionQuotas
 from abeyant.broker.wire.schema import ErrorCode
@@ -134,9 +132,7 @@ class Broker:
         self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._listener: Listener | None = None
-        self._limits = ConnectionLimits(settings, cluster.security.protocol, broker_id)
-        rate = ConnectionRate(settings["quota.window.num"], settings["quota.window.size.seconds"])
-        self._quotas = ConnectionQuotas(self._limits, rate)
+        self._quotas = ConnectionQuotas(settings, cluster.security.protocol, broker_id)
         self._max_request: int = settings["socket.request.max.bytes"]
         # While it is paused its connections stay.
         self._idle = IdleDetector(
@@ -266,11 +262,10 @@ class Broker:
         if self._listener is not None:
             self._listener.tls = self.cluster.security.tls_context(self.cluster.settings, self.id)
             self._listener.check_room()
-        excess = len(self._quotas) - self._limits.of_broker()
-        if excess > 0:  # close those that have been idle for longest, as Kafka does
-            by_idle_time = sorted(self.connections, key=lambda one: self._idle.idle_for(one) or 0.0, reverse=True)
-            for connection in by_idle_time[:excess]:
-                connection.abort()
+        # Close the excess connections that have been idle for longest, as Kafka does.
+        by_idle_time = sorted(self.connections, key=lambda one: self._idle.idle_for(one) or 0.0, reverse=True)
+        for connection in by_idle_time[: max(self._quotas.excess, 0)]:
+            connection.abort()
         self.housekeeping.reconfigure()
 
     def apply_topic_settings(self, topic: Topic) -> None:
@@ -400,7 +395,7 @@ class Broker:
         try:
             answer, is_in = login.answer(token)
         except AuthenticationError as error:
-            connection.close(f"not let in: {error}")
+            connection.close(str(error))
             return
         if is_in:
             connection.login, connection.user = None, login.user

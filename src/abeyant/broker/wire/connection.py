@@ -2,17 +2,15 @@
 
 Ground rules
 ------------
-* All connections of a cluster receive into one buffer (`Staging`), for each is read and emptied within one call of the
-  loop's: an idle connection has no buffer. What is left of a frame moves to the connection's own, which grows with
-  the bytes that have come and never before them, so that to announce a gigabyte costs nobody a gigabyte (K9).
-* A frame that is handed out is a view of that buffer, and good until `receive` returns: whoever keeps it copies it.
-* While a request is in work (`_busy`), or the client does not take its answers (`_choked`), nothing is parsed. What
-  has been read meanwhile, at most one staging buffer, waits in `_backlog`; the rest waits in the socket. So answers
-  leave in the order of requests (K10), and a client that does not read costs one answer.
-* The next request is begun by the loop and never from inside `answer`: an answer is often given from deep inside the
-  work of another connection.
-* Of requests that are answered at once, a connection that has sent many has a few in each turn of the loop: then it is
-  the others' turn.
+* All connections of a cluster receive into one buffer (`Staging`), which is filled and emptied within one callback of
+  the loop: an idle connection has no buffer. The rest of a frame moves to a buffer of its own, which grows with the
+  bytes that have arrived and never ahead of them: announcing a gigabyte allocates none (K9).
+* A frame that is passed on is a view of the buffer, valid until `receive` returns: copy it to keep it.
+* While a request is being handled (`_busy`), or the client is a slow reader (`_choked`), nothing is parsed. What was
+  read meanwhile, at most one staging buffer, waits in `_backlog`; the rest waits in the socket. So responses leave in
+  the order of requests (K10), and a slow reader costs one response.
+* The loop begins the next request, never `answer`, which is often called while another connection is being handled.
+* Fairness: of requests that are answered at once, a connection has a few in each turn of the loop.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 _LENGTH = Struct(">i")
 _STAGING = 256 * 1024
-# What other clients begin with, by mistake: a length of hundreds of megabytes.
+# The first bytes of other protocols: as a length they are hundreds of megabytes.
 _OTHERS = {b"\x16\x03": "TLS, which this listener does not", b"GET ": "HTTP", b"POST": "HTTP", b"HEAD": "HTTP"}
 _REQUESTS = 16  # in a turn of the loop, of one connection: about a millisecond
 
@@ -64,48 +62,31 @@ class Connection(asyncio.BufferedProtocol):
     """A client's connection to a broker."""
 
     __slots__ = (
-        "_backlog",
-        "_busy",
-        "_choked",
-        "_filled",
-        "_frame",
-        "_goes_on",
-        "_loop",
-        "_max_request",
-        "_need",
-        "_paused",
-        "_receiver",
-        "_staging",
-        "_transport",
-        "client_id",
-        "host",
-        "login",
-        "peer",
-        "software",
-        "user",
-    )
+        "_backlog", "_busy", "_choked", "_filled", "_frame", "_loop", "_max_request", "_need", "_paused", "_receiver",
+        "_scheduled", "_staging", "_transport", "client_id", "host", "login", "peer", "software", "user",
+    )  # fmt: skip
 
     def __init__(self, loop: asyncio.AbstractEventLoop, receiver: Receiver, staging: Staging, max_request: int) -> None:
-        """`max_request` in bytes: a client that announces more is cut off."""
+        """`max_request` in bytes: close the connection of a client that announces more."""
         self._loop = loop
         self._receiver = receiver
         self._staging = staging
         self._max_request = max_request
         self._transport: asyncio.Transport | None = None
-        self._frame: bytearray | None = None  # of a frame that has come in part
-        self._filled = 0
-        self._need = 0  # its whole size, once four bytes of it are there
+        self._frame: bytearray | None = None  # a frame that has arrived in part
+        self._filled = 0  # bytes of it that have arrived
+        self._need = 0  # its whole size, once four bytes of it have arrived
         self._backlog = b""
         self._busy = False
         self._choked = False
-        self._paused = False  # whether the transport has been told not to read
-        self._goes_on = False  # whether the loop will call `_go_on`
+        self._paused = False  # whether reading from the transport is paused
+        self._scheduled = False  # whether the loop will call `_go_on`
         self.peer = "?"
-        self.host = ""  # the address of ours by which it has come
-        self.client_id = ""  # as its last request had it
-        self.login: Login | None = None  # what it has to go through before anything else
-        self.user = "ANONYMOUS"  # who it is, once it has shown that
-        self.software = ("unknown", "unknown")  # the client's name and version, where it has told
+        self.host = ""  # our address that the client has connected to
+        self.client_id = ""  # of the last request
+        self.login: Login | None = None  # an authentication that is not complete
+        self.user = "ANONYMOUS"  # until authenticated
+        self.software = ("unknown", "unknown")  # the client's name and version
 
     # -- for the broker
 
@@ -145,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin: a client has connected."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none, and does what one does
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is not one, but has its methods
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.peer = f"{peer[0]}:{peer[1]}"
@@ -183,7 +164,7 @@ class Connection(asyncio.BufferedProtocol):
         frame = self._frame
         if frame is None:
             received = self._staging.first(nbytes)
-            if self._busy or self._choked or self._backlog:  # what came before comes first
+            if self._busy or self._choked or self._backlog:  # handle what came before first
                 self._backlog += received
                 self._pause()
             else:
@@ -200,13 +181,13 @@ class Connection(asyncio.BufferedProtocol):
             self._receiver.receive(self, memoryview(frame).toreadonly()[4:])
 
     def eof_received(self) -> bool:
-        """Return False, which closes the transport: no client of Kafka half-closes."""
+        """Return False, which closes the transport: Kafka's clients do not half-close."""
         return False
 
     # -- inside
 
     def _parse(self, received: memoryview) -> None:
-        """Hand out frames until one is not answered at once, or it is time for other connections."""
+        """Pass on frames until one is not answered at once, or it is the turn of other connections."""
         position, end = 0, len(received)
         left = _REQUESTS
         while end - position >= 4:
@@ -247,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
         if 0 < size <= most:
             return 4 + size
         self._frame = None
-        self._busy = True  # nothing is read from it any more
+        self._busy = True  # read no more
         spoken = [what for begins, what in _OTHERS.items() if bytes(head).startswith(begins)]
         seems = f": it seems to speak {spoken[0]}" if spoken else ""
         self.close(f"it announced a request of {size} bytes; {limit} is {most}{seems}")
@@ -260,13 +241,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _go_on_soon(self) -> None:
         """Schedule `_go_on` for the loop's next turn, once."""
-        if not self._goes_on:
-            self._goes_on = True
+        if not self._scheduled:
+            self._scheduled = True
             self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
         """Handle the next request, if one has arrived, and read again."""
-        self._goes_on = False
+        self._scheduled = False
         if self._busy or self._choked or self.closed:
             return
         if self._backlog:

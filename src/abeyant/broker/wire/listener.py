@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from abeyant.purgatory.ports import Stoppable
 
 _BACKLOG = 1024  # clients that the system keeps waiting
-_CLIENTS = 8  # that are let in in a turn of the loop, so that those who are in have theirs
-_PAUSE = 1.0  # seconds until clients are let in again, where the system had no room for one
+_CLIENTS = 8  # accepted in a turn of the loop, so that those that are connected have theirs
+_PAUSE = 1.0  # seconds without accepting, after the system had no room for a client
 
 
 class _Timer(Protocol):
@@ -31,20 +31,6 @@ class _Timer(Protocol):
 
 class Listener:
     """One socket that listens. Use from the loop's thread only."""
-
-    __slots__ = (
-        "_coming",
-        "_connection",
-        "_delayed",
-        "_full",
-        "_loop",
-        "_now",
-        "_quotas",
-        "_socket",
-        "_timer",
-        "port",
-        "tls",
-    )
 
     def __init__(
         self,
@@ -106,7 +92,7 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:  # most likely the process may open no more files
-                logger("broker").error("no client is let in at port %d for %g s: %s", self.port, _PAUSE, error)
+                logger("broker").error("port %d accepts no clients for %g s: %s", self.port, _PAUSE, error)
                 self._loop.remove_reader(self._socket)
                 self._timer.call_later(_PAUSE, self._go_on)
                 return
@@ -126,7 +112,7 @@ class Listener:
     def _admit(self, client: socket.socket, address: str) -> None:
         """Serve a client from now on, or close it where its address has too many connections."""
         if refusal := self._quotas.refusal(address):
-            logger("broker").warning("a client is not let in at port %d: %s", self.port, refusal)
+            logger("broker").warning("port %d refuses a client: %s", self.port, refusal)
             client.close()
             return
         client.setblocking(False)
@@ -144,7 +130,7 @@ class Listener:
             self.check_room()
             if not self._closed:
                 why = error or type(error).__name__
-                logger("broker").warning("a client is not let in at port %d: %s", self.port, why)
+                logger("broker").warning("port %d refuses a client: %s", self.port, why)
 
     def _go_on(self) -> None:
         if not self._closed:

@@ -1,43 +1,31 @@
 """Limits of a broker's connections: in number, per address, per second. Kafka: `ConnectionQuotas`.
 
 At `max.connections` a broker accepts none until one ends; beyond `max.connections.per.ip` a client is closed; above
-`max.connection.creation.rate` a connection is delayed, and those behind it wait.
+`max.connection.creation.rate` a connection is delayed, and those behind it wait. The settings may change at any time.
 Brokers of a cluster need no connections to one another here, so clients' alone count.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from collections import Counter, deque
+from typing import TYPE_CHECKING
 
-from abeyant.broker.wire.connection_rate import ConnectionRate
+from abeyant.broker.reconfiguration import overrides
 
 if TYPE_CHECKING:
+    from abeyant.broker.settings import Settings
     from abeyant.broker.wire.connection import Connection
-
-
-class Limits(Protocol):
-    """The limits in force now, for they may change while the broker runs."""
-
-    def connections(self) -> int:
-        """Return the limit of all connections of the listener."""
-
-    def connections_per_second(self) -> int:
-        """Return the limit of connections that are accepted per second."""
-
-    def connections_of(self, address: str) -> int:
-        """Return the limit of connections from one address."""
 
 
 class ConnectionQuotas:
     """One broker's connections, counted from when they are accepted. Use from the loop's thread only."""
 
-    __slots__ = ("_by_address", "_held", "_limits", "_rate")
-
-    def __init__(self, limits: Limits, rate: ConnectionRate) -> None:
-        """Begin with none."""
-        self._limits = limits
-        self._rate = rate
+    def __init__(self, settings: Settings, listener: str, broker: int) -> None:
+        """Begin with none; `listener` is the name of the broker's only one."""
+        self._settings = settings
+        self._listener = listener
+        self._broker = broker
+        self._rate = ConnectionRate(settings["quota.window.num"], settings["quota.window.size.seconds"])
         self._held: dict[Connection, str] = {}
         self._by_address: Counter[str] = Counter()
 
@@ -47,18 +35,32 @@ class ConnectionQuotas:
     @property
     def full(self) -> bool:
         """Return whether no connection may be accepted. O(1)."""
-        return len(self._held) >= self._limits.connections()
+        return len(self._held) >= self._limit("max.connections")
+
+    @property
+    def excess(self) -> int:
+        """Return how many connections are above the broker's own limit, which may have changed."""
+        most: int = self._settings.value("max.connections", self._broker)
+        return len(self._held) - most
+
+    def _limit(self, name: str) -> int:
+        """Return the limit of the listener, which is at most that of the broker."""
+        of_listener: int = self._settings.of_listener(name, self._listener, self._broker)
+        of_broker: int = self._settings.value(name, self._broker)
+        return min(of_listener, of_broker)
 
     def refusal(self, address: str) -> str:
         """Return why a client from this address is closed; "" where it is not. O(1)."""
-        limit = self._limits.connections_of(address)
+        of_all: int = self._settings.value("max.connections.per.ip", self._broker)
+        others = overrides(self._settings.value("max.connections.per.ip.overrides", self._broker))
+        limit = others.get(address, of_all)
         if self._by_address[address] < limit:
             return ""
         return f"{address} has {limit} connections already, its limit by max.connections.per.ip"
 
     def delay(self, now: float) -> float:
         """Count a connection that came at `now`; return by how many seconds to delay it, and all behind it."""
-        return self._rate.record(now, self._limits.connections_per_second())
+        return self._rate.record(now, self._limit("max.connection.creation.rate"))
 
     def enter(self, connection: Connection, address: str) -> None:
         """Count a connection, until `leave`."""
@@ -73,3 +75,31 @@ class ConnectionQuotas:
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]
+
+
+class ConnectionRate:
+    """Connections per second, counted in windows so that a burst is accepted at once. Kafka: `Rate`, `SampledStat`."""
+
+    def __init__(self, windows: int, window: float) -> None:
+        """`windows` windows of `window` seconds each, the current one included."""
+        self._count = windows
+        self._window = window
+        self._windows: deque[tuple[float, int]] = deque()  # when each began, and its connections
+
+    def record(self, now: float, limit: int) -> float:
+        """Count a connection at `now`; return by how many seconds to delay it, at most a window's. O(windows)."""
+        windows = self._windows
+        if windows and now - windows[-1][0] < self._window:
+            began, count = windows.pop()
+            windows.append((began, count + 1))
+        else:
+            windows.append((now, 1))
+        while now - windows[0][0] >= self._count * self._window:
+            windows.popleft()
+        # A rate is over all windows but the current one at least, however short the broker has counted.
+        elapsed = now - windows[0][0]
+        missing = max(0, self._count - 1 - int(elapsed / self._window))
+        seconds = elapsed + missing * self._window
+        allowed = limit * seconds
+        excess = sum(count for _, count in windows) - allowed
+        return min(excess / limit, self._window) if excess > 0 else 0.0
