@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
+from dataclasses import fields
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -39,23 +40,6 @@ _UNITS: dict[str, tuple[tuple[str, int], ...]] = {
     "log.roll.ms": (("log.roll.ms", 1), ("log.roll.hours", _HOUR)),
     "log.roll.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOUR)),
     "log.flush.interval.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
-}
-_LOG_CONFIG = {
-    "delete_retention_ms": "delete.retention.ms",
-    "file_delete_delay_ms": "file.delete.delay.ms",
-    "flush_messages": "flush.messages",
-    "flush_ms": "flush.ms",
-    "max_compaction_lag_ms": "max.compaction.lag.ms",
-    "max_message_bytes": "max.message.bytes",
-    "message_timestamp_after_max_ms": "message.timestamp.after.max.ms",
-    "message_timestamp_before_max_ms": "message.timestamp.before.max.ms",
-    "message_timestamp_type": "message.timestamp.type",
-    "min_cleanable_dirty_ratio": "min.cleanable.dirty.ratio",
-    "min_compaction_lag_ms": "min.compaction.lag.ms",
-    "compression_type": "compression.type",
-    "retention_bytes": "retention.bytes",
-    "retention_ms": "retention.ms",
-    "segment_ms": "segment.ms",
 }
 
 
@@ -266,13 +250,13 @@ class TopicSettings:
 
     def log_config(self, broker: int | None = None) -> LogConfig:
         """Return the settings of this topic's logs on one broker."""
-        values = {field: self.value(name, broker) for field, name in _LOG_CONFIG.items()}
-        return LogConfig(
-            cleanup_policy=frozenset(self.value("cleanup.policy", broker)),
-            segment_bytes=self["internal.segment.bytes"] or self.value("segment.bytes", broker),
-            producer_expiration_ms=self._brokers.value("producer.id.expiration.ms", broker),
-            **values,
-        )
+        values = {
+            "cleanup_policy": frozenset(self.value("cleanup.policy", broker)),
+            "segment_bytes": self["internal.segment.bytes"] or self.value("segment.bytes", broker),
+            "producer_expiration_ms": self._brokers.value("producer.id.expiration.ms", broker),
+        }
+        others = (field.name for field in fields(LogConfig) if field.name not in values)  # `retention_ms`: retention.ms
+        return LogConfig(**values, **{name: self.value(name.replace("_", "."), broker) for name in others})
 
     def describe(self, names: Iterable[str] | None = None, broker: int | None = None) -> list[ConfigEntry]:
         """Return what one broker's DescribeConfigs shows. Names that Kafka does not know are left out."""

@@ -283,7 +283,7 @@ class ClusterApi(Outages):
         `member` is its member id, its `group.instance.id`, or the client id that no other member has. Raises
         AbeyantError where there is no such group or member, or where its coordinator is stopped, paused or not ready.
         """
-        from abeyant.broker.api.expire_member import expire_member
+        from abeyant.broker.api.coordinators import expire_member
 
         self.settled(expire_member, self, group, member)
 
@@ -295,7 +295,7 @@ class ClusterApi(Outages):
         Its open transaction is aborted, and whatever it asks for is refused from now on. Raises AbeyantError where
         there is no such id, where its coordinator is paused, or while its transaction is being ended.
         """
-        from abeyant.broker.api.fence_producer import fence_producer
+        from abeyant.broker.api.coordinators import fence_producer
 
         self.settled(fence_producer, self, transactional_id)
 

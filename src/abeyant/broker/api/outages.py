@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 
 class Outages:
     """What `paused` and `stopped` are made of; a cluster has the other methods."""
 
-    def pause(self, broker: int) -> None:
-        """Pause a broker, as under SIGSTOP: connections stay open, and it does nothing until `resume`."""
-        raise NotImplementedError
-
-    def resume(self, broker: int) -> None:
-        """Resume a paused broker; it first handles what has arrived meanwhile."""
-        raise NotImplementedError
-
-    def stop(self, broker: int) -> None:
-        """Stop a broker: connections close, other brokers lead its partitions."""
-        raise NotImplementedError
-
-    def start(self, broker: int) -> None:
-        """Start a stopped broker again, at the same port."""
-        raise NotImplementedError
-
-    def is_stopped(self, broker: int) -> bool:
-        """Return whether a broker is stopped."""
-        raise NotImplementedError
+    pause: Callable[[int], None]
+    resume: Callable[[int], None]
+    stop: Callable[[int], None]
+    start: Callable[[int], None]
+    is_stopped: Callable[[int], bool]
 
     @contextmanager
     def paused(self, *brokers: int) -> Iterator[None]:

@@ -1,0 +1,87 @@
+"""What a test orders of coordinators: end a group member's session, fence a producer. In the loop's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS, InternalTopic, partition_for
+from abeyant.broker.errors import ApiError
+from abeyant.broker.transactions.transaction import Producer
+from abeyant.broker.wire.schema import ErrorCode
+from abeyant.errors import AbeyantError, did_you_mean
+
+if TYPE_CHECKING:
+    from abeyant.broker.api.ports import Cluster
+    from abeyant.broker.broker import Broker
+
+_FENCED = (ErrorCode.none, ErrorCode.concurrent_transactions)  # the second: its open transaction is being aborted
+
+
+def expire_member(cluster: Cluster, group: str, member: str) -> None:
+    """Expire a member's session. Raises AbeyantError for an unknown group or member, or without a coordinator."""
+    broker = _coordinator(cluster, OFFSETS, group, f"group {group!r}")
+    try:
+        shard = None if broker is None else broker.group_coordinator.shard(group)
+    except ApiError as error:
+        raise AbeyantError(f"the coordinator of group {group!r}: {error.code.name.upper()}") from None
+    members = None if shard is None else shard.members(group)
+    if shard is None or members is None:
+        shards = (shard for one in cluster.brokers.values() for shard in one.group_coordinator.loaded())
+        known = [known.id for shard in shards for known in shard.every_group()]
+        raise AbeyantError(f"there is no group {group!r}{did_you_mean(group, known)}")
+    shard.expire(group, _one_member(group, member, members))
+    cluster.network.settle()
+
+
+def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, str]]) -> str:
+    """Return the member id for an id, instance id or client id; `members` has the latter two of each member."""
+    if name in members:
+        return name
+    found = [member for member, names in members.items() if name in names]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise AbeyantError(f"{len(found)} members of group {group!r} are called {name!r}: name one of {sorted(found)}")
+    known = {one for member, both in members.items() for one in (member, *both) if one}
+    raise AbeyantError(f"group {group!r} has no member {name!r}{did_you_mean(name, known)}; there are {sorted(members)}")
+
+
+def fence_producer(cluster: Cluster, transactional_id: str) -> None:
+    """Fence as another producer with the same id does. Raises AbeyantError where that is impossible."""
+    broker = _coordinator(cluster, TRANSACTIONS, transactional_id, f"transactional id {transactional_id!r}")
+    if broker is None:
+        raise AbeyantError(f"cannot fence {transactional_id!r}: it has no coordinator; has a producer begun with it?")
+    try:
+        shard = broker.transaction_coordinator.shard(transactional_id)
+    except ApiError as error:
+        raise AbeyantError(f"cannot fence {transactional_id!r}: {error.code.name.upper()}") from None
+    transaction = shard.transactions.get(transactional_id)
+    if transaction is None:
+        known = did_you_mean(transactional_id, shard.transactions)
+        raise AbeyantError(f"there is no transactional id {transactional_id!r}{known}")
+    epoch = transaction.now.epoch
+    refused: list[ErrorCode] = []
+
+    def done(error: ErrorCode, _: Producer) -> None:
+        if error not in _FENCED or transaction.now.epoch == epoch:
+            refused.append(error)
+
+    shard.initialize(transactional_id, transaction.now.timeout_ms, None, done)
+    cluster.network.settle()
+    if refused:
+        state = transaction.now.state.shown
+        raise AbeyantError(f"cannot fence {transactional_id!r}, which is in {state}: {refused[0].name.upper()}")
+
+
+def _coordinator(cluster: Cluster, kind: InternalTopic, key: str, what: str) -> Broker | None:
+    """Return the broker that coordinates; None before the topic exists. Raises AbeyantError while it does not run."""
+    topic = cluster.controller.topics.get(kind.name)
+    if topic is None:
+        return None
+    leader = topic.partitions[partition_for(key, len(topic.partitions))].leader
+    broker = cluster.brokers.get(leader)
+    if broker is None or broker.stopped or broker.paused:
+        state = "unknown" if broker is None else "paused" if broker.paused else "stopped"
+        raise AbeyantError(f"the coordinator of {what} is broker {leader}: {state}")
+    return broker
