@@ -1,4 +1,4 @@
-"""What a test asks of a cluster, and does to it. `Cluster` is this, and a way to start and to end."""
+"""The methods with which a test reads and disturbs a cluster. `Cluster` adds how it starts and ends."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from functools import wraps
 from threading import TIMEOUT_MAX
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, Unpack
 
 from abeyant.broker.api.faults import Fault, Faults, Target, Where, check_choice
 from abeyant.broker.api.outages import Outages
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from abeyant.broker.controller import Controller
     from abeyant.broker.network import Network
     from abeyant.broker.partition_state import PartitionState, Topic
+    from abeyant.broker.requests.common.ports import Gate
+    from abeyant.broker.security.protocol import Security
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _HELD = "Held"  # the purgatory of delayed requests, which are called by their API
@@ -42,6 +46,16 @@ class Written(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
+def _settled(method: Callable[Concatenate[ClusterApi, P], T]) -> Callable[Concatenate[ClusterApi, P], T]:
+    """Run a method in the loop's thread, once the messages between brokers are delivered. From any thread."""
+
+    @wraps(method)
+    def run(self: ClusterApi, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.settled(lambda: method(self, *args, **kwargs))
+
+    return run
+
+
 class ClusterApi(Outages):
     """The methods of a `Cluster` that is open. Call them from any thread, or in its loop."""
 
@@ -49,7 +63,9 @@ class ClusterApi(Outages):
     clock: Clock
     """The cluster's one clock: `now()` in seconds, and `advance(seconds)` and `advance_to_next()` where it is held."""
     controller: Controller
+    gate: Gate | None
     network: Network
+    security: Security
     awaited: list[_Awaited]
     _faults: Faults
 
@@ -60,7 +76,7 @@ class ClusterApi(Outages):
     def settled(self, action: Callable[..., T], *args: Any) -> T:
         """Deliver the messages between brokers, then call `action` in the loop's thread. Not for users.
 
-        So what a client has been answered is done in all brokers that take part: a commit has its markers.
+        So what a client has had a response to is done in all brokers that take part: a commit has its markers.
         """
 
         def act() -> T:
@@ -71,6 +87,7 @@ class ClusterApi(Outages):
 
     # -- topics
 
+    @_settled
     def create_topic(
         self, name: str, partitions: int = 1, replicas: int | None = None, config: Mapping[str, object] | None = None
     ) -> None:
@@ -88,41 +105,38 @@ class ClusterApi(Outages):
             given = from_python(config or {})
         except ConfigError as error:
             raise AbeyantError(f"cannot create topic {name!r}: {error}") from None
+        try:
+            self.controller.create_topic(name, partitions, wanted, {}, given)
+        except ApiError as error:
+            raise AbeyantError(f"cannot create topic {name!r}: {error.message}") from None
+        self.network.settle()
 
-        def create() -> None:
-            try:
-                self.controller.create_topic(name, partitions, wanted, {}, given)
-            except ApiError as error:
-                raise AbeyantError(f"cannot create topic {name!r}: {error.message}") from None
-            self.network.settle()
-
-        self.settled(create)
-
+    @_settled
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records. Raises AbeyantError for an unknown topic, or a full disk."""
+        try:
+            self.controller.delete_topic(self.topic_named(name))
+        except ApiError as error:
+            raise AbeyantError(f"cannot delete topic {name!r}: {error.message}") from None
+        self.network.settle()
 
-        def delete() -> None:
-            try:
-                self.controller.delete_topic(self.topic_named(name))
-            except ApiError as error:  # it could not be written down
-                raise AbeyantError(f"cannot delete topic {name!r}: {error.message}") from None
-            self.network.settle()
-
-        self.settled(delete)
-
+    @_settled
     def topics(self) -> list[str]:
         """Return the names of all topics, Kafka's internal ones included, in order."""
-        return self.settled(lambda: sorted(self.controller.topics))
+        return sorted(self.controller.topics)
 
+    @_settled
     def leader(self, topic: str, partition: int = 0) -> int | None:
         """Return the broker that leads a partition; None without a leader."""
-        leader = self.settled(lambda: self.partition_state(topic, partition).leader)
+        leader = self.partition_state(topic, partition).leader
         return None if leader < 0 else leader
 
+    @_settled
     def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
         """Return the brokers whose replicas are in sync."""
-        return self.settled(lambda: self.partition_state(topic, partition).isr)
+        return self.partition_state(topic, partition).isr
 
+    @_settled
     def records(
         self,
         topic: str,
@@ -133,112 +147,85 @@ class ClusterApi(Outages):
     ) -> list[Written]:
         """Return the records of a topic by partition and offset, as a consumer of all of it would see them.
 
-        With `isolation="read_committed"` what one with that `isolation.level` would: up to the first transaction that
-        is open, and nothing of those that were aborted. With `uncommitted` also what the leader has and some in-sync
-        replica has not. A partition that nobody leads has nothing to show. Raises AbeyantError where there is no such
-        topic or partition, and ValueError for another isolation.
+        With `isolation="read_committed"`, up to the first open transaction, and without aborted ones. With
+        `uncommitted`, also what the leader has and some in-sync replica has not. A partition without a leader has no
+        records. Raises AbeyantError where there is no such topic or partition, and ValueError for another isolation.
         """
         if isolation not in ("read_uncommitted", "read_committed"):
             raise ValueError(f'isolation must be "read_uncommitted" or "read_committed", not {isolation!r}')
         committed = isolation == "read_committed"
         if committed and uncommitted:
             raise ValueError('uncommitted=True and isolation="read_committed" contradict each other: leave one out')
-        return self.settled(lambda: self._records(topic, partition, uncommitted, committed))
+        return self._records(topic, partition, uncommitted, committed)
 
+    @_settled
     def compact(self, topic: str) -> None:
         """Compact a topic now: all its replicas, up to what is committed, however little that frees.
 
-        It also happens without being asked, as `cleanup.policy=compact` and its other settings say. Raises
-        AbeyantError where there is no such topic, or where its policy has no `compact`.
+        Brokers also compact by themselves, as the topic's settings say. Raises AbeyantError where there is no such
+        topic, or where its `cleanup.policy` has no `compact`.
         """
-
-        def compact() -> None:
-            if "compact" not in self.topic_named(topic).settings["cleanup.policy"]:
-                raise AbeyantError(f"topic {topic!r} has no cleanup.policy=compact")
-            for broker in self.brokers.values():
-                for partition in [] if broker.stopped else broker.partitions.values():
-                    if partition.topic == topic:
-                        partition.log.compact(broker.now_ms(), partition.last_stable_offset, force=True)
-
-        self.settled(compact)
+        if "compact" not in self.topic_named(topic).settings["cleanup.policy"]:
+            raise AbeyantError(f"topic {topic!r} has no cleanup.policy=compact")
+        for broker in self.brokers.values():
+            for partition in [] if broker.stopped else broker.partitions.values():
+                if partition.topic == topic:
+                    partition.log.compact(broker.now_ms(), partition.last_stable_offset, force=True)
 
     # -- brokers
 
+    @_settled
     def pause(self, broker: int) -> None:
         """Pause a broker, as under SIGSTOP: connections stay open, and it does nothing until `resume`.
 
         A second call does nothing. Raises AbeyantError for one that is stopped.
         """
+        if self.broker_named(broker).stopped:
+            raise AbeyantError(f"broker {broker} is stopped, so it cannot be paused: start it first")
+        self.broker_named(broker).pause()
 
-        def pause() -> None:
-            if self.broker_named(broker).stopped:
-                raise AbeyantError(f"broker {broker} is stopped, so it cannot be paused: start it first")
-            self.broker_named(broker).pause()
-
-        self.settled(pause)
-
+    @_settled
     def resume(self, broker: int) -> None:
         """Resume a paused broker; it first handles what has arrived meanwhile. Do nothing for one that runs."""
+        self.broker_named(broker).resume()
+        self.network.settle()
 
-        def resume() -> None:
-            self.broker_named(broker).resume()
-            self.network.settle()
-
-        self.settled(resume)
-
+    @_settled
     def stop(self, broker: int) -> None:
         """Stop a broker: connections close, other brokers lead its partitions. Records in memory are lost.
 
         A second call does nothing.
         """
+        if not self.broker_named(broker).stopped:
+            self.broker_named(broker).stop()
 
-        def stop() -> None:
-            if not self.broker_named(broker).stopped:
-                self.broker_named(broker).stop()
-
-        self.settled(stop)
-
+    @_settled
     def is_stopped(self, broker: int) -> bool:
         """Return whether a broker is stopped."""
-        return self.settled(lambda: self.broker_named(broker).stopped)
+        return self.broker_named(broker).stopped
 
+    @_settled
     def start(self, broker: int) -> None:
         """Start a stopped broker again, at the same port. Raises AbeyantError where the port is taken."""
-
-        def start() -> None:
-            if not self.broker_named(broker).stopped:
-                raise AbeyantError(f"broker {broker} has not been stopped")
-            self._start(broker)
-            self.network.settle()
-
-        self.settled(start)
+        if not self.broker_named(broker).stopped:
+            raise AbeyantError(f"broker {broker} has not been stopped")
+        self._start(broker)
+        self.network.settle()
 
     # -- faults
 
-    def fail(
-        self,
-        api: str | None = None,
-        *,
-        error: str,
-        times: int | None = None,
-        **where: Unpack[Where],
-    ) -> Fault:
+    def fail(self, api: str | None = None, *, error: str, times: int | None = None, **where: Unpack[Where]) -> Fault:
         """Answer requests with an error and do nothing else: `fail("Produce", error="NOT_LEADER_OR_FOLLOWER")`.
 
-        `api` is Kafka's name for it, None for every one; "ReplicaFetch" is a follower's fetch. Only requests that match
-        all that is given are struck. With `times` it ends by itself; else by `end()`, or with its `with` block. A
-        request that is struck gets the error for everything in it; where its response has no room for one, its
-        connection ends. Raises AbeyantError for what could strike nothing: a topic that there is not, say.
+        `api` is Kafka's name for it, None for every one; "ReplicaFetch" is a follower's fetch. Requests that match all
+        that is given fail, with the error for everything in them; where the response has no field for an error, the
+        connection is closed. The fault ends after `times` requests, by `end()`, or with its `with` block. Raises
+        AbeyantError for a fault that no request can match, of an unknown topic for instance.
         """
         return self._faults.fail(Target(api, **where), error, times)
 
     def delay(
-        self,
-        api: str | None = None,
-        *,
-        seconds: float,
-        times: int | None = None,
-        **where: Unpack[Where],
+        self, api: str | None = None, *, seconds: float, times: int | None = None, **where: Unpack[Where]
     ) -> Fault:
         """Handle requests `seconds` after they arrived, on the cluster's clock. The rest is as for `fail`.
 
@@ -247,36 +234,29 @@ class ClusterApi(Outages):
         return self._faults.delay(Target(api, **where), seconds, times)
 
     def drop(
-        self,
-        api: str | None = None,
-        *,
-        answer: bool = False,
-        times: int | None = None,
-        **where: Unpack[Where],
+        self, api: str | None = None, *, answer: bool = False, times: int | None = None, **where: Unpack[Where]
     ) -> Fault:
         """Lose requests: close the connection and do nothing else. The rest is as for `fail`.
 
-        With `answer` the request is done, and its answer is lost: the client cannot tell the two apart.
+        With `answer` the request is handled and its response is lost: the client cannot tell the two apart.
         """
         return self._faults.drop(Target(api, **where), times, answer)
 
+    @_settled
     def drop_connections(self, *, broker: int | None = None, client_id: str | None = None) -> int:
         """Close the connections that are open now, of one broker or one client; return how many."""
         check_choice("client_id", client_id)
-
-        def drop() -> int:
-            ended = 0
-            for found in self.brokers.values() if broker is None else [self.broker_named(broker)]:
-                for connection in list(found.connections):
-                    if client_id in (None, connection.client_id):
-                        connection.abort()
-                        ended += 1
-            return ended
-
-        return self.settled(drop)
+        ended = 0
+        for one in self.brokers.values() if broker is None else [self.broker_named(broker)]:
+            for connection in list(one.connections):
+                if client_id in (None, connection.client_id):
+                    connection.abort()
+                    ended += 1
+        return ended
 
     # -- groups
 
+    @_settled
     def expire_member(self, group: str, member: str) -> None:
         """Expire the session of a member now, as if it had been silent for too long.
 
@@ -285,22 +265,24 @@ class ClusterApi(Outages):
         """
         from abeyant.broker.api.coordinators import expire_member
 
-        self.settled(expire_member, self, group, member)
+        expire_member(self, group, member)
 
     # -- transactions
 
+    @_settled
     def fence(self, transactional_id: str) -> None:
         """Fence the producer of a transactional id, as another producer with the same id does.
 
-        Its open transaction is aborted, and whatever it asks for is refused from now on. Raises AbeyantError where
-        there is no such id, where its coordinator is paused, or while its transaction is being ended.
+        Its open transaction is aborted, and its further requests are refused. Raises AbeyantError where there is no
+        such id, where its coordinator is paused, or while its transaction is being ended.
         """
         from abeyant.broker.api.coordinators import fence_producer
 
-        self.settled(fence_producer, self, transactional_id)
+        fence_producer(self, transactional_id)
 
     # -- what waits
 
+    @_settled
     def waiting(self, kind: str | None = None, *, client: str | None = None) -> list[Waiting]:
         """List the requests that wait now, oldest first: produces, fetches, followers' fetches and so on.
 
@@ -309,7 +291,7 @@ class ClusterApi(Outages):
         """
         self._require_kind(kind)
         check_choice("client_id", client, "client")
-        return self.settled(self._waiting, kind, client)
+        return self._waiting(kind, client)
 
     def until_waiting(
         self, kind: str, count: int = 1, *, client: str | None = None, timeout: float = 10.0
@@ -336,7 +318,7 @@ class ClusterApi(Outages):
         except RuntimeError:
             pass
         else:
-            raise AbeyantError("until_waiting blocks, so it cannot be called in an event loop: ask waiting() instead")
+            raise AbeyantError("until_waiting blocks, so it cannot be called in an event loop: use waiting() there")
         self.settled(begin)
         try:
             return found.result(timeout)
@@ -422,7 +404,7 @@ class ClusterApi(Outages):
 
 
 class _Awaited(NamedTuple):
-    """What a thread waits to see waiting."""
+    """One call of `until_waiting`."""
 
     kind: str
     number: int
