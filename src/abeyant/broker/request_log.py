@@ -9,28 +9,32 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from abeyant.broker.definitions import Scope, definitions
 from abeyant.broker.delayed.operation import follower_name
-from abeyant.broker.wire.json_form import id_form, json_form
+from abeyant.broker.wire.json_form import json_form
+from abeyant.broker.wire.schema import Codec, Message
 from abeyant.errors import AbeyantError
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
-    from abeyant.broker.partition_state import PartitionState, Topic
+    from abeyant.broker.partition_state import PartitionState
     from abeyant.broker.replica.messages import ReplicaFetch, ReplicaResponse
     from abeyant.broker.requests.common.call import Call
     from abeyant.broker.requests.common.ports import Broker
     from abeyant.broker.wire.connection import Connection
 
-_FETCH: Final = 1
-_ALTER_PARTITION: Final = 56
-# Brokers of one process have no connections with one another: this stands in place of a client's
+# Of the requests between brokers: key, name, version
+_FETCH: Final = 1, "Fetch", 18
+_ALTER_PARTITION: Final = 56, "AlterPartition", 3
+# In place of a client's connection: brokers of one process have none with one another
 _IN_PROCESS: Final = ("127.0.0.1:0", "ANONYMOUS", ("unknown", "unknown"), "PLAINTEXT")
 _CONFIGURING: Final = ("AlterConfigs", "IncrementalAlterConfigs")
 _SCOPES: Final[dict[int, Scope]] = {2: "topic", 4: "broker", 32: "group"}  # by the type of a resource
@@ -65,96 +69,59 @@ class RequestLog:
         request_form = None if request is None else json_form(call.codec.request_entity, request)
         if request_form is not None and call.api.name in _CONFIGURING:
             _hide_secrets(request_form)
-        self._write(
-            call.broker,
-            _header(
-                call.api.key, call.version, call.correlation_id, call.client_id, _WORDS.sub("_", call.api.name).upper()
-            ),
-            request_form,
-            None if response is None else json_form(call.codec.response_entity, response),
-            call.since,
-            call.local,
-            call.connection,
-        )
+        response_form = None if response is None else json_form(call.codec.response_entity, response)
+        header = _header(call.api.key, call.api.name, call.version, call.correlation_id, call.client_id)
+        self._write(call.broker, header, request_form, response_form, call.since, call.local, call.connection)
 
     def log_replica_fetch(self, broker: Broker, fetch: ReplicaFetch, answer: ReplicaResponse, since: float) -> None:
         """Write a line for a follower's fetch, as if it had come over the wire in a fetch session."""
-        topics = broker.cluster.controller.topics
-        positions, results = _Grouped(topics), _Grouped(topics)
-        for position in fetch.positions:
-            positions.add(
-                position.topic,
-                {
-                    "partition": position.partition,
-                    "currentLeaderEpoch": position.leader_epoch,
-                    "fetchOffset": position.offset,
-                    "lastFetchedEpoch": position.last_epoch,
-                    "logStartOffset": position.start,
-                    "partitionMaxBytes": broker.replica_partition_bytes,
-                },
-            )
-        for partition in answer.partitions:
-            results.add(
-                partition.topic,
-                {
-                    "partitionIndex": partition.partition,
-                    "errorCode": 0 if partition.error is None else int(partition.error),
-                    "highWatermark": partition.high_watermark,
-                    "lastStableOffset": partition.high_watermark,
-                    "logStartOffset": partition.start,
-                    "abortedTransactions": None,
-                    "preferredReadReplica": -1,
-                    "recordsSizeInBytes": sum(batch.size for batch in partition.records or ()),
-                },
-            )
+        known = broker.cluster.controller.topics
+        positions, results = defaultdict(list), defaultdict(list)
+        for one in fetch.positions:
+            position = Message(
+                partition=one.partition, current_leader_epoch=one.leader_epoch, fetch_offset=one.offset,
+                last_fetched_epoch=one.last_epoch, log_start_offset=one.start,
+                partition_max_bytes=broker.replica_partition_bytes,
+            )  # fmt: skip
+            positions[one.topic].append(position)
+        for part in answer.partitions:
+            size = sum(batch.size for batch in part.records or ())
+            result = Message(
+                partition_index=part.partition, error_code=part.error or 0, high_watermark=part.high_watermark,
+                last_stable_offset=part.high_watermark, log_start_offset=part.start, aborted_transactions=None,
+                records=range(size),  # of which the form has the length alone
+            )  # fmt: skip
+            results[part.topic].append(result)
+
+        def by_topic(rows: Mapping[str, list[Message]]) -> list[Message]:
+            return [
+                Message(topic_id=known[name].id if name in known else None, partitions=found)
+                for name, found in rows.items()
+            ]
+
         self._numbers[fetch.follower] = number = self._numbers.get(fetch.follower, -1) + 1
-        self._write(
-            broker,
-            _header(_FETCH, 18, number, follower_name(fetch.follower), "FETCH"),
-            {
-                "replicaState": {"replicaId": fetch.follower, "replicaEpoch": 0},
-                "maxWaitMs": round(broker.replica_fetch_wait * 1000),
-                "minBytes": 1,
-                "maxBytes": broker.replica_fetch_bytes,
-                "isolationLevel": 0,
-                "sessionId": fetch.number,
-                "sessionEpoch": number,
-                "topics": positions.topics,
-                "forgottenTopicsData": [],
-                "rackId": "",
-            },
-            {"throttleTimeMs": 0, "errorCode": 0, "sessionId": fetch.number, "responses": results.topics},
-            since,
-            0.0,
-        )
+        request = Message(
+            replica_state=Message(replica_id=fetch.follower, replica_epoch=0), min_bytes=1,
+            max_wait=timedelta(seconds=broker.replica_fetch_wait), max_bytes=broker.replica_fetch_bytes,
+            session_id=fetch.number, session_epoch=number, topics=by_topic(positions),
+        )  # fmt: skip
+        response = Message(session_id=fetch.number, responses=by_topic(results))
+        header = _header(*_FETCH, number, follower_name(fetch.follower))
+        self._write(broker, header, *_forms(_FETCH, request, response), since, 0.0)
 
     def log_isr_change(self, broker: Broker, before: PartitionState, after: PartitionState) -> None:
-        """Write a line for a leader's change of the in-sync set, which it asks the controller for."""
-        topic_id = id_form(after.topic_id)
-        request = {
-            "partitionIndex": after.partition,
-            "leaderEpoch": before.leader_epoch,
-            "newIsrWithEpochs": [{"brokerId": replica, "brokerEpoch": -1} for replica in after.isr],
-            "leaderRecoveryState": 0,
-            "partitionEpoch": before.partition_epoch,
-        }
-        response = {
-            "partitionIndex": after.partition,
-            "errorCode": 0,
-            "leaderId": after.leader,
-            "leaderEpoch": after.leader_epoch,
-            "isr": list(after.isr),
-            "leaderRecoveryState": 0,
-            "partitionEpoch": after.partition_epoch,
-        }
-        self._write(
-            broker,
-            _header(_ALTER_PARTITION, 3, 0, str(broker.id), "ALTER_PARTITION"),
-            {"brokerId": broker.id, "brokerEpoch": -1, "topics": [{"topicId": topic_id, "partitions": [request]}]},
-            {"throttleTimeMs": 0, "errorCode": 0, "topics": [{"topicId": topic_id, "partitions": [response]}]},
-            broker.now(),
-            None,
-        )
+        """Write a line for a leader's request to the controller to change the in-sync set."""
+        request = Message(
+            partition_index=after.partition, leader_epoch=before.leader_epoch, partition_epoch=before.partition_epoch,
+            new_isr_with_epochs=[Message(broker_id=replica) for replica in after.isr],
+        )  # fmt: skip
+        response = Message(
+            partition_index=after.partition, leader_id=after.leader, leader_epoch=after.leader_epoch, isr=after.isr,
+            partition_epoch=after.partition_epoch,
+        )  # fmt: skip
+        asked, answered = ([Message(topic_id=after.topic_id, partitions=[one])] for one in (request, response))
+        forms = _forms(_ALTER_PARTITION, Message(broker_id=broker.id, topics=asked), Message(topics=answered))
+        self._write(broker, _header(*_ALTER_PARTITION, 0, str(broker.id)), *forms, broker.now(), None)
 
     def close(self) -> None:
         """Close the files."""
@@ -217,21 +184,14 @@ class RequestLog:
         return found
 
 
-class _Grouped:
-    """Partitions grouped as Kafka's messages have them."""
+def _forms(api: tuple[int, str, int], request: Message, response: Message) -> tuple[dict[str, Any], dict[str, Any]]:
+    codec = _codec(api[0], api[2])
+    return json_form(codec.request_entity, request), json_form(codec.response_entity, response)
 
-    def __init__(self, known: Mapping[str, Topic]) -> None:
-        self.topics: list[dict[str, Any]] = []
-        self._known = known
-        self._found: dict[str, list[dict[str, Any]]] = {}
 
-    def add(self, topic: str, partition: dict[str, Any]) -> None:
-        partitions = self._found.get(topic)
-        if partitions is None:
-            partitions = self._found[topic] = []
-            known = self._known.get(topic)
-            self.topics.append({"topicId": id_form(None if known is None else known.id), "partitions": partitions})
-        partitions.append(partition)
+@cache
+def _codec(key: int, version: int) -> Codec:
+    return Codec(key, version, {})
 
 
 def _hide_secrets(request_form: dict[str, Any]) -> None:
@@ -244,13 +204,13 @@ def _hide_secrets(request_form: dict[str, Any]) -> None:
                 one["value"] = "[hidden]"
 
 
-def _header(key: int, version: int, number: int, client: str, name: str) -> dict[str, Any]:
+def _header(key: int, name: str, version: int, number: int, client: str) -> dict[str, Any]:
     return {
         "requestApiKey": key,
         "requestApiVersion": version,
         "correlationId": number,
         "clientId": client,
-        "requestApiKeyName": name,
+        "requestApiKeyName": _WORDS.sub("_", name).upper(),
     }
 
 

@@ -74,14 +74,14 @@ def encoder(entity: Any) -> Encode:
 
 def _completed(message: Any, entity: Any) -> Any:
     """Return the message; the fields that it lacks now have their defaults."""
-    for name, value in _defaults(entity).items():
+    for name, value in defaults(entity).items():
         if not hasattr(message, name):
             setattr(message, name, value)
     return message
 
 
 @cache
-def _defaults(entity: Any) -> dict[str, Any]:
+def defaults(entity: Any) -> dict[str, Any]:
     """Return the defaults of an entity's fields: the schema's, else 0, "" or empty as in Kafka's generated classes."""
     return {field.name: _default(field) for field in fields(entity) if not is_dataclass(field.type)}
 

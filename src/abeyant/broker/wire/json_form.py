@@ -15,7 +15,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
-from abeyant.broker.wire.encoding import moment
+from abeyant.broker.wire.encoding import defaults, moment
 
 _MILLISECOND = timedelta(milliseconds=1)
 _NO_ID = "A" * 22
@@ -25,19 +25,19 @@ class _Field(typing.NamedTuple):
     attribute: str
     name: str
     convert: Callable[[Any], Any]
-    missing: Any  # a tagged field's default; ... for one that is always there
+    default: Any
+    tagged: bool
 
 
 def json_form(entity: type, message: object) -> dict[str, Any]:
-    """Return `message` with the fields that kio's class `entity` has.
+    """Return `message` with the fields that kio's class `entity` has; a field that it lacks has its default.
 
     `message` need not be an instance of it: any object with those attributes does. O(its size).
     """
     form: dict[str, Any] = {}
     for field in _fields(entity):
-        if field.missing is ...:
-            form[field.name] = field.convert(getattr(message, field.attribute))
-        elif (value := getattr(message, field.attribute, field.missing)) != field.missing:
+        value = getattr(message, field.attribute, field.default)
+        if not field.tagged or value != field.default:
             form[field.name] = field.convert(value)
     return form
 
@@ -53,8 +53,8 @@ def _fields(entity: type) -> tuple[_Field, ...]:
             name += "SizeInBytes"
         elif kind.startswith(("timedelta", "datetime")):
             name += "Ms"
-        missing = field.default if "tag" in field.metadata else ...
-        found.append(_Field(field.name, name, _converter(kind, hints[field.name]), missing))
+        default, tagged = defaults(entity).get(field.name), "tag" in field.metadata
+        found.append(_Field(field.name, name, _converter(kind, hints[field.name]), default, tagged))
     return tuple(found)
 
 
@@ -96,7 +96,7 @@ def _span(value: timedelta | None) -> int:
     return -1 if value is None else value // _MILLISECOND
 
 
-def id_form(value: uuid.UUID | None) -> str:
+def _id(value: uuid.UUID | None) -> str:
     """Return a topic id as Kafka shows it: 22 characters."""
     return _NO_ID if value is None else base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
 
@@ -110,7 +110,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "timedelta_i32": _span,
     "timedelta_i64": _span,
     "datetime_i64": moment,
-    "uuid": id_form,
+    "uuid": _id,
     "bytes": _base64,
     "error_code": int,
 }
