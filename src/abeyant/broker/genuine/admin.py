@@ -6,24 +6,24 @@ One connection per request: these are for tests, between the requests that the t
 from __future__ import annotations
 
 import socket
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from io import BytesIO
 from struct import Struct
 from typing import Any, NamedTuple
 
-from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 from abeyant.broker.log.batch import Batch, split
 from abeyant.broker.log.records import Record
 from abeyant.broker.log.validation import records_of
-from abeyant.broker.wire.schema import ErrorCode
+from abeyant.broker.wire.encoding import encoder
+from abeyant.broker.wire.schema import Codec, ErrorCode, Message
 from abeyant.errors import AbeyantError
 
 _FETCH, _METADATA, _CREATE_TOPICS, _DELETE_TOPICS = (1, 12), (3, 9), (19, 5), (20, 5)  # keys and versions
 _SECONDS = 30.0
+_TIMEOUT = timedelta(seconds=_SECONDS)
 _LENGTH = Struct(">i")
 _BYTES = 50_000_000
 _NONE = 0
@@ -37,55 +37,40 @@ class Described(NamedTuple):
 
 
 class Admin:
-    """Asks the brokers of a cluster."""
+    """Sends requests to the brokers of a cluster."""
 
     def __init__(self, addresses: Mapping[int, tuple[str, int]]) -> None:
         self._addresses = addresses
 
     def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
         """Create a topic. Raises AbeyantError with Kafka's message."""
-        of = _types(_CREATE_TOPICS)
-        settings = tuple(of.CreatableTopicConfig(name=key, value=value) for key, value in config.items())
-        topic = of.CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=replicas, assignments=(), configs=settings
-        )
-        asked = of.CreateTopicsRequest(topics=(topic,), timeout=timedelta(seconds=_SECONDS))
-        [made] = self._ask(_CREATE_TOPICS, asked).topics
+        configs = [Message(name=key, value=value) for key, value in config.items()]
+        topic = Message(name=name, num_partitions=partitions, replication_factor=replicas, configs=configs)
+        [made] = self._send(_CREATE_TOPICS, Message(topics=[topic], timeout=_TIMEOUT)).topics
         if made.error_code != _NONE:
             raise AbeyantError(f"cannot create topic {name!r}: {made.error_message or made.error_code.name.upper()}")
 
     def delete_topics(self, names: Iterable[str]) -> None:
         """Delete these topics; unknown ones are ignored."""
-        asked = _types(_DELETE_TOPICS).DeleteTopicsRequest(
-            topic_names=tuple(names), timeout=timedelta(seconds=_SECONDS)
-        )
-        self._ask(_DELETE_TOPICS, asked)
+        self._send(_DELETE_TOPICS, Message(topic_names=[*names], timeout=_TIMEOUT))
 
     def topics(self) -> dict[str, dict[int, Described]]:
         """Return every topic and its partitions."""
-        asked = _types(_METADATA).MetadataRequest(topics=None, allow_auto_topic_creation=False)
         return {
             topic.name: {
                 part.partition_index: Described(part.leader_id, tuple(sorted(part.isr_nodes)))
                 for part in topic.partitions
             }
-            for topic in self._ask(_METADATA, asked).topics
+            for topic in self._send(_METADATA, Message(topics=None, allow_auto_topic_creation=False)).topics
         }
 
     def records(self, topic: str, partition: int, leader: int, committed: bool) -> Iterator[Record]:
         """Yield what a consumer sees of a partition, from its first offset on; `committed`: one with read_committed."""
-        of = _types(_FETCH)
         offset = 0
         while True:
-            wanted = of.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_BYTES)
-            asked = of.FetchRequest(
-                max_wait=timedelta(0),
-                min_bytes=0,
-                isolation_level=int(committed),
-                topics=(of.FetchTopic(topic=topic, partitions=(wanted,)),),
-                forgotten_topics_data=(),
-            )
-            [[got]] = [found.partitions for found in self._ask(_FETCH, asked, leader).responses]
+            wanted = Message(partition=partition, fetch_offset=offset, partition_max_bytes=_BYTES)
+            fetch = Message(isolation_level=int(committed), topics=[Message(topic=topic, partitions=[wanted])])
+            [[got]] = [found.partitions for found in self._send(_FETCH, fetch, leader).responses]
             if got.error_code == ErrorCode.offset_out_of_range and got.log_start_offset > offset:
                 offset = got.log_start_offset
                 continue
@@ -98,7 +83,7 @@ class Admin:
                 yield from (record for record in records_of(batch) if record.offset >= offset)
             offset = batches[-1].next_offset
 
-    def _ask(self, what: tuple[int, int], request: Any, broker: int | None = None) -> Any:
+    def _send(self, what: tuple[int, int], request: Message, broker: int | None = None) -> Any:
         """Send to one broker, or to the first that answers."""
         unreachable: OSError | None = None
         for address in self._addresses.values() if broker is None else [self._addresses[broker]]:
@@ -122,23 +107,18 @@ def _without(batches: Iterable[Batch], aborted: Iterable[Any]) -> Iterator[Batch
             yield batch
 
 
-def _exchange(address: tuple[str, int], what: tuple[int, int], request: Any) -> Any:
+def _exchange(address: tuple[str, int], what: tuple[int, int], request: Message) -> Any:
     key, version = what
-    response = load_response_schema(key, version)
-    head = request.__header_schema__
-    frame = BytesIO()
+    codec = Codec(key, version, {})
+    entity: Any = codec.request_entity
+    head, frame = entity.__header_schema__, BytesIO()
     header = head(request_api_key=key, request_api_version=version, correlation_id=1, client_id="abeyant-pytest")
-    entity_writer(head)(frame, header)
-    entity_writer(type(request))(frame, request)
+    entity_writer(head)(frame, header)  # kio's, since a header's strings are not compact
+    encoder(entity)(frame.write, request)
     with socket.create_connection(address, timeout=_SECONDS) as connection:
         connection.sendall(_LENGTH.pack(frame.tell()) + frame.getvalue())
         with connection.makefile("rb") as stream:
             [size] = _LENGTH.unpack(stream.read(4))
             answer = stream.read(size)
-    _, used = entity_reader(response.__header_schema__)(answer, 0)
-    return entity_reader(response)(answer, used)[0]
-
-
-def _types(what: tuple[int, int]) -> Any:
-    """Return kio's module with the request and its parts."""
-    return sys.modules[load_request_schema(*what).__module__]
+    response: Any = codec.response_entity
+    return entity_reader(response)(answer, 4 + len(codec.response_tags))[0]
