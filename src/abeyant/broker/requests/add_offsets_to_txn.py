@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abeyant.broker.coordinator.topics import OFFSETS, partition_for, present
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.transactional import error_for_version, shard_of
+from abeyant.broker.requests.common.coordinators import error_for_version, transaction_shard
 from abeyant.broker.transactions.transaction import Producer
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -21,7 +21,7 @@ def handle(call: Call) -> None:
     def answer(error: ErrorCode) -> None:
         call.answer(Message(error_code=error_for_version(call, error, _KNOWS_FENCED_SINCE)))
 
-    shard = shard_of(call, request.transactional_id)
+    shard = transaction_shard(call, request.transactional_id)
     topic = present(cluster.controller, cluster.settings, OFFSETS)
     key = topic.name, partition_for(request.group_id, len(topic.partitions))
     shard.add(request.transactional_id, Producer(request.producer_id, request.producer_epoch), [key], 0, answer)

@@ -11,7 +11,7 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.transactional import error_for_version, shard_of
+from abeyant.broker.requests.common.coordinators import error_for_version, transaction_shard
 from abeyant.broker.transactions.transaction import BUMPS_SINCE, Key, Producer
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -79,7 +79,7 @@ def _add_or_verify(call: Call, transaction: Any, then: Callable[[_Errors], objec
 
     producer = Producer(transaction.producer_id, transaction.producer_epoch)
     try:
-        shard = shard_of(call, transaction.transactional_id)
+        shard = transaction_shard(call, transaction.transactional_id)
         if transaction.verify_only:
             then(shard.verify(transaction.transactional_id, producer, keys))
             return

@@ -12,7 +12,7 @@ from typing import Any
 from abeyant.broker.groups.consumer.assignors import NOTHING, Assignment
 from abeyant.broker.groups.consumer.group import ConsumerGroup, ConsumerMember, preferred_assignor
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.requests.common.results import results
 from abeyant.broker.requests.common.topics import GROUP_OPERATIONS, NO_OPERATIONS
 from abeyant.broker.requests.consumer_group_heartbeat import topic_partitions
@@ -36,7 +36,7 @@ def _failed(group_id: str, error: ErrorCode) -> Message:
 
 
 def _group(call: Call, group_id: str) -> Message:
-    group = shard_of(call, group_id).consumer_group(group_id)
+    group = group_shard(call, group_id).consumer_group(group_id)
     return Message(
         group_id=group_id,
         group_state=group.state.value,

@@ -16,7 +16,7 @@ from abeyant.broker.groups.consumer.assignors import ASSIGNORS, Assignment
 from abeyant.broker.groups.consumer.group import LEAVES, LEAVES_FOR_A_WHILE
 from abeyant.broker.groups.consumer.protocol import HeartbeatRequest, HeartbeatResponse
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import host_of, milliseconds, shard_of
+from abeyant.broker.requests.common.coordinators import group_shard, host_of, milliseconds
 from abeyant.broker.wire.schema import NO_TIME, ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"ConsumerGroupHeartbeatRequest": {"subscribed_topic_regex": None}}
@@ -34,7 +34,7 @@ def handle(call: Call) -> None:
 
     try:
         _check(call, heartbeat)
-        shard = shard_of(call, request.group_id)
+        shard = group_shard(call, request.group_id)
         if heartbeat.epoch in (LEAVES, LEAVES_FOR_A_WHILE):
             shard.consumer_protocol.leave(shard.consumer_group(request.group_id), heartbeat, answer)
         elif heartbeat.epoch == _JOINS:

@@ -10,7 +10,7 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.shard import GroupShard
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 
@@ -20,7 +20,7 @@ def handle(call: Call) -> None:
     shards: dict[GroupShard, list[str]] = {}
     for group_id in dict.fromkeys(call.request.groups_names):
         try:
-            shards.setdefault(shard_of(call, group_id, nameless=True), []).append(group_id)
+            shards.setdefault(group_shard(call, group_id, nameless=True), []).append(group_id)
         except ApiError as error:
             results[group_id] = error.code
     left = len(shards)

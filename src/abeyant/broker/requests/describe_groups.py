@@ -12,7 +12,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.group import State
 from abeyant.broker.groups.classic.member import Member
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.requests.common.results import results
 from abeyant.broker.requests.common.topics import GROUP_OPERATIONS, NO_OPERATIONS
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -39,7 +39,7 @@ def _group(call: Call, group_id: str) -> Message:
     """Return the group; its members' metadata and assignments only while it is stable."""
     operations = GROUP_OPERATIONS if call.request.include_authorized_operations else NO_OPERATIONS
     try:
-        group = shard_of(call, group_id, nameless=True).group(group_id)
+        group = group_shard(call, group_id, nameless=True).group(group_id)
     except ApiError as error:
         if error.code is not ErrorCode.group_id_not_found:
             raise

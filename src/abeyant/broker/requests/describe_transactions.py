@@ -12,8 +12,8 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
+from abeyant.broker.requests.common.coordinators import transaction_shard
 from abeyant.broker.requests.common.results import results
-from abeyant.broker.requests.common.transactional import shard_of
 from abeyant.broker.transactions.transaction import State
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -34,7 +34,7 @@ def _failed(transactional_id: str, error: ErrorCode) -> Message:
 
 
 def _described(call: Call, transactional_id: str) -> Message:
-    shard = shard_of(call, transactional_id)
+    shard = transaction_shard(call, transactional_id)
     transaction = shard.transactions.get(transactional_id)
     if transaction is None or transaction.now.state is State.DEAD:
         raise ApiError(ErrorCode.transactional_id_not_found)

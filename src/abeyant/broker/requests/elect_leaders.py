@@ -6,7 +6,7 @@ Kafka: `ReplicationControlManager.electLeaders`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from abeyant.broker.controller import Controller
@@ -71,9 +71,12 @@ def handle(call: Call) -> None:
         return
     controller = call.broker.cluster.controller
     every = request.topic_partitions is None
+    keys = _partitions(request)
+    if every:
+        keys = [(topic.name, state.partition) for topic in controller.topics.values() for state in topic.partitions]
     results = {}
     elected: list[PartitionState] = []
-    for key in _partitions(controller, request):
+    for key in keys:
         try:
             elected.append(_elect(controller, key, unclean=request.election_type == _UNCLEAN))
             results[key] = ErrorCode.none, None
@@ -89,8 +92,8 @@ def handle(call: Call) -> None:
         call.since,
         lambda: _answer(call, results, operation, names),
     )
-    keys = [(state.topic, state.partition) for state in elected]
-    call.broker.elect_leader_purgatory.try_complete_else_watch(operation, keys or [None])
+    watched = [(state.topic, state.partition) for state in elected]
+    call.broker.elect_leader_purgatory.try_complete_else_watch(operation, watched or [None])
 
 
 def refused(request: Any, error: ErrorCode) -> Message:
@@ -99,17 +102,11 @@ def refused(request: Any, error: ErrorCode) -> Message:
 
 
 def _same(request: Any, error: ErrorCode, message: str | None) -> dict[_Key, _Error]:
-    topics = request.topic_partitions or ()
-    return {(topic.topic, index): (error, message) for topic in topics for index in topic.partitions}
+    return dict.fromkeys(_partitions(request), (error, message))
 
 
-def _partitions(controller: Controller, request: Any) -> Iterator[_Key]:
-    if request.topic_partitions is None:
-        for topic in list(controller.topics.values()):
-            yield from [(topic.name, state.partition) for state in topic.partitions]
-    else:
-        for wanted in request.topic_partitions:
-            yield from [(wanted.topic, index) for index in wanted.partitions]
+def _partitions(request: Any) -> list[_Key]:
+    return [(topic.topic, index) for topic in request.topic_partitions or () for index in topic.partitions]
 
 
 def _elect(controller: Controller, key: _Key, *, unclean: bool) -> PartitionState:

@@ -7,7 +7,7 @@ Kafka: `TransactionCoordinator.handleEndTransaction`.
 from __future__ import annotations
 
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.transactional import error_for_version, shard_of
+from abeyant.broker.requests.common.coordinators import error_for_version, transaction_shard
 from abeyant.broker.transactions.transaction import BUMPS_SINCE, Producer
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -23,7 +23,7 @@ def handle(call: Call) -> None:
         known = error_for_version(call, error, _KNOWS_FENCED_SINCE)
         call.answer(Message(error_code=known, producer_id=producer.id, producer_epoch=producer.epoch))
 
-    shard_of(call, request.transactional_id).finish(
+    transaction_shard(call, request.transactional_id).finish(
         request.transactional_id, Producer(request.producer_id, request.producer_epoch), request.committed,
         BUMPS_SINCE if call.version >= _BUMPS_SINCE else 0, ended,
     )  # fmt: skip

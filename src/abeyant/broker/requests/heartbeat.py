@@ -6,7 +6,7 @@ Kafka: `GroupMetadataManager.classicGroupHeartbeat`.
 from __future__ import annotations
 
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.wire.schema import Message
 
 FILL: dict[str, dict[str, object]] = {"HeartbeatRequest": {"group_instance_id": None}}
@@ -15,7 +15,7 @@ FILL: dict[str, dict[str, object]] = {"HeartbeatRequest": {"group_instance_id": 
 def handle(call: Call) -> None:
     """Restart the session."""
     request = call.request
-    shard = shard_of(call, request.group_id)
+    shard = group_shard(call, request.group_id)
     member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id
     if request.group_id in shard.consumers:
         group = shard.consumers[request.group_id]

@@ -11,8 +11,7 @@ from typing import Any
 
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import milliseconds
-from abeyant.broker.requests.common.transactional import error_for_version, shard_of
+from abeyant.broker.requests.common.coordinators import error_for_version, milliseconds, transaction_shard
 from abeyant.broker.transactions.shard import NOBODY
 from abeyant.broker.transactions.transaction import Producer
 from abeyant.broker.wire.schema import ErrorCode, Message
@@ -41,7 +40,7 @@ def handle(call: Call) -> None:
     timeout_ms = milliseconds(request.transaction_timeout)
     if not 0 < timeout_ms <= call.broker.cluster.settings["transaction.max.timeout.ms"]:
         raise ApiError(ErrorCode.invalid_transaction_timeout)
-    shard = shard_of(call, request.transactional_id)
+    shard = transaction_shard(call, request.transactional_id)
     shard.initialize(request.transactional_id, timeout_ms, None if expected == NOBODY else expected, respond)
 
 

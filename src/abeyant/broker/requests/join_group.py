@@ -11,7 +11,7 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.member import JoinRequest, JoinResponse
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import host_of, milliseconds, shard_of
+from abeyant.broker.requests.common.coordinators import group_shard, host_of, milliseconds
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"JoinGroupRequest": {"rebalance_timeout": None, "group_instance_id": None}}
@@ -23,7 +23,7 @@ _MAY_SKIP_SINCE = 9
 def handle(call: Call) -> None:
     """Add the member, or have it join again."""
     request = call.request
-    shard = shard_of(call, request.group_id)
+    shard = group_shard(call, request.group_id)
     session = milliseconds(request.session_timeout)
     settings = call.broker.cluster.settings
     if not settings["group.min.session.timeout.ms"] <= session <= settings["group.max.session.timeout.ms"]:

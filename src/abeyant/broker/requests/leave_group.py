@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {"LeaveGroupRequest": {"members": None, "member_id": None}}
@@ -17,7 +17,7 @@ FILL: dict[str, dict[str, object]] = {"LeaveGroupRequest": {"members": None, "me
 def handle(call: Call) -> None:
     """Remove the members in one rebalance."""
     request = call.request
-    shard = shard_of(call, request.group_id)
+    shard = group_shard(call, request.group_id)
     identities = _members(request)
 
     def answer(errors: list[ErrorCode]) -> None:

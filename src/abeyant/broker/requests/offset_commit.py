@@ -11,7 +11,7 @@ from typing import Any
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.commits import Commit, refused
-from abeyant.broker.requests.common.groups import milliseconds, shard_of
+from abeyant.broker.requests.common.coordinators import group_shard, milliseconds
 from abeyant.broker.wire.schema import ErrorCode
 
 __all__ = ["FILL", "handle", "refused"]
@@ -28,20 +28,16 @@ def handle(call: Call) -> None:
     """Commit what can be."""
     request = call.request
     commit = Commit(call, [_name(call, topic) for topic in request.topics], ErrorCode.unknown_topic_id)
-
-    def answer(error: ErrorCode) -> None:
-        call.answer(commit.error_response(error))
-
     if request.topics and commit.all_failed:
-        answer(ErrorCode.none)
+        commit.answer(ErrorCode.none)
         return
     try:
-        shard = shard_of(call, request.group_id, nameless=True)
+        shard = group_shard(call, request.group_id, nameless=True)
         commit.require_may(shard, request.generation_id_or_member_epoch, transactional=False)
     except ApiError as error:
-        answer(error.code)
+        commit.answer(error.code)
         return
-    commit.write(shard, answer, retention=milliseconds(request.retention_time))
+    commit.write(shard, commit.answer, retention=milliseconds(request.retention_time))
 
 
 def _name(call: Call, topic: Any) -> str | None:

@@ -13,7 +13,7 @@ from abeyant.broker.groups.classic.group import State
 from abeyant.broker.groups.offsets.records import OffsetKey
 from abeyant.broker.groups.subscription import CONSUMER
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.requests.common.results import by_topic
 from abeyant.broker.wire.schema import ErrorCode, Message
 
@@ -21,7 +21,7 @@ from abeyant.broker.wire.schema import ErrorCode, Message
 def handle(call: Call) -> None:
     """Delete the offsets, and answer with a result for each partition."""
     request = call.request
-    shard = shard_of(call, request.group_id)
+    shard = group_shard(call, request.group_id)
     group = shard.consumers.get(request.group_id) or shard.group(request.group_id)
     if group.state is not State.EMPTY and group.protocol_type != CONSUMER:
         raise ApiError(ErrorCode.non_empty_group)

@@ -6,7 +6,7 @@ Not implemented: groups of the streams and share protocols.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from abeyant.broker.coordinator.shard import coordinator_error
@@ -15,7 +15,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 from abeyant.broker.groups.shard import GroupShard
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
@@ -65,7 +65,7 @@ def refused(request: Any, error: ErrorCode) -> Message:
 def _group(call: Call, query: Any) -> tuple[Any, Message, PendingAck | None]:
     """Return the request's part, its response, and the write that has to be acknowledged before it is sent."""
     try:
-        shard = shard_of(call, query.group_id, nameless=True)
+        shard = group_shard(call, query.group_id, nameless=True)
         _require_member(shard, query)
     except ApiError as error:
         return query, _failed(query, error.code, call.request), None
@@ -74,9 +74,46 @@ def _group(call: Call, query: Any) -> tuple[Any, Message, PendingAck | None]:
     if call.request.require_stable and replicated < shard.partition.log.end_offset:
         replicated = shard.partition.log.end_offset
         acked = PendingAck(shard.partition, replicated)
-    reader = _Reader(call, shard, replicated)
-    topics = reader.all_topics(query) if query.topics is None else reader.topics(query)
-    return query, Message(group_id=query.group_id, topics=list(topics)), acked
+
+    def committed(name: str, index: int) -> Message:
+        key = OffsetKey(query.group_id, name, index)
+        if call.request.require_stable and shard.offsets.is_unstable(key):
+            return _partition(index, _NONE, ErrorCode.unstable_offset_commit)
+        return _partition(index, shard.offsets.committed(key, replicated) or _NONE, ErrorCode.none)
+
+    if query.topics is None:
+        keys = [key for key, _ in shard.offsets.of_group(query.group_id, replicated)]
+        topics = _all_topics(call, keys, committed)
+    else:
+        topics = [_topic(call, topic, committed) for topic in query.topics]
+    return query, Message(group_id=query.group_id, topics=topics), acked
+
+
+def _topic(call: Call, topic: Any, committed: Callable[[str, int], Message]) -> Message:
+    """Return a topic of the request with its offsets."""
+    name = topic.name
+    if call.version >= _IDS_SINCE:
+        known = call.broker.cluster.controller.by_id.get(topic.topic_id)
+        if known is None:
+            unknown = ErrorCode.unknown_topic_id
+            partitions = [_partition(index, _NONE, unknown) for index in topic.partition_indexes]
+            return Message(topic_id=topic.topic_id, partitions=partitions)
+        name = known.name
+    partitions = [committed(name, index) for index in topic.partition_indexes]
+    return Message(name=name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def _all_topics(call: Call, keys: Iterable[tuple[str, int]], committed: Callable[[str, int], Message]) -> list[Message]:
+    """Return all topics with committed offsets; in versions with ids, only those that exist."""
+    by_topic: dict[str, list[Message]] = {}
+    for name, index in keys:
+        by_topic.setdefault(name, []).append(committed(name, index))
+    present = call.broker.cluster.controller.topics
+    return [
+        Message(name=name, topic_id=present[name].id if name in present else None, partitions=partitions)
+        for name, partitions in by_topic.items()
+        if name in present or call.version < _IDS_SINCE
+    ]
 
 
 def _require_member(shard: GroupShard, query: Any) -> None:
@@ -95,48 +132,6 @@ def _failed(query: Any, error: ErrorCode, request: Any) -> Message:
             for topic in query.topics
         ]
     return Message(group_id=query.group_id, error_code=error, topics=topics)
-
-
-class _Reader:
-    """Reads offsets as they are once all below `replicated` counts."""
-
-    def __init__(self, call: Call, shard: GroupShard, replicated: int) -> None:
-        self._call = call
-        self._shard = shard
-        self._replicated = replicated
-
-    def topics(self, query: Any) -> Iterable[Message]:
-        """Yield the topics of the request."""
-        by_id = self._call.broker.cluster.controller.by_id
-        for topic in query.topics:
-            name = topic.name
-            if self._call.version >= _IDS_SINCE:
-                known = by_id.get(topic.topic_id)
-                if known is None:
-                    unknown = ErrorCode.unknown_topic_id
-                    partitions = [_partition(index, _NONE, unknown) for index in topic.partition_indexes]
-                    yield Message(topic_id=topic.topic_id, partitions=partitions)
-                    continue
-                name = known.name
-            keys = [OffsetKey(query.group_id, name, index) for index in topic.partition_indexes]
-            yield Message(name=name, topic_id=topic.topic_id, partitions=[self._committed(key) for key in keys])
-
-    def all_topics(self, query: Any) -> Iterable[Message]:
-        """Yield all topics with committed offsets; in versions with ids, only those that exist."""
-        by_topic: dict[str, list[Message]] = {}
-        for (name, index), _ in self._shard.offsets.of_group(query.group_id, self._replicated):
-            by_topic.setdefault(name, []).append(self._committed(OffsetKey(query.group_id, name, index)))
-        present = self._call.broker.cluster.controller.topics
-        for name, partitions in by_topic.items():
-            known = present.get(name)
-            if known is not None or self._call.version < _IDS_SINCE:
-                yield Message(name=name, topic_id=None if known is None else known.id, partitions=partitions)
-
-    def _committed(self, key: OffsetKey) -> Message:
-        if self._call.request.require_stable and self._shard.offsets.is_unstable(key):
-            return _partition(key.partition, _NONE, ErrorCode.unstable_offset_commit)
-        offset = self._shard.offsets.committed(key, self._replicated)
-        return _partition(key.partition, offset or _NONE, ErrorCode.none)
 
 
 def _partition(index: int, offset: Offset, error: ErrorCode) -> Message:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.classic.member import SyncResponse
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.wire.schema import ErrorCode, Message
 
 FILL: dict[str, dict[str, object]] = {
@@ -32,7 +32,7 @@ def handle(call: Call) -> None:
 
     if call.version >= _PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
         raise ApiError(ErrorCode.inconsistent_group_protocol)
-    shard = shard_of(call, request.group_id)
+    shard = group_shard(call, request.group_id)
     identity = request.member_id, request.group_instance_id
     protocols = request.protocol_type, request.protocol_name
     if request.group_id in shard.consumers:

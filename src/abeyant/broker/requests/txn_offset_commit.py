@@ -9,7 +9,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.groups.shard import GroupShard
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.commits import Commit, refused
-from abeyant.broker.requests.common.groups import shard_of
+from abeyant.broker.requests.common.coordinators import group_shard
 from abeyant.broker.transactions.verification import Key, Question, verify
 from abeyant.broker.wire.schema import ErrorCode
 
@@ -28,10 +28,10 @@ def handle(call: Call) -> None:
     request = call.request
     commit = Commit(call, [topic.name for topic in request.topics], ErrorCode.unknown_topic_or_partition)
     if commit.all_failed:
-        call.answer(commit.error_response(ErrorCode.none))
+        commit.answer(ErrorCode.none)
         return
     try:
-        shard = shard_of(call, request.group_id)
+        shard = group_shard(call, request.group_id)
     except ApiError as error:
         _answer(call, commit, error.code)
         return
@@ -78,4 +78,4 @@ def _answer(call: Call, commit: Commit, error: ErrorCode) -> None:
         error = ErrorCode.coordinator_load_in_progress
     if error is ErrorCode.coordinator_load_in_progress and call.version < _KNOWS_LOADING_SINCE:
         error = ErrorCode.coordinator_not_available
-    call.answer(commit.error_response(error))
+    commit.answer(error)

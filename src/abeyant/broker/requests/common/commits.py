@@ -11,40 +11,41 @@ from abeyant.broker.groups.shard import GroupShard
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.wire.schema import ErrorCode, Message
 
-Errors = list[list[ErrorCode]]
-"""Of each topic of a request, of each of its partitions."""
-
 _KNOWS_STALE_SINCE = 9  # the version of OffsetCommit
 _NOT_FOUND_SINCE = 9
 
 
 class Commit:
-    """The offsets of one request. `errors` starts with those of partitions that do not exist."""
+    """The offsets of one request."""
 
     def __init__(self, call: Call, names: list[str | None], unknown: ErrorCode) -> None:
         """Take the topics' names; None for an unknown id, which gets the error `unknown`."""
         self._call = call
-        self._names = names
-        topics = call.request.topics
-        self.errors: Errors = [
-            [unknown if name is None else self._missing(name, one.partition_index) for one in topic.partitions]
-            for topic, name in zip(topics, names, strict=True)
-        ]
-
-    def _missing(self, name: str, index: int) -> ErrorCode:
-        topic = self._call.broker.cluster.controller.topics.get(name)
-        known = topic is not None and 0 <= index < len(topic.partitions)
-        return ErrorCode.none if known else ErrorCode.unknown_topic_or_partition
+        known = call.broker.cluster.controller.topics
+        # Of each partition its topic's name, its part of the request, and its result, with its own error if it has one
+        self._rows: list[tuple[str, Any, Message]] = []
+        topics = []
+        for topic, name in zip(call.request.topics, names, strict=True):
+            partitions = []
+            for one in topic.partitions:
+                missing = name not in known or not 0 <= one.partition_index < len(known[name].partitions)
+                error = unknown if name is None else ErrorCode.unknown_topic_or_partition if missing else ErrorCode.none
+                partitions.append(Message(partition_index=one.partition_index, error_code=error))
+                self._rows.append((name or "", one, partitions[-1]))
+            topics.append(Message(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+        self._response = Message(topics=topics)
 
     @property
     def all_failed(self) -> bool:
         """Return whether no offset can be committed."""
-        return all(error is not ErrorCode.none for topic in self.errors for error in topic)
+        return all(result.error_code is not ErrorCode.none for _, _, result in self._rows)
 
-    def error_response(self, error: ErrorCode) -> Message:
-        """Return the response, with `error` for offsets without an error of their own."""
-        errors = [[error if known is ErrorCode.none else known for known in topic] for topic in self.errors]
-        return response(self._call.request, errors)
+    def answer(self, error: ErrorCode) -> None:
+        """Answer with `error` for offsets without an error of their own."""
+        for _, _, result in self._rows:
+            if result.error_code is ErrorCode.none:
+                result.error_code = error
+        self._call.answer(self._response)
 
     def require_may(self, shard: GroupShard, generation: int, *, transactional: bool) -> None:
         """Raise ApiError unless the client may commit. Create the group for non-members."""
@@ -54,7 +55,9 @@ class Commit:
         if consumers is not None:
             topics = self._call.broker.cluster.controller.topics
             partitions = [
-                (topics[name].id, one.partition_index) for name, one, error in self._rows() if error is ErrorCode.none
+                (topics[name].id, one.partition_index)
+                for name, one, result in self._rows
+                if result.error_code is ErrorCode.none
             ]
             knows_stale = self._call.version >= _KNOWS_STALE_SINCE
             consumers.require_may_commit(
@@ -72,14 +75,6 @@ class Commit:
         if not transactional:
             shard.classic_protocol.alive(group, member_id)
 
-    def _rows(self) -> list[tuple[str, Any, ErrorCode]]:
-        """Return for each partition the topic's name, its part of the request, and its error."""
-        return [
-            (name or "", one, error)
-            for topic, name, topic_errors in zip(self._call.request.topics, self._names, self.errors, strict=True)
-            for one, error in zip(topic.partitions, topic_errors, strict=True)
-        ]
-
     def write(
         self,
         shard: GroupShard,
@@ -90,18 +85,17 @@ class Commit:
     ) -> None:
         """Write the valid offsets, in a producer's transaction if there is one. `retention` in ms, -1 for none."""
         now = self._call.broker.now_ms()
+        expires = None if retention < 0 else now + retention
         offsets: dict[OffsetKey, Offset] = {}
-        for topic, name, topic_errors in zip(self._call.request.topics, self._names, self.errors, strict=True):
-            for place, one in enumerate(topic.partitions):
-                if topic_errors[place] is not ErrorCode.none:
-                    continue
-                if not shard.metadata_fits(one.committed_metadata):
-                    topic_errors[place] = ErrorCode.offset_metadata_too_large
-                    continue
-                offsets[OffsetKey(self._call.request.group_id, name or "", one.partition_index)] = Offset(
-                    one.committed_offset, one.committed_leader_epoch, one.committed_metadata or "", now,
-                    None if retention < 0 else now + retention,
-                )  # fmt: skip
+        for name, one, result in self._rows:
+            if result.error_code is not ErrorCode.none:
+                continue
+            if not shard.metadata_fits(one.committed_metadata):
+                result.error_code = ErrorCode.offset_metadata_too_large
+                continue
+            offsets[OffsetKey(self._call.request.group_id, name, one.partition_index)] = Offset(
+                one.committed_offset, one.committed_leader_epoch, one.committed_metadata or "", now, expires
+            )
         if offsets:
             shard.commit(offsets, then, client_id=self._call.client_id, producer=producer)
         else:
@@ -110,21 +104,12 @@ class Commit:
 
 def refused(request: Any, error: ErrorCode) -> Message:
     """Return the response that has this error for everything in the request."""
-    return response(request, [[error] * len(topic.partitions) for topic in request.topics])
-
-
-def response(request: Any, errors: Errors) -> Message:
-    """Return a response with an error for each partition of the request."""
-    return Message(
-        topics=[
-            Message(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    Message(partition_index=one.partition_index, error_code=error)
-                    for one, error in zip(topic.partitions, topic_errors, strict=True)
-                ],
-            )
-            for topic, topic_errors in zip(request.topics, errors, strict=True)
-        ],
-    )
+    topics = [
+        Message(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[Message(partition_index=one.partition_index, error_code=error) for one in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return Message(topics=topics)

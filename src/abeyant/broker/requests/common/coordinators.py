@@ -1,4 +1,4 @@
-"""What the APIs of groups share: the shard of a group, the client's address, and times."""
+"""What the APIs of groups and transactions share: shards, errors, addresses and times."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from abeyant.broker.wire.schema import ErrorCode
 if TYPE_CHECKING:
     from abeyant.broker.groups.shard import GroupShard
     from abeyant.broker.requests.common.call import Call
+    from abeyant.broker.transactions.shard import TransactionShard
 
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def shard_of(call: Call, group_id: str, *, nameless: bool = False) -> GroupShard:
+def group_shard(call: Call, group_id: str, *, nameless: bool = False) -> GroupShard:
     """Return the shard of a group. Raises ApiError: INVALID_GROUP_ID, or the coordinator's.
 
     With `nameless` the empty group id is allowed, as it always was for committing offsets.
@@ -23,6 +24,20 @@ def shard_of(call: Call, group_id: str, *, nameless: bool = False) -> GroupShard
     if not group_id and not nameless:
         raise ApiError(ErrorCode.invalid_group_id)
     return call.broker.group_coordinator.shard(group_id)
+
+
+def transaction_shard(call: Call, transactional_id: str) -> TransactionShard:
+    """Return the shard of a transactional id. Raises ApiError where another broker coordinates it."""
+    if not transactional_id:
+        raise ApiError(ErrorCode.invalid_request)
+    return call.broker.transaction_coordinator.shard(transactional_id)
+
+
+def error_for_version(call: Call, error: ErrorCode, since: int) -> ErrorCode:
+    """Return the error for this client's version: PRODUCER_FENCED is new in version `since` of the API."""
+    if error is ErrorCode.producer_fenced and call.version < since:
+        return ErrorCode.invalid_producer_epoch
+    return error
 
 
 def host_of(call: Call) -> str:
