@@ -393,12 +393,12 @@ class Broker:
 
     def _take_token(self, connection: Connection, login: Login, token: bytes) -> None:
         try:
-            answer, is_in = login.answer(token)
+            answer, user = login.answer(token)
         except AuthenticationError as error:
             connection.close(str(error))
             return
-        if is_in:
-            connection.login, connection.user = None, login.user
+        if user is not None:
+            connection.login, connection.user = None, user
         connection.answer([answer])
 
     def handle(self, call: Call) -> None:

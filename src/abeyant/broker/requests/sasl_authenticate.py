@@ -21,13 +21,13 @@ def handle(call: Call) -> None:
     if login is None or not login.waits_for_token:
         raise ApiError(ErrorCode.illegal_sasl_state)
     try:
-        token, authenticated = login.answer(call.request.auth_bytes)
+        token, user = login.answer(call.request.auth_bytes)
     except AuthenticationError as error:
         call.answer(Message(error_code=ErrorCode.sasl_authentication_failed, error_message=str(error)))
         connection.close(str(error))
         return
-    if authenticated:
-        connection.login, connection.user = None, login.user
+    if user is not None:
+        connection.login, connection.user = None, user
     call.answer(Message(auth_bytes=token))
 
 

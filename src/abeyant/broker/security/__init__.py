@@ -1,4 +1,4 @@
-"""Who may come in: TLS and SASL, for programs that insist on them. Whoever is in may do everything.
+"""TLS and SASL, for clients that require them. There are no ACLs: any authenticated client has full access.
 
-`protocol` says which of both is asked for, by Kafka's names; `certificates` has TLS, `login` has SASL.
+`protocol` has Kafka's four security protocols; `certificates` has TLS, `login` has SASL.
 """

@@ -40,7 +40,7 @@ class Certificates:
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         for name in ("ssl.keystore.type", "ssl.truststore.type"):
-            if values(name) not in ("PEM", "JKS"):  # JKS is Kafka's default, so nobody has said it
+            if values(name) not in ("PEM", "JKS"):  # JKS is Kafka's default, so it is not set
                 raise AbeyantError(f"{name}: {values(name)!r} cannot be read here, only PEM")
         versions = values("ssl.enabled.protocols")
         if not versions or not set(versions) <= _VERSIONS.keys():

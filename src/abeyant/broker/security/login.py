@@ -1,8 +1,8 @@
 """SASL: how a client authenticates before any other request.
 
-A client names a mechanism (SaslHandshake), then sends tokens until it is in (SaslAuthenticate; after version 0 of the
-handshake bare tokens in place of requests, as in Kafka's `SaslServerAuthenticator`). PLAIN is a name and a password
-(RFC 4616); in SCRAM the password never travels (RFC 5802): scramp does that.
+A client names a mechanism (SaslHandshake), then sends tokens until it is authenticated (SaslAuthenticate; after version
+0 of the handshake bare tokens in place of requests, as in Kafka's `SaslServerAuthenticator`). PLAIN is a name and a
+password (RFC 4616); with SCRAM the password is never sent (RFC 5802): scramp does that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from abeyant.lazy import needs
 
@@ -20,7 +20,7 @@ __all__ = ["MECHANISMS", "AuthenticationError", "Login", "Users"]
 _SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS: Final = ("PLAIN", *_SCRAM)
 _ITERATIONS: Final = 4096  # as Kafka's own
-_BEFORE: Final = ("ApiVersions", "SaslHandshake", "SaslAuthenticate")  # what a client may ask for that is not in yet
+_BEFORE: Final = ("ApiVersions", "SaslHandshake", "SaslAuthenticate")  # the requests before authentication
 
 
 class AuthenticationError(Exception):
@@ -31,10 +31,10 @@ class Users:
     """Names and passwords, and the SASL mechanisms that are enabled."""
 
     def __init__(self, passwords: Mapping[str, str], mechanisms: tuple[str, ...]) -> None:
-        """Raises AbeyantError where a mechanism's library is not installed, ValueError for what is no text."""
+        """Raises AbeyantError where a mechanism's library is not installed, ValueError for what is no string."""
         for name, password in passwords.items():
             if not (isinstance(name, str) and isinstance(password, str) and name and password):
-                raise ValueError(f"users: a name and a password are texts that are not empty, not {name!r}: ...")
+                raise ValueError(f"users: a name and a password are strings that are not empty, not {name!r}: ...")
         self.passwords = dict(passwords)
         self.mechanisms = mechanisms
         self._scram: dict[str, tuple[Any, dict[str, Any]]] = {}
@@ -55,15 +55,16 @@ class Users:
         return _Scram(mechanism, scram.make_server, known)
 
 
-class Conversation(Protocol):
+class Conversation:
     """The tokens of one authentication."""
 
-    ended: bool
-    user: str
+    ended = False
+    user = ""
     """The name that the client gave."""
 
     def answer(self, token: bytes) -> bytes:
         """Return the response to the client's token; `ended` once authenticated. Raises AuthenticationError."""
+        raise NotImplementedError
 
 
 class Login:
@@ -74,7 +75,7 @@ class Login:
     def __init__(self, users: Users, largest: int) -> None:
         self._users = users
         self.largest = largest
-        """Bytes of a request, until the client is in; -1 for as many as later."""
+        """Maximum bytes of a request until authenticated; -1 for the limit of all requests."""
         self._conversation: Conversation | None = None
         self.bare = False
         """Whether tokens come without a request around them."""
@@ -89,16 +90,10 @@ class Login:
         """Return whether a mechanism has been agreed on."""
         return self._conversation is not None
 
-    @property
-    def user(self) -> str:
-        """Return the user name that the client has given."""
-        assert self._conversation is not None
-        return self._conversation.user
-
     def admit(self, api: str) -> None:
         """Raise ValueError for an API that needs authentication first."""
         if api not in _BEFORE:
-            raise ValueError(f"it asked for {api} before it had authenticated")
+            raise ValueError(f"{api} before authentication")
 
     def begin(self, mechanism: str, *, bare: bool) -> bool:
         """Agree on a mechanism; return False where it is not enabled."""
@@ -108,19 +103,17 @@ class Login:
         self.bare = bare
         return True
 
-    def answer(self, token: bytes) -> tuple[bytes, bool]:
-        """Return the response to a token, and whether the client is authenticated now. Raises AuthenticationError."""
+    def answer(self, token: bytes) -> tuple[bytes, str | None]:
+        """Return the response to a token, and the user once authenticated. Raises AuthenticationError."""
         assert self._conversation is not None
         answer = self._conversation.answer(token)
-        return answer, self._conversation.ended
+        return answer, self._conversation.user if self._conversation.ended else None
 
 
-class _Plain:
+class _Plain(Conversation):
     """RFC 4616: an identity to act as, a name, a password, each ended by a zero."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
-        self.ended = False
-        self.user = ""
         self._passwords = passwords
 
     def answer(self, token: bytes) -> bytes:
@@ -140,14 +133,12 @@ class _Plain:
         return b""
 
 
-class _Scram:
+class _Scram(Conversation):
     """RFC 5802: the client's first, ours, the client's final, ours."""
 
     def __init__(
         self, mechanism: str, make_server: Callable[[Callable[[str], Any]], Any], known: Mapping[str, Any]
     ) -> None:
-        self.ended = False
-        self.user = ""
         self._mechanism = mechanism
         self._server = make_server(self._look_up)
         self._known = known

@@ -38,7 +38,7 @@ class Security:
                 raise ValueError(f'{protocol} needs users, for instance users={{"alice": "a-password"}}')
             self._users = Users(users, _mechanisms(settings))
         elif users:
-            raise ValueError(f"users come with SASL_PLAINTEXT and SASL_SSL, not with {protocol}")
+            raise ValueError(f"users need SASL_PLAINTEXT or SASL_SSL, not {protocol}")
         if protocol.endswith("SSL"):
             from abeyant.broker.security.certificates import Certificates
 
@@ -67,19 +67,19 @@ class Security:
         return self._users.scram_iterations() if self._users else {}
 
     def close(self) -> None:
-        """Remove the files that were made."""
+        """Remove the certificate files."""
         if self.certificates is not None:
             self.certificates.close()
 
 
 def _mechanisms(settings: Settings) -> tuple[str, ...]:
-    """Return the mechanisms of the setting, by default all of ours: Kafka's default, GSSAPI, is not here."""
+    """Return the mechanisms of the setting, by default all of ours: Kafka's default, GSSAPI, is not supported."""
     if "sasl.enabled.mechanisms" not in settings.given:
         return MECHANISMS
     wanted = tuple(settings["sasl.enabled.mechanisms"])
     for name in wanted:
         if name not in MECHANISMS:
-            raise AbeyantError(f"sasl.enabled.mechanisms: {name!r} is not there, only {', '.join(MECHANISMS)}")
+            raise AbeyantError(f"sasl.enabled.mechanisms: {name!r} is not supported, only {', '.join(MECHANISMS)}")
     return wanted
 
 
