@@ -1,9 +1,9 @@
-"""One broker: its replicas, its purgatories, its listening socket, and the calls that come in.
+"""One broker: its replicas, its purgatories, its listening socket, and its clients' requests.
 
-A `Broker` is one life of it: stopped, it is not used again, and `Cluster.start` makes another with the same id.
+A stopped `Broker` is not used again: `Cluster.start` makes another with the same id.
 
-Whatever happens to a broker comes through `run`: messages of the others, its own timers, requests. So to pause it is to
-keep all that in an inbox, as a process that stands still (SIGSTOP) has it wait in its sockets and its clock.
+Messages of other brokers, its own timers and requests all reach a broker through `run`. So pausing it keeps them in an
+inbox, as they wait in the sockets and timers of a process under SIGSTOP.
 """
 
 from __future__ import annotations
@@ -42,14 +42,9 @@ from abeyant.reporting import logger
 
 if TYPE_CHECKING:
     from abeyant.broker.coordinator.ports import Broker as CoordinatorBroker
-    from abeyant.broker.delayed.produce import DelayedProduce
     from abeyant.broker.groups.shard import GroupShard
-    from abeyant.broker.groups.waits import DelayedHeartbeat, DelayedRebalance
     from abeyant.broker.partition_state import PartitionState, Topic
     from abeyant.broker.replica.ports import Timer
-    from abeyant.broker.requests.common.peer_call import DelayedPeerAnswer
-    from abeyant.broker.requests.delete_records import DelayedDeleteRecords
-    from abeyant.broker.requests.elect_leaders import DelayedElectLeader
     from abeyant.broker.settings import Settings
     from abeyant.purgatory.ports import Stoppable
 
@@ -66,9 +61,9 @@ class Cluster(ports.Cluster, Protocol):
 
     @property
     def awaited(self) -> Sequence[object]:
-        """Return the calls of `until_waiting` that block: `look` is called after each request."""
+        """Return the calls of `until_waiting` that block: `check_awaited` is called after each request."""
 
-    def look(self) -> None:
+    def check_awaited(self) -> None:
         """Complete the calls of `until_waiting` whose requests wait now."""
 
 
@@ -113,28 +108,27 @@ class Broker:
         self.replica_fetch_bytes: int = settings["replica.fetch.response.max.bytes"]
         self.replica_partition_bytes: int = settings["replica.fetch.max.bytes"]
         self.purgatories: list[Purgatory[Any]] = []
-        self.produce_purgatory: Purgatory[DelayedProduce] = self._purgatory("Produce")
-        self.fetch_purgatory: Purgatory[Any] = self._purgatory("Fetch")  # consumers' and followers'
-        self.delete_records_purgatory: Purgatory[DelayedDeleteRecords] = self._purgatory("DeleteRecords")
-        self.elect_leader_purgatory: Purgatory[DelayedElectLeader] = self._purgatory("ElectLeader")
-        self.rebalance_purgatory: Purgatory[DelayedRebalance] = self._purgatory("Rebalance")
-        self.heartbeat_purgatory: Purgatory[DelayedHeartbeat] = self._purgatory("Heartbeat")
+        self.produce_purgatory = self._purgatory("Produce")
+        self.fetch_purgatory = self._purgatory("Fetch")  # consumers' and followers'
+        self.delete_records_purgatory = self._purgatory("DeleteRecords")
+        self.elect_leader_purgatory = self._purgatory("ElectLeader")
+        self.rebalance_purgatory = self._purgatory("Rebalance")
+        self.heartbeat_purgatory = self._purgatory("Heartbeat")
+        self.inter_broker_purgatory = self._purgatory("InterBroker")
+        self.held_purgatory = self._purgatory("Held")  # requests that a fault delays
         self.group_coordinator = Coordinator(self, OFFSETS, _group_shard)
         self.transaction_coordinator = Coordinator(self, TRANSACTIONS, TransactionShard)
-        # By the topic in which each keeps its state
         self.coordinators: dict[str, Coordinator[Any]] = {
-            OFFSETS.name: self.group_coordinator,
-            TRANSACTIONS.name: self.transaction_coordinator,
+            coordinator.topic.name: coordinator
+            for coordinator in (self.group_coordinator, self.transaction_coordinator)
         }
-        self.inter_broker_purgatory: Purgatory[DelayedPeerAnswer] = self._purgatory("InterBroker")
-        self.held_purgatory: Purgatory[Any] = self._purgatory("Held")  # requests that a fault delays
         self.request_timeout: float = settings["request.timeout.ms"] / 1000
         self.housekeeping = Housekeeping(self)
         self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._listener: Listener | None = None
         self._quotas = ConnectionQuotas(settings, cluster.security.protocol, broker_id)
         self._max_request: int = settings["socket.request.max.bytes"]
-        # While it is paused its connections stay.
+        # Connections of a paused broker stay open.
         self._idle = IdleDetector(
             _idle(settings), lambda client: self.run(self._close_idle, client), cluster.clock.timer
         )
@@ -171,7 +165,7 @@ class Broker:
         self.cluster.controller.unregister(self.id)
         self.cluster.network.settle()
         self.stopped = True
-        self.paused = False  # to resume it is nothing: it would be taken for alive
+        self.paused = False  # so that `resume` does not register it
         self._inbox.clear()
         if self._listener is not None:
             self._listener.close()
@@ -205,7 +199,7 @@ class Broker:
         while inbox and not self.paused:
             action, args = inbox.popleft()
             self.run(action, *args)
-        self._inbox.extendleft(reversed(inbox))  # where one of those has paused it again
+        self._inbox.extendleft(reversed(inbox))  # one of those may have paused it again
 
     def run(self, action: Callable[..., object], *args: Any) -> None:
         """Call `action` now; after the pause if paused; never if stopped."""
@@ -357,7 +351,7 @@ class Broker:
         if self.paused:
             self._inbox.append((self._receive_late, (connection, memoryview(bytes(frame)), self.now())))
             if self.cluster.awaited:
-                self.cluster.look()
+                self.cluster.check_awaited()
             return
         if connection.closed:
             return
@@ -386,7 +380,7 @@ class Broker:
             connection, frame, since = args
             try:
                 call = self._call(connection, frame)
-            except Exception:  # noqa: BLE001  whatever bytes can cause (K9): told when it goes on
+            except Exception:  # noqa: BLE001  whatever bytes can cause (K9): logged once it is resumed
                 continue
             found.append(Waiting(self.id, call.api.name, keys_of(call), call.client_id, since, math.inf, "pause"))
         return found
@@ -407,8 +401,8 @@ class Broker:
             call.proceed()
             call.local = self.now() - call.since
             if self.cluster.awaited:
-                self.cluster.look()
-        except Exception:  # noqa: BLE001  a bug of ours must not take others along
+                self.cluster.check_awaited()
+        except Exception:  # noqa: BLE001  a bug of ours must not stop other requests
             logger("broker").exception("%r failed", call)
             try:
                 call.refuse(ErrorCode.unknown_server_error)
@@ -422,23 +416,23 @@ class Broker:
             raise ValueError(f"{len(frame)} bytes are less than a request's header") from None
         api = BY_KEY.get(key)
         if api is None:
-            raise ValueError(f"it asked for API key {key}, which is not supported")
+            raise ValueError(f"API key {key} is not supported")
         if connection.login is not None:
             connection.login.admit(api.name)
-        asked = version
+        requested = version
         if not api.lowest <= version <= api.highest:
             if key != _API_VERSIONS:
                 raise ValueError(f"versions {api.lowest} to {api.highest} are supported")
-            version = 0  # whoever asks for what there is gets an answer in any case, of the lowest version
+            version = 0  # ApiVersions is answered in any version (KIP-511)
         codec = api.codec(version)
         header, size = codec.read_header(frame, 0)
-        if asked != version:
-            return Call(self, connection, api, asked, codec, header, None)
+        if requested != version:
+            return Call(self, connection, api, requested, codec, header, None)
         request = codec.read_request(frame, size)
         return Call(self, connection, api, version, codec, header, request)
 
     def _close_idle(self, connection: Connection) -> None:
-        """Close an idle connection; at the second time abort it, where the client has not read what was sent."""
+        """Close an idle connection; abort it at the second call, where the client has not read what was sent."""
         if connection not in self.connections:
             return
         if connection.closed:
@@ -450,8 +444,8 @@ class Broker:
 
 def _idle(settings: Settings) -> float:
     """Return the idle time-out in seconds; a century for less than 0 ms, which means never."""
-    wanted: int = settings["connections.max.idle.ms"]
-    return min(max(wanted, 1), _CENTURY_MS) / 1000 if wanted >= 0 else _CENTURY_MS / 1000
+    idle: int = settings["connections.max.idle.ms"]
+    return min(max(idle, 1), _CENTURY_MS) / 1000 if idle >= 0 else _CENTURY_MS / 1000
 
 
 def _named(frame: memoryview) -> str:

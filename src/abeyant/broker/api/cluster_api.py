@@ -311,7 +311,7 @@ class ClusterApi(Outages):
 
         def begin() -> None:
             self.awaited.append(awaited)
-            self.look()
+            self.check_awaited()
 
         try:
             asyncio.get_running_loop()
@@ -328,7 +328,7 @@ class ClusterApi(Outages):
         finally:
             self.on_loop(self._give_up, awaited)
 
-    def look(self) -> None:
+    def check_awaited(self) -> None:
         """Complete the calls of `until_waiting` whose requests wait now. In the loop's thread. Not for users."""
         for awaited in list(self.awaited):
             found = self._waiting(awaited.kind, awaited.client)

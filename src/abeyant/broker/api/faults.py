@@ -203,7 +203,7 @@ class Faults:
             if fault.target.matches(call):
                 fault.strike(call)
                 if self.cluster.awaited:
-                    self.cluster.look()
+                    self.cluster.check_awaited()
                 return True
         return False
 

@@ -34,8 +34,8 @@ class Cluster(Protocol):
     def settled(self, action: Callable[..., T], *args: Any) -> T:
         """Deliver what brokers have sent one another first; the rest as `on_loop`."""
 
-    def look(self) -> None:
-        """Check whether what `until_waiting` awaits is there."""
+    def check_awaited(self) -> None:
+        """Complete the calls of `until_waiting` whose requests wait now."""
 
     def broker_named(self, number: int) -> Broker:
         """Return the broker of this id. Raises AbeyantError where there is none."""
