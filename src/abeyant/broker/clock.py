@@ -1,7 +1,7 @@
 """The broker's one clock (K8): every time in it is read here, and all that waits rides this timer.
 
-`Clock` goes with the event loop, a virtual one too. `MachineClock` also knows of a machine that slept. `HeldClock`
-stands still until it is told to go on.
+`Clock` is the event loop's time, virtual time too. `MachineClock` also counts the time that the machine slept.
+`HeldClock` stands still until `advance`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from abeyant.errors import AbeyantError
 from abeyant.timer import ManualTimer
 from abeyant.timer import Timer as AnyTimer
 
-_SLEPT = 1.0  # seconds: what is less is the time between two looks
+_SLEPT = 1.0  # seconds: less is the time between two readings
 
-# A clock that goes on while the machine sleeps, and the one that does not, which loops go by.
+# A clock that goes on while the machine sleeps, and one that does not, which is the loops'.
 _CLOCKS: tuple[int, int] | None = None
 if hasattr(time, "CLOCK_BOOTTIME"):  # Linux
     _CLOCKS = time.CLOCK_BOOTTIME, time.CLOCK_MONOTONIC
@@ -28,14 +28,14 @@ elif hasattr(time, "CLOCK_UPTIME_RAW"):  # macOS
 
 
 class Clock:
-    """The loop's clock: seconds since some moment for what waits, milliseconds since 1970 for what is written down."""
+    """The loop's clock: seconds since some moment for deadlines, milliseconds since 1970 for timestamps."""
 
     held = False
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.timer: AnyTimer = self._make_timer(loop)
         self.now: Callable[[], float] = self.timer.time  # seconds, monotonic
-        # Kept, so that a record's time and a time-out do not disagree, also where the machine's clock is set anew.
+        # Constant, so that timestamps and time-outs agree, also when the machine's clock is set.
         self._epoch = time.time() - self.timer.time()
 
     def _make_timer(self, loop: asyncio.AbstractEventLoop) -> AnyTimer:
@@ -61,18 +61,18 @@ class Clock:
 def until_scan(started_ms: int, interval_ms: int, due_ms: int, now_ms: int) -> float:
     """Return the seconds until the first scan after `due_ms`, where scans are `interval_ms` apart from `started_ms` on.
 
-    Kafka does much of its housekeeping so: it looks at everything now and then. Here nothing is looked at that is not
-    due (K7), yet what is due is done at Kafka's time. The first scan is one interval after the start. Never 0.
+    Kafka does much of its housekeeping by scanning everything at intervals. Here a task runs when something is due
+    (K7), but at the time of Kafka's scan. The first scan is one interval after the start. Never 0.
     """
     after = max(due_ms, now_ms, started_ms) - started_ms
     return (started_ms + (after // interval_ms + 1) * interval_ms - now_ms) / 1000
 
 
 class MachineClock(Clock):
-    """The clock of a loop that goes by the machine's, as a cluster's own loop does.
+    """The clock of a loop in real time, as a cluster's own loop is.
 
     A loop's clock stands still while the machine sleeps. Without those hours every later record of a client would be
-    too far in the future (`message.timestamp.after.max.ms`). Only clocks that no test sets are asked.
+    too far in the future (`message.timestamp.after.max.ms`). It reads clocks that tests do not patch.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -101,7 +101,7 @@ class HeldClock(Clock):
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_loop: Callable[[Callable[[], Any]], Any], settle: Callable[[], None]
     ) -> None:
-        """`on_loop` has something done in the loop's thread, `settle` has what brokers tell one another delivered."""
+        """`on_loop` calls a function in the loop's thread, `settle` delivers the messages between brokers."""
         super().__init__(loop)
         self._on_loop = on_loop
         self._settle = settle
@@ -116,8 +116,8 @@ class HeldClock(Clock):
     def advance(self, seconds: float) -> None:
         """Advance by `seconds`: run what comes due in order, each at its own time. From any thread.
 
-        What brokers tell one another takes no time. Clients live in real time: see `Cluster.until_waiting`. Raises
-        ValueError for less than 0.
+        Messages between brokers take no time. Clients live in real time: see `Cluster.until_waiting`. Raises ValueError
+        for less than 0.
         """
         if not 0 <= seconds < math.inf:
             raise ValueError(f"seconds must be 0 or more: time does not go back; not {seconds!r}")
@@ -138,11 +138,10 @@ class HeldClock(Clock):
         return self._manual.time() - began
 
     def _advance(self, seconds: float) -> None:
-        settle = self._settle
         target = self._manual.time() + seconds
-        settle()
+        self._settle()
         while (deadline := self._manual.next_deadline()) is not None and deadline <= target:
             self._manual.advance_to_next()
-            settle()
+            self._settle()
         self._manual.advance_to(max(target, self._manual.time()))
-        settle()
+        self._settle()

@@ -3,8 +3,8 @@
     with Cluster(brokers=3) as kafka: ...           a thread of its own with our event loop
     async with Cluster(brokers=3) as kafka: ...     on the loop that runs, one of virtual time too
 
-Both have the same methods. From another thread they are carried over to the loop's and waited for; in the loop's thread
-they are done at once. Nothing but `on_loop` may be called in another thread.
+Both have the same methods, for any thread: they run in the loop's thread, and block until they are done. Of what is
+marked as not for users, `on_loop` alone may be called in another thread.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ class Cluster(ClusterApi):
         users: Mapping[str, str] | None = None,
         **unknown: Never,
     ) -> None:
-        """`port` is that of the first broker, the others have the next ones; 0 for free ones.
+        """`port` is the first broker's, and the others have the next ones; 0 picks free ports.
 
-        With `data`, a directory, topics and records are kept there, and the next cluster that is opened with it goes
-        on with them, however this one ended; without, they are in memory. `settings` have Kafka's own names, with dots
-        or with underscores, and its defaults; `node.id` is the first broker's, and the others have the next ones. With
-        `clock="held"` time stands still until `clock.advance`.
-        With `request_log`, a directory, each broker writes Kafka's request log there: `broker-N/kafka-request.log`.
-        `security` is Kafka's name for how clients have to come. With TLS the setting `ssl.keystore.location` names a
-        PEM file of a key and its certificates; without it both are made, and `ca_file` is for clients. With SASL
-        `users` have a password each, and PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are open to them.
-        Raises AbeyantError for an unknown setting, TypeError for an unknown option, and ValueError for other nonsense.
+        `data` is a directory for topics and records; a later cluster with the same `data` has them again, however this
+        one ended. The default is memory. `settings` have Kafka's own names, with dots or with underscores, and its
+        defaults; `node.id` is the first broker's, and the others have the next ones. With `clock="held"` time stands
+        still until `clock.advance`.
+        `request_log` is a directory, where each broker writes Kafka's request log: `broker-N/kafka-request.log`.
+        `security` is the security protocol of clients. With TLS the setting `ssl.keystore.location` names a PEM file of
+        a key and its certificates; without it both are made, and clients trust `ca_file`. With SASL, `users` are names
+        and passwords; clients may use PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+        Raises AbeyantError for an unknown setting, TypeError for an unknown option, ValueError for an invalid value.
         """
         if unknown:
             raise TypeError(_unknown_option(next(iter(unknown))))
@@ -123,7 +123,7 @@ class Cluster(ClusterApi):
         self._require_new()
         # Ours is the faster one only where it is compiled.
         loop: asyncio.AbstractEventLoop = EventLoop() if is_compiled() else asyncio.SelectorEventLoop()
-        loop.time = machine_time  # type: ignore[method-assign]  # a test that freezes its own clocks must not stop ours
+        loop.time = machine_time  # type: ignore[method-assign]  # a test that freezes its clocks must not stop ours
         self._loop = loop
         self._thread = threading.Thread(target=_run, args=(loop,), name="abeyant-broker", daemon=True)
         self._thread.start()
@@ -170,7 +170,7 @@ class Cluster(ClusterApi):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-        await asyncio.sleep(0)  # transports that were aborted tell their protocols in the loop's next turn
+        await asyncio.sleep(0)  # aborted transports call their protocols in the loop's next turn
 
     # -- for users
 
@@ -237,10 +237,11 @@ class Cluster(ClusterApi):
         self.controller.register(broker)
 
     def _own_settings(self, broker: Broker) -> dict[str, str]:
-        place = f"{self.security.protocol}://{broker.host}:{broker.port}"
-        number = str(broker.id)
-        named = {"node.id": number, "broker.id": number, "log.dirs": broker.log_dir}
-        return {**named, "listeners": place, "advertised.listeners": place}
+        address, number = f"{self.security.protocol}://{broker.host}:{broker.port}", str(broker.id)
+        return {
+            "node.id": number, "broker.id": number, "log.dirs": broker.log_dir, "listeners": address,
+            "advertised.listeners": address,
+        }  # fmt: skip
 
     def _end(self) -> None:
         for broker in self.brokers.values():
@@ -258,10 +259,9 @@ class Cluster(ClusterApi):
     async def _end_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             self._end()
-            coming = asyncio.all_tasks() - {asyncio.current_task()}
-            # Clients whose connections are being made: a broker that is stopped ends them.
-            await asyncio.gather(*coming, return_exceptions=True)
-            await asyncio.sleep(0)  # transports that were aborted tell their protocols in the loop's next turn
+            connecting = asyncio.all_tasks() - {asyncio.current_task()}  # handshakes, which a stopped broker ends
+            await asyncio.gather(*connecting, return_exceptions=True)
+            await asyncio.sleep(0)  # aborted transports call their protocols in the loop's next turn
         finally:
             loop.stop()
 
@@ -277,7 +277,7 @@ class Cluster(ClusterApi):
         def run() -> None:
             try:
                 result.set_result(action(*args))
-            except BaseException as error:  # noqa: BLE001  raised where it is waited for
+            except BaseException as error:  # noqa: BLE001  raised in the calling thread
                 result.set_exception(error)
 
         loop.call_soon_threadsafe(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abeyant.broker.wire.schema import ErrorCode
 
 NO_AUTHORIZER = "No Authorizer is configured."
-# What Kafka says where it has nothing to say
+# Kafka's message of an error without one of its own
 INVALID_REQUEST = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an"
     " incompatible broker. See the broker logs for more details."

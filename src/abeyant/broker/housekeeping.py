@@ -1,6 +1,4 @@
-"""What a broker does to its logs by itself: retention, compaction, expiry of idle producers.
-
-At the times at which Kafka does it:
+"""A broker's background work on its logs, at Kafka's times: retention, compaction, expiry of idle producers.
 
     what                              first                         then every
     retention (`delete` alone)        30 s after the start          log.retention.check.interval.ms
@@ -32,7 +30,7 @@ _SHORTEST = 0.1  # seconds: Kafka allows a pause of none, which would be a loop
 
 
 class Housekeeping:
-    """One broker's. Use from the loop's thread only."""
+    """The background tasks of one broker. Use from the loop's thread only."""
 
     def __init__(self, broker: Broker) -> None:
         """Start the tasks."""
@@ -95,7 +93,7 @@ class Housekeeping:
             do(partition, self._broker.now_ms())
         except LogError as error:
             logger("broker").error("broker %d: %s of %r: %s", self._broker.id, name, partition, error)
-        except Exception:  # noqa: BLE001  a bug of ours must not take others along, nor the next turns
+        except Exception:  # noqa: BLE001  a bug of ours must not stop other partitions, nor later turns
             logger("broker").exception("broker %d: %s of %r failed", self._broker.id, name, partition)
 
     def _retain(self, partition: Partition, now_ms: int) -> None:

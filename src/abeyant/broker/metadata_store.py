@@ -1,7 +1,7 @@
-"""What the controller keeps over a restart, if it has a journal: topics, partitions, settings, producer ids.
+"""The controller's journal, if it has one: topics, partitions, settings, producer ids.
 
-Each change is kept before it takes effect: an in-sync set that has become smaller is known at the next start before
-anything was acknowledged without those that left it (K1).
+Each change is written before it takes effect: so a smaller in-sync set is in the journal before anything is
+acknowledged without the replicas that left it (K1).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from abeyant.broker.partition_state import Topic
     from abeyant.broker.settings import TopicSettings
 
-_PRODUCER_BLOCK = 1_000  # ids that are kept at a time: so many are skipped at most at a restart
+_PRODUCER_BLOCK = 1_000  # ids that are reserved at a time: a restart skips at most so many
 
 
 class MetadataStore:
-    """Everything is forgotten without a journal. Raises ApiError where a change cannot be kept; it must not be made."""
+    """Raises ApiError for a change that cannot be written; it must not be made then."""
 
     def __init__(self, journal: Journal | None) -> None:
         """Take the journal; without one nothing is kept."""
         self._journal = journal
-        self.changes = 1  # how many there were since the process began; it began with one
+        self.changes = 1  # since the process started; the start is one
 
     def cluster_id(self, fresh: str) -> str:
         """Return the cluster's id; store `fresh` as it the first time."""
@@ -110,7 +110,7 @@ class MetadataStore:
     def forget_topic(self, topic: Topic) -> None:
         """Forget a topic that is about to be deleted."""
         self._put(f"topic/{topic.name}", None)
-        with suppress(ApiError):  # it is forgotten by now, even where the disk has no room for the rest
+        with suppress(ApiError):  # the topic is gone, even where the disk has no room for the rest
             for state in topic.partitions:
                 self._put(f"partition/{topic.id}/{state.partition}", None)
 

@@ -1,8 +1,8 @@
 """Messages between brokers and the controller: in one process, in order, in the loop's thread.
 
-A message is delivered in the same turn of the loop in which it was sent, after what sent it has ended: so nothing is
-re-entered, and what many connections cause in one turn travels together. One that is sent to a paused broker waits in
-its inbox; one that is sent to a stopped broker is lost.
+A message is delivered in the turn of the loop in which it was sent, after its sender has returned: so nothing is
+re-entered, and the messages of many connections are delivered together. A paused broker keeps them in its inbox; those
+to a stopped broker are lost.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ class Receiver(Protocol):
 
 
 class Network:
-    """The queue of messages under way."""
-
-    __slots__ = ("_loop", "_queue", "_scheduled")
+    """The queue of messages that are not delivered yet."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -55,6 +53,6 @@ class Network:
                 receiver, action, args = queue.popleft()
                 receiver.run(action, *args)
         finally:
-            self._scheduled = bool(queue)  # what came meanwhile has been delivered, so mostly no further turn is due
+            self._scheduled = bool(queue)  # mostly empty: messages sent meanwhile are delivered too
             if queue:
                 self._loop.call_soon(self._turn)
