@@ -1,4 +1,4 @@
-"""Kafka's definitions of its settings: names, types, defaults, what values each may have. The table is settings.tsv."""
+"""Kafka's definitions of its settings: names, types, defaults and valid values. The table is settings.tsv."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NONE = "-"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _RANGE = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\](?: or (-?\d+))?")
 _LISTENER = re.compile(r"listener\.name\.[^.]*\.(.+)")
-# Those that a listener has once for each of its mechanisms: listener.name.sasl_ssl.plain.sasl.jaas.config
+# A listener has these for each of its mechanisms: listener.name.sasl_ssl.plain.sasl.jaas.config
 _OF_MECHANISMS = (
     "connections.max.reauth.ms", "sasl.jaas.config", "sasl.login.callback.handler.class", "sasl.login.class",
     "sasl.server.callback.handler.class",
@@ -36,10 +36,10 @@ _NO_EFFECT = "A setting of Apache Kafka that changes nothing in this broker."
 
 
 class ConfigError(AbeyantError):
-    """A setting that does not exist, or a value that it cannot have. `kafka_message` is what Kafka says of it."""
+    """An unknown setting or an invalid value."""
 
     def __init__(self, message: str, kafka_message: str | None = None) -> None:
-        """Keep both; they are the same unless ours helps more."""
+        """`kafka_message` is Kafka's own message, where ours says more."""
         super().__init__(message)
         self.kafka_message = message if kafka_message is None else kafka_message
 
@@ -55,14 +55,14 @@ class Definition:
     change: str
     """When and for whom it may change, as in the table."""
     fallback: str | None
-    """The broker's setting that a topic or a group goes by."""
+    """The broker's setting that is a topic's or a group's default."""
     text: str
     base: str | None = None
     """The setting of all listeners, where this one is of one listener."""
 
     @property
     def dynamic(self) -> bool:
-        """Return whether it may change while the broker runs, under the name that it has here."""
+        """Return whether it may change while the broker runs, under this name."""
         return self.change not in ("fixed", "internal")
 
     @property
@@ -142,7 +142,7 @@ class Definition:
         return ConfigError(f"Invalid value {text} for configuration {self.base or self.name}: {reason}")
 
     def _refusal(self, value: Any) -> tuple[str, str] | None:
-        """Return what is not allowed of the value, and why; None if all of it is."""
+        """Return the part of the value that is invalid, and why; None for a valid one."""
         shown = str(value)
         if limits := _RANGE.fullmatch(self.allowed):
             least, greatest, beside = limits.groups()
@@ -197,15 +197,8 @@ def definitions(scope: Scope) -> dict[str, Definition]:
             continue
         of, name, kind, default, allowed, change, fallback, text = line.split("\t")
         if of == scope:
-            found[name] = Definition(
-                name,
-                kind,
-                None if default == _NONE else default,
-                allowed,
-                change,
-                fallback or None,
-                text,
-            )
+            value = None if default == _NONE else default
+            found[name] = Definition(name, kind, value, allowed, change, fallback or None, text)
     return found
 
 

@@ -1,6 +1,6 @@
-"""Settings of single groups: Kafka's dynamic group configurations (KIP-848), over the brokers' settings.
+"""Settings of single groups: Kafka's dynamic group configurations (KIP-848), whose defaults are the brokers' settings.
 
-A group needs not exist to have some, and they stay when it is gone. Kafka: `GroupConfig`.
+A group need not exist to have settings, and they stay after it is deleted. Kafka: `GroupConfig`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from abeyant.broker.metadata_store import MetadataStore
     from abeyant.broker.settings import Settings
 
-GROUP = 8  # DescribeConfigs' number for what was set for a group
+GROUP = 8  # DescribeConfigs' number for the source of a group's own setting
 _KINDS = ("consumer", "share", "streams")
 
 
 class GroupSettings:
-    """Of all groups that have any. Use from the loop's thread only."""
+    """The settings of all groups that have any. Use from the loop's thread only."""
 
-    def __init__(self, brokers: Settings, memory: MetadataStore) -> None:
+    def __init__(self, brokers: Settings, store: MetadataStore) -> None:
         """Read the groups' settings from `store`."""
         self._brokers = brokers
-        self._memory = memory
-        self._given = dict(memory.group_settings())
+        self._store = store
+        self._given = dict(store.group_settings())
         self._values: dict[tuple[str, str], Any] = {}
 
     def names(self) -> list[str]:
@@ -76,7 +76,7 @@ class GroupSettings:
     def change(self, group_id: str, given: Mapping[str, str]) -> None:
         """Replace the settings of a group. Raises ApiError; then nothing has changed."""
         self.check(given)
-        self._memory.keep_group_settings(group_id, given)
+        self._store.keep_group_settings(group_id, given)
         if given:
             self._given[group_id] = texts_of(given)
         else:
@@ -84,7 +84,7 @@ class GroupSettings:
         self._values = {key: value for key, value in self._values.items() if key[0] != group_id}
 
     def describe(self, group_id: str, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """Return what DescribeConfigs shows of a group. Names that Kafka does not know are left out."""
+        """Return what DescribeConfigs shows of a group. Unknown names are left out."""
         wanted = definitions("group") if names is None else set(names)
         given = self.given(group_id)
         entries = []

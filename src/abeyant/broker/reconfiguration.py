@@ -1,6 +1,6 @@
-"""Which brokers' settings must agree with one another, and which changes Kafka refuses while a broker runs.
+"""Check that brokers' settings agree with one another, and the changes that Kafka refuses while a broker runs.
 
-Kafka: `KafkaConfig.validateValues`, and what each of its `BrokerReconfigurable` asks of a change; in their words.
+Kafka: `KafkaConfig.validateValues`, and the `BrokerReconfigurable`s; the messages are theirs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _THREADS = (
     "remote.log.manager.expiration.thread.pool.size", "remote.log.manager.follower.thread.pool.size",
     "remote.log.reader.threads",
 )  # fmt: skip
-# Kafka's cleaner starts anew where one of them changes.
+# Kafka restarts its cleaner when one of these changes.
 CLEANER = (
     "log.cleaner.backoff.ms", "log.cleaner.dedupe.buffer.size", "log.cleaner.io.buffer.load.factor",
     "log.cleaner.io.buffer.size", "log.cleaner.io.max.bytes.per.second", "log.cleaner.threads", "message.max.bytes",
@@ -31,29 +31,23 @@ _MEGABYTE = 1 << 20
 
 
 def check_together(values: Values) -> None:
-    """Raise ConfigError for settings that contradict one another, and for values that only the type allows."""
-    if values("log.retention.ms") == 0:
-        raise _required("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
-    if values("log.roll.ms") < 1:
-        raise _required("log.roll.ms must be greater than or equal to 1")
-    if values("log.roll.jitter.ms") < 0:
-        raise _required("log.roll.jitter.ms must be greater than or equal to 0")
+    """Raise ConfigError for settings that contradict one another, and for invalid values of a valid type."""
+    _require(values("log.retention.ms") != 0, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
+    _require(values("log.roll.ms") >= 1, "log.roll.ms must be greater than or equal to 1")
+    _require(values("log.roll.jitter.ms") >= 0, "log.roll.jitter.ms must be greater than or equal to 0")
     if values("log.cleaner.threads") < 1:  # by which Kafka divides
         raise ConfigError("log.cleaner.threads must be at least 1", "/ by zero")
-    if values("log.cleaner.dedupe.buffer.size") // values("log.cleaner.threads") <= _MEGABYTE:
-        raise _required("log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
+    room = values("log.cleaner.dedupe.buffer.size") // values("log.cleaner.threads")
+    _require(room > _MEGABYTE, "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
     for kind in ("consumer", "share", "streams"):
         name = f"group.{kind}.assignment.interval.ms"
         for limit, word, sign in (("min", "greater", -1), ("max", "less", 1)):
             bound = f"group.{kind}.{limit}.assignment.interval.ms"
             if values(name) * sign > values(bound) * sign:
                 raise ConfigError(f"{name} must be {word} than or equal to {bound}")
-    missing = [place for place in values("cordoned.log.dirs") if place not in ("*", *(values("log.dirs") or ()))]
-    if missing:
-        raise _required(
-            "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : "
-            + ", ".join(missing)
-        )
+    missing = [path for path in values("cordoned.log.dirs") if path not in ("*", *(values("log.dirs") or ()))]
+    text = "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : "
+    _require(not missing, text + ", ".join(missing))
     _check_connections(values)
     _pairs("listener.security.protocol.map", values("listener.security.protocol.map"))
 
@@ -67,8 +61,8 @@ def _check_connections(values: Values) -> None:
         overrides(values(name))
     except OSError as error:
         raise ConfigError(f"{name}: {values(name)!r} names a host that has no address: {error.strerror}") from None
-    if values("max.connections.per.ip") == 0 and not values(name):
-        raise _required(f"max.connections.per.ip can be set to zero only if {name} property is set.")
+    allowed = values("max.connections.per.ip") != 0 or values(name)
+    _require(allowed, f"max.connections.per.ip can be set to zero only if {name} property is set.")
 
 
 @lru_cache(16)
@@ -121,10 +115,10 @@ def check_change(before: Values, after: Values) -> None:
 def check_listener(
     listener: str, before: Mapping[str, str], after: Mapping[str, str], started: Mapping[str, str]
 ) -> None:
-    """Raise ConfigError where a setting of all listeners changes while the listener has own ones since the start.
+    """Raise ConfigError where a setting of all listeners changes while the listener has settings of its own.
 
-    Kafka: `DynamicListenerConfig`, which takes own ones alone. Limits of connections may change at any time. All of
-    them are the texts of one broker, `started` those with which it started.
+    Kafka: `DynamicListenerConfig`. Limits of connections may change at any time. All arguments are one broker's
+    settings as texts, `started` those with which it started.
     """
     prefix = f"listener.name.{listener.lower()}."
     of_all = {
@@ -151,7 +145,7 @@ def _is_of_listeners(found: Definition) -> bool:
 
 
 def _check_local(name: str, local: int, whole: str, limit: int) -> None:
-    """Check that the local part is within the whole; -2 stands for all of it, -1 for no limit."""
+    """Raise ConfigError unless the local part is within the whole; -2 stands for all of it, -1 for no limit."""
     if limit < 0 or local == -2:
         return
     invalid = f"Invalid value {local} for configuration {name}:"
@@ -161,11 +155,12 @@ def _check_local(name: str, local: int, whole: str, limit: int) -> None:
         raise _refused(f"{invalid} Value must not be more than {whole} property value: {limit}")
 
 
-def _required(reason: str) -> ConfigError:
-    return ConfigError(reason, f"requirement failed: {reason}")
+def _require(condition: object, reason: str) -> None:
+    if not condition:
+        raise ConfigError(reason, f"requirement failed: {reason}")
 
 
 def _refused(reason: str) -> ConfigError:
-    """Return the error as Kafka wraps what one of its parts says of a change."""
+    """Return the error as Kafka wraps that of a `BrokerReconfigurable`."""
     error = f"org.apache.kafka.common.config.ConfigException: {reason}"
     return ConfigError(reason, f"Invalid value {error} for configuration Invalid dynamic configuration")

@@ -1,8 +1,8 @@
-"""Settings under Kafka's own names: what a user gave, what was changed since, Kafka's defaults below.
+"""Settings under Kafka's own names: static ones, dynamic ones, and Kafka's defaults.
 
-A setting's value is the first that there is of: the topic's own; the broker's, changed while it runs; all brokers',
-changed while they run; what the cluster was started with; Kafka's default. A topic's setting that is not set is the
-broker's, under the broker's name for it (`retention.ms` is `log.retention.ms`). So is a group's (group_settings.py).
+A value is looked for in this order: the topic's own; the dynamic setting of the broker; that of all brokers; what the
+cluster was started with; Kafka's default. A topic's setting that is not set is the broker's, under the broker's name
+for it (`retention.ms` is `log.retention.ms`). So is a group's (group_settings.py).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _UNITS: dict[str, tuple[tuple[str, int], ...]] = {
 
 
 class Synonym(NamedTuple):
-    """One of the places that a value is looked for in."""
+    """A value of a setting in one of the places where it is looked for."""
 
     name: str
     value: str | None
@@ -52,7 +52,7 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """What DescribeConfigs tells of a setting."""
+    """A setting as DescribeConfigs describes it."""
 
     name: str
     value: str | None  # None where it is not set, or is secret
@@ -90,7 +90,7 @@ class Settings:
         return self.value(name)
 
     def value(self, name: str, broker: int | None = None) -> Any:
-        """Return the typed value for one broker; its own changes come first. O(1)."""
+        """Return the typed value for one broker; its own dynamic settings come first. O(1)."""
         key = name, broker
         if key not in self._values:
             self._values[key] = definition("broker", name).parse(self._text(name, broker))
@@ -114,7 +114,7 @@ class Settings:
         }
 
     def synonyms(self, name: str, broker: int | None) -> tuple[Synonym, ...]:
-        """Return all values of a setting, the one in force first, and below it those of its name in other units."""
+        """Return all values of a setting, the effective one first, and those of its names in other units."""
         names = _synonyms(name)
         found = [
             Synonym(one, text, source)
@@ -159,7 +159,7 @@ class Settings:
         return after
 
     def _after(self, broker: int | None, texts: dict[str, str]) -> Settings:
-        """Return what these are once `texts` are all that is changed for a broker, or for all of them."""
+        """Return these with `texts` as all dynamic settings of a broker, or of all of them."""
         after = copy(self)
         after._values = {}
         if broker is None:
@@ -175,7 +175,7 @@ class Settings:
         self._values.clear()
 
     def for_topic(self, given: Mapping[str, object]) -> TopicSettings:
-        """Return a topic's settings, over these. Raises ConfigError."""
+        """Return a topic's settings, with these as its defaults. Raises ConfigError."""
         return TopicSettings(self, given)
 
     def milliseconds(self, name: str, broker: int | None = None) -> int:
@@ -190,9 +190,9 @@ class Settings:
         return lambda name: self.milliseconds(name, broker) if name in _UNITS else self.value(name, broker)
 
     def describe(self, broker: int | None, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """Return what DescribeConfigs shows of a broker; with None what was changed for all of them.
+        """Return what DescribeConfigs shows of a broker; with None, the dynamic settings of all of them.
 
-        Names that Kafka does not know are left out, as it leaves them out.
+        Unknown names are left out, as Kafka leaves them out.
         """
         changed = {*self._all_brokers, *self._brokers.get(broker if broker is not None else -1, {})}
         known = [found for found in definitions("broker").values() if not found.hidden or found.name in changed]
@@ -210,13 +210,13 @@ class Settings:
         if broker is None:
             synonyms = tuple(one for one in synonyms if one.source == ALL_BROKERS)
         text = self._text(found.name, broker)
-        raw = broker is None or found.base is not None or found.change == "running"  # Kafka has not parsed those
+        raw = broker is None or found.base is not None or found.change == "running"  # Kafka does not parse those
         read_only = not found.dynamic or found.base is not None
         return entry_of(found, text if raw else found.show(text), synonyms, read_only=read_only)
 
 
 class TopicSettings:
-    """A topic's settings: its own, and the brokers' below. Where no broker is named, those of all brokers."""
+    """A topic's settings: its own, else a broker's, or where no broker is named those of all brokers."""
 
     def __init__(self, brokers: Settings, given: Mapping[str, object]) -> None:
         """Raises ConfigError for a name that Kafka does not know, or a value that it would refuse."""
@@ -259,7 +259,7 @@ class TopicSettings:
         return LogConfig(**values, **{name: self.value(name.replace("_", "."), broker) for name in others})
 
     def describe(self, names: Iterable[str] | None = None, broker: int | None = None) -> list[ConfigEntry]:
-        """Return what one broker's DescribeConfigs shows. Names that Kafka does not know are left out."""
+        """Return what one broker's DescribeConfigs shows. Unknown names are left out."""
         wanted = definitions("topic") if names is None else set(names)
         return [
             self._describe(found, broker)
@@ -330,7 +330,7 @@ def entry_of(found: Definition, text: str | None, synonyms: tuple[Synonym, ...],
 
 
 def from_python(given: Mapping[str, object]) -> dict[str, str]:
-    """Return settings that a Python program gives as Kafka writes them: `min_insync_replicas` as min.insync.replicas.
+    """Return the settings of a Python program under Kafka's names: `min_insync_replicas` as min.insync.replicas.
 
     No setting of Kafka's has an underscore. Raises ConfigError for one that is given both ways, or is None.
     """
