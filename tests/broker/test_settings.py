@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from abeyant import broker
-from abeyant.broker.definitions import definitions
+from abeyant.broker.definitions import ConfigError, definitions
 from abeyant.broker.log import LogConfig
-from abeyant.broker.settings import ALL_BROKERS, BROKER, DEFAULT, STATIC, TOPIC, ConfigError, Settings
+from abeyant.broker.settings import ALL_BROKERS, BROKER, DEFAULT, STATIC, TOPIC, Settings
 from abeyant.errors import AbeyantError
 from broker.wire import WireClient
 

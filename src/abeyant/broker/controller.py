@@ -14,6 +14,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from abeyant.broker.definitions import ConfigError
 from abeyant.broker.errors import ApiError
 from abeyant.broker.group_settings import GroupSettings
 from abeyant.broker.metadata_store import MetadataStore
@@ -224,8 +225,6 @@ class Controller:
 
     def topic_settings(self, config: Mapping[str, str | None]) -> TopicSettings:
         """Return a topic's settings. Raises ApiError for an invalid one."""
-        from abeyant.broker.settings import ConfigError
-
         missing = next((name for name, value in config.items() if value is None), None)
         if missing is not None:
             raise ApiError(ErrorCode.invalid_config, f"Null value not supported for topic configs: {missing}")

@@ -17,18 +17,6 @@ from abeyant.broker.definitions import TYPES, ConfigError, Definition, definitio
 from abeyant.broker.log import LogConfig
 from abeyant.broker.reconfiguration import check_change, check_together
 
-__all__ = [
-    "DEFAULT",
-    "ConfigEntry",
-    "ConfigError",
-    "Settings",
-    "Synonym",
-    "TopicSettings",
-    "entry_of",
-    "from_python",
-    "texts_of",
-]
-
 # DescribeConfigs' numbers for where a value comes from
 TOPIC, BROKER, ALL_BROKERS, STATIC, DEFAULT = range(1, 6)
 MIN_ISR = "min.insync.replicas"

@@ -8,25 +8,18 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import wraps
 from threading import TIMEOUT_MAX
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, Unpack
+from typing import Concatenate, Literal, NamedTuple, ParamSpec, TypeVar, Unpack
 
+from abeyant.broker.api.base import Awaited, BaseCluster
 from abeyant.broker.api.faults import Fault, Faults, Target, Where, check_choice
 from abeyant.broker.api.outages import Outages
+from abeyant.broker.definitions import ConfigError
 from abeyant.broker.delayed.operation import Waiting
 from abeyant.broker.errors import ApiError
 from abeyant.broker.requests.common.about import REPLICA_FETCH
-from abeyant.broker.settings import ConfigError, from_python
+from abeyant.broker.settings import from_python
 from abeyant.broker.wire.apis import BY_NAME
 from abeyant.errors import AbeyantError, did_you_mean
-
-if TYPE_CHECKING:
-    from abeyant.broker.broker import Broker
-    from abeyant.broker.clock import Clock
-    from abeyant.broker.controller import Controller
-    from abeyant.broker.network import Network
-    from abeyant.broker.partition_state import PartitionState, Topic
-    from abeyant.broker.requests.common.ports import Gate
-    from abeyant.broker.security.protocol import Security
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,34 +49,10 @@ def _settled(method: Callable[Concatenate[ClusterApi, P], T]) -> Callable[Concat
     return run
 
 
-class ClusterApi(Outages):
+class ClusterApi(BaseCluster, Outages):
     """The methods of a `Cluster` that is open. Call them from any thread, or in its loop."""
 
-    brokers: dict[int, Broker]
-    clock: Clock
-    """The cluster's one clock: `now()` in seconds, and `advance(seconds)` and `advance_to_next()` where it is held."""
-    controller: Controller
-    gate: Gate | None
-    network: Network
-    security: Security
-    awaited: list[_Awaited]
     _faults: Faults
-
-    def on_loop(self, action: Callable[..., T], *args: Any) -> T:
-        """Call `action` in the loop's thread and return its result. From any thread. Not for users."""
-        raise NotImplementedError
-
-    def settled(self, action: Callable[..., T], *args: Any) -> T:
-        """Deliver the messages between brokers, then call `action` in the loop's thread. Not for users.
-
-        So what a client has had a response to is done in all brokers that take part: a commit has its markers.
-        """
-
-        def act() -> T:
-            self.network.settle()
-            return action(*args)
-
-        return self.on_loop(act)
 
     # -- topics
 
@@ -291,7 +260,7 @@ class ClusterApi(Outages):
         """
         self._require_kind(kind)
         check_choice("client_id", client, "client")
-        return self._waiting(kind, client)
+        return self.waiting_now(kind, client)
 
     def until_waiting(
         self, kind: str, count: int = 1, *, client: str | None = None, timeout: float = 10.0
@@ -307,7 +276,7 @@ class ClusterApi(Outages):
         if not isinstance(timeout, (int, float)) or not 0 <= timeout <= TIMEOUT_MAX:
             raise AbeyantError(f"timeout must be 0 seconds or more, and finite, not {timeout!r}")
         found: Future[list[Waiting]] = Future()
-        awaited = _Awaited(kind, count, client, found)
+        awaited = Awaited(kind, count, client, found)
 
         def begin() -> None:
             self.awaited.append(awaited)
@@ -328,14 +297,6 @@ class ClusterApi(Outages):
         finally:
             self.on_loop(self._give_up, awaited)
 
-    def check_awaited(self) -> None:
-        """Complete the calls of `until_waiting` whose requests wait now. In the loop's thread. Not for users."""
-        for awaited in list(self.awaited):
-            found = self._waiting(awaited.kind, awaited.client)
-            if len(found) >= awaited.number:
-                self.awaited.remove(awaited)
-                awaited.found.set_result(found)
-
     # -- inside, in the loop's thread
 
     def _start(self, number: int) -> None:
@@ -343,28 +304,6 @@ class ClusterApi(Outages):
 
     def _settle(self) -> None:
         self.network.settle()
-
-    def broker_named(self, number: int) -> Broker:
-        """Return the broker of this id. Raises AbeyantError where there is none. Not for users."""
-        broker = self.brokers.get(number)
-        if broker is None:
-            least, most = min(self.brokers), max(self.brokers)
-            raise AbeyantError(f"there is no broker {number!r}: there are brokers {least} to {most}")
-        return broker
-
-    def topic_named(self, name: str) -> Topic:
-        """Return the topic of this name. Raises AbeyantError where there is none. Not for users."""
-        found = self.controller.topics.get(name)
-        if found is None:
-            raise AbeyantError(f"there is no topic {name!r}{did_you_mean(str(name), self.controller.topics)}")
-        return found
-
-    def partition_state(self, topic: str, partition: int) -> PartitionState:
-        """Return what the controller knows of a partition. Raises AbeyantError where there is none. Not for users."""
-        partitions = self.topic_named(topic).partitions
-        if type(partition) is not int or not 0 <= partition < len(partitions):
-            raise AbeyantError(f"topic {topic!r} has partitions 0 to {len(partitions) - 1}, and no {partition!r}")
-        return partitions[partition]
 
     def _records(self, topic: str, partition: int | None, uncommitted: bool, committed: bool) -> list[Written]:
         states = self.topic_named(topic).partitions if partition is None else [self.partition_state(topic, partition)]
@@ -379,19 +318,7 @@ class ClusterApi(Outages):
                 found += [Written(state.partition, *record) for record in records]
         return found
 
-    def _waiting(self, kind: str | None, client: str | None) -> list[Waiting]:
-        found = [
-            operation.describe(broker.id)
-            for broker in self.brokers.values()
-            for purgatory in broker.purgatories
-            for operation in purgatory.pending()
-            if kind in (None, operation.kind) and client in (None, operation.client_id)
-        ]
-        unread = (waiting for broker in self.brokers.values() if broker.paused for waiting in broker.unread())
-        found += (one for one in unread if kind in (None, one.kind) and client in (None, one.client))
-        return sorted(found, key=lambda waiting: (waiting.since, waiting.broker))
-
-    def _give_up(self, awaited: _Awaited) -> None:
+    def _give_up(self, awaited: Awaited) -> None:
         if awaited in self.awaited:
             self.awaited.remove(awaited)
 
@@ -401,12 +328,3 @@ class ClusterApi(Outages):
         if kind is not None and kind not in known:
             hint = did_you_mean(str(kind), known)
             raise AbeyantError(f"nothing waits by the name {kind!r}{hint}; there are {sorted(purgatories)}, and APIs")
-
-
-class _Awaited(NamedTuple):
-    """One call of `until_waiting`."""
-
-    kind: str
-    number: int
-    client: str | None
-    found: Future[list[Waiting]]

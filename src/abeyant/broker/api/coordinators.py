@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from abeyant.broker.api.base import BaseCluster
 from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS, InternalTopic, partition_for
 from abeyant.broker.errors import ApiError
 from abeyant.broker.transactions.transaction import Producer
@@ -12,13 +13,12 @@ from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError, did_you_mean
 
 if TYPE_CHECKING:
-    from abeyant.broker.api.ports import Cluster
     from abeyant.broker.broker import Broker
 
 _FENCED = (ErrorCode.none, ErrorCode.concurrent_transactions)  # the second: its open transaction is being aborted
 
 
-def expire_member(cluster: Cluster, group: str, member: str) -> None:
+def expire_member(cluster: BaseCluster, group: str, member: str) -> None:
     """Expire a member's session. Raises AbeyantError for an unknown group or member, or without a coordinator."""
     broker = _coordinator(cluster, OFFSETS, group, f"group {group!r}")
     try:
@@ -47,7 +47,7 @@ def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, s
     raise AbeyantError(f"group {group!r} has no member {name!r}{did_you_mean(name, known)}; there are {sorted(members)}")
 
 
-def fence_producer(cluster: Cluster, transactional_id: str) -> None:
+def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
     """Fence as another producer with the same id does. Raises AbeyantError where that is impossible."""
     broker = _coordinator(cluster, TRANSACTIONS, transactional_id, f"transactional id {transactional_id!r}")
     if broker is None:
@@ -74,7 +74,7 @@ def fence_producer(cluster: Cluster, transactional_id: str) -> None:
         raise AbeyantError(f"cannot fence {transactional_id!r}, which is in {state}: {refused[0].name.upper()}")
 
 
-def _coordinator(cluster: Cluster, kind: InternalTopic, key: str, what: str) -> Broker | None:
+def _coordinator(cluster: BaseCluster, kind: InternalTopic, key: str, what: str) -> Broker | None:
     """Return the broker that coordinates; None before the topic exists. Raises AbeyantError while it does not run."""
     topic = cluster.controller.topics.get(kind.name)
     if topic is None:

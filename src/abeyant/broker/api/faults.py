@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
+from abeyant.broker.api.base import BaseCluster
 from abeyant.broker.coordinator.topics import OFFSETS, TRANSACTIONS
 from abeyant.broker.delayed.operation import BrokerOperation, Waiting
 from abeyant.broker.requests.common.about import (
@@ -26,9 +27,6 @@ from abeyant.broker.requests.common.about import (
 from abeyant.broker.wire.apis import BY_NAME
 from abeyant.broker.wire.schema import ErrorCode
 from abeyant.errors import AbeyantError, did_you_mean
-
-if TYPE_CHECKING:
-    from abeyant.broker.api.ports import Cluster
 
 
 class Where(TypedDict, total=False):
@@ -75,7 +73,7 @@ class Target:
         if self.partition is not None and api is not None and api not in NAME_PARTITIONS:
             raise AbeyantError(f"{api} names topics, but no partitions: leave partition= out")
 
-    def check(self, cluster: Cluster) -> None:
+    def check(self, cluster: BaseCluster) -> None:
         """Raise AbeyantError for an unknown broker, topic or partition, and for an API that no client uses here.
 
         A topic may be new where the API names new ones, as CreateTopics does, and where it is one of Kafka's own.
@@ -193,7 +191,7 @@ class Fault:
 class Faults:
     """The faults of a cluster, and its gate while there are any: the first that matches strikes."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: BaseCluster) -> None:
         self.cluster = cluster
         self.ordered: list[Fault] = []
 

@@ -44,7 +44,6 @@ def json_form(entity: type, message: object) -> dict[str, Any]:
 
 @cache
 def _fields(entity: type) -> tuple[_Field, ...]:
-    hints = typing.get_type_hints(entity)
     found = []
     for field in dataclasses.fields(entity):
         kind = field.metadata.get("kafka_type", "")
@@ -54,7 +53,7 @@ def _fields(entity: type) -> tuple[_Field, ...]:
         elif kind.startswith(("timedelta", "datetime")):
             name += "Ms"
         default, tagged = defaults(entity).get(field.name), "tag" in field.metadata
-        found.append(_Field(field.name, name, _converter(kind, hints[field.name]), default, tagged))
+        found.append(_Field(field.name, name, _converter(kind, field.type), default, tagged))
     return tuple(found)
 
 

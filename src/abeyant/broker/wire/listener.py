@@ -11,22 +11,18 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.wire.connection import Connection
 from abeyant.broker.wire.quotas import ConnectionQuotas
 from abeyant.reporting import logger
 
 if TYPE_CHECKING:
-    from abeyant.purgatory.ports import Stoppable
+    from abeyant.purgatory.ports import Timer
 
 _BACKLOG = 1024  # clients that the system keeps waiting
 _CLIENTS = 8  # accepted in a turn of the loop, so that those that are connected have theirs
 _PAUSE = 1.0  # seconds without accepting, after the system had no room for a client
-
-
-class _Timer(Protocol):
-    def call_later(self, delay: float, callback: Callable[..., object], /, *args: object) -> Stoppable: ...
 
 
 class Listener:
@@ -38,7 +34,7 @@ class Listener:
         port: int,
         connection: Callable[[], Connection],
         quotas: ConnectionQuotas,
-        timer: _Timer,
+        timer: Timer,
         now: Callable[[], float],
         tls: ssl.SSLContext | None,
     ) -> None:

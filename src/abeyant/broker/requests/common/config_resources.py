@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from abeyant.broker.definitions import ConfigError
 from abeyant.broker.errors import ApiError
 from abeyant.broker.placement import check_name
 from abeyant.broker.reconfiguration import check_listener
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.results import results
-from abeyant.broker.settings import MIN_ISR, ConfigEntry, ConfigError
+from abeyant.broker.settings import MIN_ISR, ConfigEntry
 from abeyant.broker.wire.schema import ErrorCode, Message
 from abeyant.errors import AbeyantError
 

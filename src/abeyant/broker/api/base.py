@@ -1,0 +1,102 @@
+"""What all of the API needs of a cluster: its parts, its loop, and its brokers, topics and partitions by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from abeyant.errors import AbeyantError, did_you_mean
+
+if TYPE_CHECKING:
+    from abeyant.broker.broker import Broker
+    from abeyant.broker.clock import Clock
+    from abeyant.broker.controller import Controller
+    from abeyant.broker.delayed.operation import Waiting
+    from abeyant.broker.network import Network
+    from abeyant.broker.partition_state import PartitionState, Topic
+    from abeyant.broker.requests.common.ports import Gate
+    from abeyant.broker.security.protocol import Security
+
+T = TypeVar("T")
+
+
+class Awaited(NamedTuple):
+    """One call of `until_waiting`."""
+
+    kind: str
+    number: int
+    client: str | None
+    found: Future[list[Waiting]]
+
+
+class BaseCluster:
+    """A cluster that is open. Apart from `on_loop` and `settled`, use it in the loop's thread. Not for users."""
+
+    awaited: list[Awaited]
+    brokers: dict[int, Broker]
+    clock: Clock
+    """The cluster's one clock: `now()` in seconds, and `advance(seconds)` and `advance_to_next()` where it is held."""
+    controller: Controller
+    gate: Gate | None
+    network: Network
+    security: Security
+
+    def on_loop(self, action: Callable[..., T], *args: Any) -> T:
+        """Call `action` in the loop's thread and return its result. From any thread. Not for users."""
+        raise NotImplementedError
+
+    def settled(self, action: Callable[..., T], *args: Any) -> T:
+        """Deliver the messages between brokers, then call `action` in the loop's thread. Not for users.
+
+        So what a client has had a response to is done in all brokers that take part: a commit has its markers.
+        """
+
+        def act() -> T:
+            self.network.settle()
+            return action(*args)
+
+        return self.on_loop(act)
+
+    def waiting_now(self, kind: str | None, client: str | None) -> list[Waiting]:
+        """Return the requests that wait, of one purgatory and client if given. Not for users."""
+        found = [
+            operation.describe(broker.id)
+            for broker in self.brokers.values()
+            for purgatory in broker.purgatories
+            for operation in purgatory.pending()
+            if kind in (None, operation.kind) and client in (None, operation.client_id)
+        ]
+        unread = (waiting for broker in self.brokers.values() if broker.paused for waiting in broker.unread())
+        found += (one for one in unread if kind in (None, one.kind) and client in (None, one.client))
+        return sorted(found, key=lambda waiting: (waiting.since, waiting.broker))
+
+    def check_awaited(self) -> None:
+        """Complete the calls of `until_waiting` whose requests wait now. Not for users."""
+        for awaited in list(self.awaited):
+            found = self.waiting_now(awaited.kind, awaited.client)
+            if len(found) >= awaited.number:
+                self.awaited.remove(awaited)
+                awaited.found.set_result(found)
+
+    def broker_named(self, number: int) -> Broker:
+        """Return the broker of this id. Raises AbeyantError where there is none. Not for users."""
+        broker = self.brokers.get(number)
+        if broker is None:
+            least, most = min(self.brokers), max(self.brokers)
+            raise AbeyantError(f"there is no broker {number!r}: there are brokers {least} to {most}")
+        return broker
+
+    def topic_named(self, name: str) -> Topic:
+        """Return the topic of this name. Raises AbeyantError where there is none. Not for users."""
+        found = self.controller.topics.get(name)
+        if found is None:
+            raise AbeyantError(f"there is no topic {name!r}{did_you_mean(str(name), self.controller.topics)}")
+        return found
+
+    def partition_state(self, topic: str, partition: int) -> PartitionState:
+        """Return what the controller knows of a partition. Raises AbeyantError where there is none. Not for users."""
+        partitions = self.topic_named(topic).partitions
+        if type(partition) is not int or not 0 <= partition < len(partitions):
+            raise AbeyantError(f"topic {topic!r} has partitions 0 to {len(partitions) - 1}, and no {partition!r}")
+        return partitions[partition]
