@@ -124,7 +124,10 @@ def test_an_order_to_fence_nobody_names_who_is_there(kafka: Cluster) -> None:
     transactional(kafka)
     with pytest.raises(AbeyantError, match="no transactional id 'tilll'; did you mean till"):
         kafka.fence("tilll")
-    with kafka.paused(1), pytest.raises(AbeyantError, match="broker 1, which coordinates it, is paused"):
+    with (
+        kafka.paused(1),
+        pytest.raises(AbeyantError, match="transactional id 'till' is broker 1: paused"),
+    ):
         kafka.fence("till")
 
 

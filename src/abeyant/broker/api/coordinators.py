@@ -44,7 +44,8 @@ def _one_member(group: str, name: str, members: Mapping[str, tuple[str | None, s
     if found:
         raise AbeyantError(f"{len(found)} members of group {group!r} are called {name!r}: name one of {sorted(found)}")
     known = {one for member, both in members.items() for one in (member, *both) if one}
-    raise AbeyantError(f"group {group!r} has no member {name!r}{did_you_mean(name, known)}; there are {sorted(members)}")
+    hint = did_you_mean(name, known)
+    raise AbeyantError(f"group {group!r} has no member {name!r}{hint}; there are {sorted(members)}")
 
 
 def fence_producer(cluster: BaseCluster, transactional_id: str) -> None:
