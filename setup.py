@@ -29,6 +29,8 @@ CORE = [
     "abeyant.kernels.trace_wheel",
     "abeyant.kernels.replay",
     "abeyant.kernels.resolve",
+    "abeyant.kernels.timelines",
+    "abeyant.kernels.serving",
     "abeyant.kernels.rows",
     "abeyant.kernels.hashing",
     "abeyant.kernels.dealing",

@@ -26,12 +26,14 @@ from abeyant.errors import SchemaError
 from abeyant.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from abeyant.tables.calendar import Calendar
     from abeyant.tables.rejected import invalid_events, invalid_operations
     from abeyant.tables.resolving import resolve, resolve_batches
 
-__all__ = ["SchemaError", "invalid_events", "invalid_operations", "resolve", "resolve_batches"]
+__all__ = ["Calendar", "SchemaError", "invalid_events", "invalid_operations", "resolve", "resolve_batches"]
 
 _HOMES: Final = {
+    "Calendar": "calendar",
     "invalid_events": "rejected",
     "invalid_operations": "rejected",
     "resolve": "resolving",

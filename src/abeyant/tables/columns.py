@@ -63,6 +63,7 @@ class Watches(NamedTuple):
     counts: Integers  # per operation; 0 where it has none
     key: pa.ChunkedArray
     required: pa.ChunkedArray
+    role: pa.ChunkedArray | None = None  # where a list has roles
 
     @property
     def single(self) -> bool:
@@ -76,13 +77,14 @@ class Watches(NamedTuple):
     def select(self, kept: Mask) -> Watches:
         """Return the watches of the operations that are kept."""
         of_them = pa.array(np.repeat(kept, self.counts))
-        return Watches(self.counts[kept], self.key.filter(of_them), self.required.filter(of_them))
+        role = None if self.role is None else self.role.filter(of_them)
+        return Watches(self.counts[kept], self.key.filter(of_them), self.required.filter(of_them), role)
 
 
 def watches_of(column: pa.ChunkedArray) -> Watches:
     """Take the lists apart."""
     counts: list[Integers] = [np.empty(0, np.int64)]
-    keys, required = [], []
+    keys, required, roles = [], [], []
     for chunk in column.chunks:
         if pa.types.is_null(chunk.type):
             counts.append(np.zeros(len(chunk), np.int64))
@@ -92,13 +94,16 @@ def watches_of(column: pa.ChunkedArray) -> Watches:
         if pa.types.is_null(values.type):
             keys.append(pa.nulls(len(values), pa.string()))
             required.append(pa.nulls(len(values), pa.int64()))
+            roles.append(pa.nulls(len(values), pa.string()))
             continue
         names = [values.type.field(n).name for n in range(values.type.num_fields)]
         fields = dict(zip(names, values.flatten(), strict=True))
         keys.append(fields["key"])
         required.append(fields["required"])
+        roles.append(fields["role"].cast(pa.string()) if "role" in fields else pa.nulls(len(values), pa.string()))
     return Watches(
         np.concatenate(counts),
         pa.chunked_array(keys, None if keys else pa.string()),
         pa.chunked_array(required, None if required else pa.int64()),
+        None if all(chunk.null_count == len(chunk) for chunk in roles) else pa.chunked_array(roles),
     )

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from abeyant.tables.defaults import DEFAULTS, REJECT_REASON, unreadable
+from abeyant.tables.durations import microseconds_of
+from abeyant.tables.schemas import wanted_of
 
 __all__ = ["columns_read", "complete"]
 
@@ -22,7 +24,7 @@ _MOST: Final = 2**63 - 1
 
 def columns_read(names: list[str], wanted: Mapping[str, str]) -> list[str]:
     """Return which of a table's columns are read for those wanted."""
-    read = [column for column in wanted if column in names]
+    read = [column for column in wanted_of(wanted, names) if column in names]
     if "watches" in wanted and "watches" not in names:
         read += [column for column in _KEY if column in names]
     return read
@@ -34,14 +36,19 @@ def complete(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.RecordBatch
     Decimals and floats become 64-bit integers, and null where they are not whole. O(rows) where a column changes.
     """
     rows = batch.num_rows
+    wanted = wanted_of(wanted, batch.schema.names)
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     reasons: list[pa.Array] = []
-    for name in ("timeout_ms", "progress", "required"):
+    for name in ("timeout_ms", "extend_ms", "progress", "required"):
         if name in columns and (name in wanted or (name == "required" and "watches" in wanted)):
             found = columns[name]
             if not kinds.is_integer(found.type) and not kinds.is_null(found.type):
                 columns[name], why = _whole(found, name)
                 reasons.append(why)
+    for name in ("timeout", "extend"):
+        if name in wanted and name in columns:
+            columns[name], why = microseconds_of(columns[name], name)
+            reasons.append(why)
     if "watches" in wanted and "watches" in columns and (kind := _with_integers(columns["watches"].type)) is not None:
         columns["watches"], why = _whole_watches(columns["watches"], kind)
         reasons.append(why)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from abeyant.tables.columns import Mask, Watches
 from abeyant.tables.keys import Integers, PairHash
 
-__all__ = ["id_hashes", "repeated"]
+__all__ = ["codes", "id_hashes", "repeated"]
 
 
 def id_hashes(table: pa.Table, valid: Mask, pairs: PairHash) -> Integers:
@@ -27,7 +27,7 @@ def id_hashes(table: pa.Table, valid: Mask, pairs: PairHash) -> Integers:
 
 
 def repeated(
-    table: pa.Table, start: Integers, timeout_ms: Integers, watches: Watches, valid: Mask, hashes: Integers
+    table: pa.Table, start: Integers, timeout: Integers, watches: Watches, valid: Mask, hashes: Integers
 ) -> Mask:
     """Return which of the valid rows are duplicates of another that counts. O(n log n).
 
@@ -41,17 +41,17 @@ def repeated(
     suspect = np.isin(hashes, twice)
     rows = np.flatnonzero(valid)[suspect]
     ids = table.select(["instance", "op_id"]).take(pa.array(rows))
-    group = _codes(ids["instance"]) << 32 | _codes(ids["op_id"])  # exact, where the hashes might be mistaken
+    group = codes(ids["instance"]) << 32 | codes(ids["op_id"])  # exact, where the hashes might be mistaken
     some = table.select(["condition", "kind"]).take(pa.array(rows))
     first = np.concatenate(([0], np.cumsum(watches.counts)))[rows]
     key, required = watches.key.take(pa.array(first)), watches.required.take(pa.array(first))
     columns = [
         group,
         start[rows],
-        timeout_ms[rows],
-        _codes(some["condition"]),
-        _codes(some["kind"]),
-        _codes(key),
+        timeout[rows],
+        codes(some["condition"]),
+        codes(some["kind"]),
+        codes(key),
         required.cast(pa.int64()).to_numpy(),
     ]
     order = np.lexsort(columns[::-1])
@@ -61,7 +61,7 @@ def repeated(
     return found
 
 
-def _codes(texts: pa.ChunkedArray) -> Integers:
+def codes(texts: pa.ChunkedArray) -> Integers:
     """Return numbers in the order of the texts' bytes; 0 for a null, which comes first."""
     encoded = texts.cast(pa.large_string()).combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DUPLICATE", "EVENT_REASONS", "OPERATION_REASONS", "reason_column"]
+__all__ = ["DUPLICATE", "EVENT_REASONS", "OPERATION_REASONS", "ROLE_REASONS", "reason_column"]
 
 OPERATION_REASONS: Final = (
     "no instance",
@@ -22,6 +22,8 @@ OPERATION_REASONS: Final = (
     "a watch has no required",
     "condition is neither 'all' nor 'any'",
 )
+ROLE_REASONS: Final = ("a watch has an unknown role", "several watches pause it", "extend cannot be read")
+"""Why a row is rejected besides, where watches have roles."""
 DUPLICATE: Final = "duplicate op_id"
 EVENT_REASONS: Final = ("no instance", "no key", "no at", "no progress")
 

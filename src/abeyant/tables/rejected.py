@@ -15,9 +15,9 @@ from abeyant.tables.defaults import REJECT_REASON
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import PairHash
 from abeyant.tables.reading import completed, table_of
-from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, OPERATION_REASONS, reason_column
+from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, reason_column
 from abeyant.tables.schemas import EVENTS, OPERATIONS
-from abeyant.tables.validity import VALID, first_that_holds, read_operations
+from abeyant.tables.validity import ALL_CONDITIONS, VALID, first_that_holds, read_operations
 
 __all__ = ["invalid_events", "invalid_operations"]
 
@@ -35,12 +35,12 @@ def invalid_operations(operations: Any) -> pa.Table:
     Raises as `resolve` does.
     """
     table = table_of(operations, OPERATIONS, "operations")
-    read = read_operations(completed(table, OPERATIONS))
+    read = read_operations(completed(table, OPERATIONS), ALL_CONDITIONS)
     reason = read.reason.copy()
     hashes = id_hashes(read.table, read.valid, PairHash())
-    twice = repeated(read.table, read.start, read.timeout_ms, read.watches, read.valid, hashes)
-    reason[twice] = len(OPERATION_REASONS)
-    return _aside(table, read.table, reason, (*OPERATION_REASONS, DUPLICATE))
+    twice = repeated(read.table, read.start, read.timeout, read.watches, read.valid, hashes)
+    reason[twice] = len(read.reasons)
+    return _aside(table, read.table, reason, (*read.reasons, DUPLICATE))
 
 
 def invalid_events(events: Any) -> pa.Table:

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyant.kernels.resolve import NEVER
+from abeyant.kernels.timelines import Count
+from abeyant.tables.calendar import Calendar
 from abeyant.tables.columns import Watches, flags, integers, microseconds
 from abeyant.tables.duplicates import id_hashes, repeated
 from abeyant.tables.keys import Integers, PairHash
+from abeyant.tables.lines import EventRows
 from abeyant.tables.reading import batches_of, chunks, open_both
-from abeyant.tables.schemas import EVENTS, OPERATIONS, OUTCOMES
+from abeyant.tables.roles import has_roles
+from abeyant.tables.schemas import DETAILS, EVENTS, OPERATIONS, OUTCOMES
 from abeyant.tables.shards import Shards, WatchRows
-from abeyant.tables.validity import Operations, read_operations, valid_events, valid_operations
+from abeyant.tables.validity import ALL_CONDITIONS, Operations, read_operations, valid_events, valid_operations
+from abeyant.tables.waiting import outcomes_by_words
+from abeyant.tables.words import Combine, Deadline, Holds, Serves, Within, Words
 
 __all__ = ["resolve", "resolve_batches"]
 
-Deadline = Literal["inclusive", "exclusive"]
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -35,6 +40,13 @@ def resolve(
     events: Any,
     *,
     deadline: Deadline = "inclusive",
+    count: Count = "always",
+    combine: Combine = "max",
+    holds: Holds = "ever",
+    serves: Serves = "every",
+    within: Within = "whole",
+    calendar: Calendar | None = None,
+    details: bool = False,
     unique_ids: bool = False,
     threads: int | None = None,
 ) -> pa.Table:
@@ -45,6 +57,11 @@ def resolve(
     expires at the end of that time (laws O1-O4). With `deadline="exclusive"` progress at the very end comes too late
     (unless the condition holds at the start). Keys belong to their instance. Events may come in any order, twice, and
     long before or after; progress may go back.
+
+    `count`, `combine`, `holds`, `serves`, `within` and `calendar` ask other questions: what came after the start, how
+    much in all, what holds at the deadline, which operation an event serves, business hours. With `details` the
+    outcomes say which watch decided, and how many events counted. `docs/design-resolve.md` defines them, and the
+    further columns: watches with a `role`, `cancel_key`, `extend_key`, `pause_key`, `timeout`, `deadline`, `extend`.
 
     `operations` has the columns `op_id`, `start`, `timeout_ms`, and `key` with `required`, or `watches` (a list of
     structs of `key` and `required`); and `instance`, `kind` and `condition`. `events` has `instance`, `key`, `at` and
@@ -61,16 +78,24 @@ def resolve(
     larger than memory.
 
     Raises `SchemaError` for a table without the columns needed, TypeError for what is no table, ValueError for another
-    `deadline` or number of `threads`, `AbeyantError` for a path that cannot be read.
+    `deadline`, number of `threads` or word, or words that contradict each other, `AbeyantError` for a path that cannot
+    be read.
     """
+    words = Words(deadline, count, combine, holds, serves, within, calendar, details)
     operations, events = open_both(operations, events)
     with _Work(deadline, threads) as work:
         read = batches_of(operations, OPERATIONS, "operations")
-        work.learn(batches_of(events, EVENTS, "events"))
+        batches = batches_of(events, EVENTS, "events")
         if unique_ids:
-            kept = list(work.each(valid_operations, chunks(read)))
+            kept = list(work.each(_valid, chunks(read)))
         else:
             kept = _without_duplicates(list(work.each(work.read_with_ids, chunks(read))))
+        if not words.plain or any(has_roles(part) or _has_steps(part) for part in kept):
+            rows = work.rows_of(batches)
+            if not kept:
+                return (DETAILS if details else OUTCOMES).empty_table()
+            return outcomes_by_words(_together(kept), rows, words, work.pairs, work.each)
+        work.learn(batches)
         return pa.Table.from_batches(_batches(work.outcomes_together(kept)), OUTCOMES)
 
 
@@ -112,7 +137,7 @@ class _Work:
         self._deadline: Deadline = deadline
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, "abeyant-tables")
-        self._hash = PairHash()
+        self.pairs = PairHash()
         self._shards = Shards()
 
     def __enter__(self) -> _Work:
@@ -137,10 +162,14 @@ class _Work:
             pass
         self._shards.finish(lambda function, shards: deque(self.each(function, shards), 0))
 
+    def rows_of(self, events: Iterable[pa.RecordBatch]) -> list[EventRows]:
+        """Return all events, as rows."""
+        return list(self.each(lambda table: EventRows.of(*self._columns(table)), chunks(events)))
+
     def read_with_ids(self, table: pa.Table) -> tuple[Operations, Integers]:
         """Return the operations, and hashes of the ids of those that are valid."""
-        operations = read_operations(table)
-        return operations, id_hashes(table, operations.valid, self._hash)
+        operations = read_operations(table, ALL_CONDITIONS)
+        return operations, id_hashes(table, operations.valid, self.pairs)
 
     def outcomes(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """Return those of the valid operations of tables that need not be there together."""
@@ -173,9 +202,12 @@ class _Work:
         return pa.table(columns, OUTCOMES)
 
     def _learn(self, table: pa.Table) -> None:
+        self._shards.add(*self._columns(table))
+
+    def _columns(self, table: pa.Table) -> tuple[Integers, Integers, Integers, Integers]:
         table = valid_events(table)
-        self._shards.add(
-            *self._hash(table["instance"], table["key"]),
+        return (
+            *self.pairs(table["instance"], table["key"]),
             integers(table["progress"], "events: progress"),
             microseconds(table["at"], "events: at"),
         )
@@ -186,7 +218,7 @@ class _Work:
         if not watches.single:
             instance = instance.take(pa.array(watches.operation()))
         return self._shards.shard_watches(
-            *self._hash(instance, watches.key), integers(watches.required, "operations: required")
+            *self.pairs(instance, watches.key), integers(watches.required, "operations: required")
         )
 
     def _reached(self, operations: Operations, watch_rows: WatchRows, start: Integers, end: Integers) -> Integers:
@@ -202,26 +234,60 @@ class _Work:
         return np.where(any_of, np.minimum.reduceat(reached, first), np.maximum.reduceat(reached, first))
 
 
+def _valid(table: pa.Table) -> Operations:
+    return valid_operations(table, ALL_CONDITIONS)
+
+
+def _has_steps(operations: Operations) -> bool:
+    return bool(pc.any(pc.equal(operations.table["condition"].cast(pa.string()), "then")).as_py())
+
+
 def _without_duplicates(found: list[tuple[Operations, Integers]]) -> list[Operations]:
     """Return the operations that are valid and count, given the hashes of ids of those valid."""
     if not found:
         return []
     parts = [part for part, _ in found]
     table = pa.concat_tables([part.table for part in parts])
-    start, timeout_ms, valid = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "timeout_ms", "valid")
+    start, timeout, valid = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "timeout", "valid")
     )
-    watches = Watches(
-        np.concatenate([part.watches.counts for part in parts]),
-        pa.chunked_array([chunk for part in parts for chunk in part.watches.key.chunks], parts[0].watches.key.type),
-        pa.chunked_array(
-            [chunk for part in parts for chunk in part.watches.required.chunks], parts[0].watches.required.type
-        ),
-    )
+    watches = _joined([part.watches for part in parts])
     hashes = np.concatenate([some for _, some in found])
-    kept = valid & ~repeated(table, start, timeout_ms, watches, valid, hashes)
+    kept = valid & ~repeated(table, start, timeout, watches, valid, hashes)
     ends = np.cumsum([part.table.num_rows for part in parts])[:-1]
     return [part if mine.all() else part.select(mine) for part, mine in zip(parts, np.split(kept, ends), strict=True)]
+
+
+def _joined(parts: Sequence[Watches]) -> Watches:
+    def column(columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+        return pa.chunked_array([chunk for some in columns for chunk in some.chunks], columns[0].type)
+
+    roles = [part.role for part in parts]
+    if any(role is not None for role in roles):
+        roles = [
+            pa.chunked_array([pa.nulls(len(part.key), pa.string())]) if part.role is None else part.role
+            for part in parts
+        ]
+    return Watches(
+        np.concatenate([part.counts for part in parts]),
+        column([part.key for part in parts]),
+        column([part.required for part in parts]),
+        None if roles[0] is None else column(roles),
+    )
+
+
+def _together(parts: Sequence[Operations]) -> Operations:
+    """Return all as one."""
+    first = parts[0]
+    return Operations(
+        pa.concat_tables([part.table for part in parts]),
+        np.concatenate([part.start for part in parts]),
+        np.concatenate([part.timeout for part in parts]),
+        np.concatenate([part.deadline for part in parts]),
+        _joined([part.watches for part in parts]),
+        np.concatenate([part.reason for part in parts]),
+        first.reasons,
+    )
 
 
 def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:

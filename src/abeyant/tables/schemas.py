@@ -6,7 +6,7 @@ Defaults are in `defaults`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.types as kinds
 from abeyant.errors import SchemaError
 from abeyant.tables.defaults import DEFAULTS
 
-__all__ = ["EVENTS", "OPERATIONS", "OUTCOMES", "check"]
+__all__ = ["DETAILS", "EVENTS", "OPERATIONS", "OUTCOMES", "check", "wanted_of"]
 
 OPERATIONS: Final[Mapping[str, str]] = {
     "instance": "text",
@@ -25,6 +25,14 @@ OPERATIONS: Final[Mapping[str, str]] = {
     "timeout_ms": "an integer",
     "watches": "a list of structs of key (text) and required (an integer)",
     "condition": "text",
+}
+_DEADLINES: Final = {"timeout_ms": "an integer", "timeout": "a duration or text", "deadline": "a timestamp"}
+_FURTHER: Final = {
+    "extend_ms": "an integer",
+    "extend": "a duration or text",
+    "cancel_key": "text",
+    "extend_key": "text",
+    "pause_key": "text",
 }
 EVENTS: Final[Mapping[str, str]] = {
     "instance": "text",
@@ -42,6 +50,22 @@ OUTCOMES: Final = pa.schema(
         "waited_ms": pa.float64(),
     }
 )
+_BY: Final = pa.struct({"key": pa.string(), "at": pa.timestamp("us", "UTC")})
+DETAILS: Final = pa.schema([*OUTCOMES, ("completed_by", _BY), ("cancelled_by", _BY), ("counted", pa.int64())])
+"""The outcomes with `details=True`."""
+
+
+def wanted_of(wanted: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    """Return what is wanted of a table with these columns: of operations, one of three that say how long, and options.
+
+    `timeout_ms` goes before `timeout`, and that before `deadline`.
+    """
+    if "timeout_ms" not in wanted:
+        return dict(wanted)
+    found = {**wanted, **{name: kind for name, kind in _FURTHER.items() if name in names}}
+    del found["timeout_ms"]
+    how_long = next((name for name in _DEADLINES if name in names), "timeout_ms")
+    return found | {how_long: _DEADLINES[how_long]}
 
 
 def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
@@ -50,7 +74,7 @@ def check(schema: pa.Schema, wanted: Mapping[str, str], name: str) -> None:
     In place of `watches` there may be `key`, and `required`. Further columns are fine, but not one whose name differs
     from a column with a default only in case.
     """
-    wanted = dict(wanted)
+    wanted = wanted_of(wanted, schema.names)
     if "watches" in wanted and "watches" not in schema.names:
         del wanted["watches"]
         wanted |= {"key": "text", "required": "an integer"}
@@ -80,6 +104,8 @@ def _fits(found: pa.DataType, kind: str) -> bool:
         return bool(kinds.is_integer(found) or kinds.is_decimal(found) or kinds.is_floating(found))
     if kind == "a number":
         return bool(kinds.is_floating(found) or kinds.is_integer(found))
+    if kind == "a duration or text":
+        return bool(kinds.is_duration(found)) or _is_text(found)
     if kind == "a timestamp":
         return bool(kinds.is_timestamp(found))
     return _is_list_of_watches(found)
@@ -104,4 +130,5 @@ def _is_list_of_watches(found: pa.DataType) -> bool:
         {"key", "required"} <= fields.keys()
         and (_is_text(fields["key"]) or kinds.is_null(fields["key"]))
         and _fits(fields["required"], "an integer")
+        and ("role" not in fields or _fits(fields["role"], "text"))
     )

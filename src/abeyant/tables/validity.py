@@ -11,12 +11,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from abeyant.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
+from abeyant.tables.defaults import REJECT_REASON
 from abeyant.tables.keys import Integers
+from abeyant.tables.reasons import OPERATION_REASONS, ROLE_REASONS
 from abeyant.tables.schemas import EVENTS
+from abeyant.tables.words import ROLES
 
-__all__ = ["VALID", "Operations", "first_that_holds", "read_operations", "valid_events", "valid_operations"]
+__all__ = [
+    "ALL_CONDITIONS",
+    "VALID",
+    "Operations",
+    "first_that_holds",
+    "read_operations",
+    "valid_events",
+    "valid_operations",
+]
 
 VALID: Final = -1
+CONDITIONS: Final = ("all", "any")
+"""What Spark knows as well."""
+ALL_CONDITIONS: Final = (*CONDITIONS, "then")
 _MOST: Final = 2**63 - 1
 
 
@@ -25,35 +39,34 @@ class Operations(NamedTuple):
 
     table: pa.Table
     start: Integers  # microseconds since 1970
-    timeout_ms: Integers
+    timeout: Integers  # as the table has it: milliseconds, microseconds, or up to an instant
+    deadline: Integers  # the end of each operation's time, in microseconds, where it is valid
     watches: Watches
-    reason: npt.NDArray[np.int8]  # its number in OPERATION_REASONS, or -1
+    reason: npt.NDArray[np.int8]  # its number in `reasons`, or -1
+    reasons: tuple[str, ...]
 
     @property
     def valid(self) -> Mask:
         """Which rows can be resolved, as far as one row tells."""
         return np.asarray(self.reason == VALID)
 
-    @property
-    def deadline(self) -> Integers:
-        """The end of each operation's time, where it is valid."""
-        return self.start + self.timeout_ms * 1000
-
     def select(self, kept: Mask) -> Operations:
         """Return the rows that are kept."""
         return Operations(
             self.table.filter(pa.array(kept)),
             self.start[kept],
-            self.timeout_ms[kept],
+            self.timeout[kept],
+            self.deadline[kept],
             self.watches.select(kept),
             self.reason[kept],
+            self.reasons,
         )
 
 
-def read_operations(table: pa.Table) -> Operations:
+def read_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> Operations:
     """Look at every row. Raises `AbeyantError` for a number beyond 64 bits."""
     start = microseconds(table["start"], "operations: start")
-    timeout_ms = integers(table["timeout_ms"], "operations: timeout_ms")
+    name, timeout, deadline, negative, beyond = _time_of(table, start)
     watches = watches_of(table["watches"])
     operation = watches.operation()
 
@@ -63,22 +76,25 @@ def read_operations(table: pa.Table) -> Operations:
         return found
 
     condition = table["condition"].cast(pa.string())
-    known = pc.is_in(condition, value_set=pa.array(["all", "any", None]))
+    known = pc.is_in(condition, value_set=pa.array([*conditions, None]))
     holds = (
-        *(missing(table[name]) for name in ("instance", "op_id", "start", "timeout_ms")),
-        timeout_ms < 0,
-        _beyond(start, timeout_ms),
+        *(missing(table[column]) for column in ("instance", "op_id", "start", name)),
+        negative,
+        beyond,
         watches.counts == 0,
         lacks(watches.key),
         lacks(watches.required),
         ~flags(known),
+        *_roles_wrong(watches, operation, table),
     )
-    return Operations(table, start, timeout_ms, watches, first_that_holds(holds, table.num_rows))
+    return Operations(
+        table, start, timeout, deadline, watches, first_that_holds(holds, table.num_rows), _reasons(name, conditions)
+    )
 
 
-def valid_operations(table: pa.Table) -> Operations:
+def valid_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> Operations:
     """Return the operations that can be resolved, as far as one row tells. Raises as `read_operations`."""
-    operations = read_operations(table)
+    operations = read_operations(table, conditions)
     return operations if operations.valid.all() else operations.select(operations.valid)
 
 
@@ -88,11 +104,46 @@ def valid_events(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(~lacking)) if lacking.any() else table
 
 
-def _beyond(start: Integers, timeout_ms: Integers) -> Mask:
-    """Whether the deadline does not fit 64 bits, of time-outs that are not negative."""
-    too_long = timeout_ms > _MOST // 1000
-    rest = _MOST - np.maximum(start, 0)
-    return too_long | (np.where(too_long, 0, timeout_ms) * 1000 > rest)
+def _time_of(table: pa.Table, start: Integers) -> tuple[str, Integers, Integers, Mask, Mask]:
+    """Return the column that says how long, its values, the deadlines, and which are negative or beyond 64 bits."""
+    if "deadline" in table.column_names:
+        deadline = microseconds(table["deadline"], "operations: deadline")
+        return "deadline", deadline, deadline, deadline < start, np.zeros(len(start), np.bool_)
+    name = "timeout" if "timeout" in table.column_names else "timeout_ms"
+    unit = 1 if name == "timeout" else 1000
+    timeout = integers(table[name], f"operations: {name}")
+    too_long = timeout > _MOST // unit
+    micros = np.where(too_long, 0, timeout) * unit
+    beyond = too_long | (micros > _MOST - np.maximum(start, 0))
+    return name, timeout, start + micros, timeout < 0, beyond
+
+
+def _reasons(name: str, conditions: Sequence[str]) -> tuple[str, ...]:
+    """Return what the numbers of `Operations.reason` mean, by the column that says how long."""
+    reasons = [reason.replace("timeout_ms", name) for reason in OPERATION_REASONS]
+    if name == "deadline":
+        reasons[reasons.index("deadline is negative")] = "deadline is before start"
+    if "then" in conditions:
+        reasons[-1] = "condition is none of 'all', 'any' and 'then'"
+    return *reasons, *ROLE_REASONS
+
+
+def _roles_wrong(watches: Watches, operation: Integers, table: pa.Table) -> list[Mask]:
+    """Return for each of `ROLE_REASONS` which rows it holds of."""
+    unknown, completes, pauses = (np.zeros(table.num_rows, kind) for kind in (np.bool_, np.int64, np.int64))
+    if watches.role is None:
+        completes += watches.counts
+    else:
+        role = watches.role.fill_null("complete")
+        unknown[operation[~flags(pc.is_in(role, value_set=pa.array(ROLES)))]] = True
+        np.add.at(completes, operation[flags(pc.equal(role, "complete"))], 1)
+        np.add.at(pauses, operation[flags(pc.equal(role, "pause"))], 1)
+    if "pause_key" in table.column_names:
+        pauses += ~missing(table["pause_key"])
+    unread = np.zeros(table.num_rows, np.bool_)
+    if REJECT_REASON in table.column_names:
+        unread = ~missing(table[REJECT_REASON])
+    return [unknown, pauses > 1, unread]
 
 
 def first_that_holds(holds: Sequence[Mask], rows: int) -> npt.NDArray[np.int8]:

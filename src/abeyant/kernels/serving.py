@@ -1,0 +1,269 @@
+"""Each event serves one operation: who gets it, key by key (law O7).
+
+The operations that wait for a key, and the events that serve none yet, are doubly linked lists over row numbers, so
+that what ends anywhere leaves at once. An event is offered from the older end (`oldest`) or the
+newer (`newest`). Cost: O(1)
+per event where all operations of a key require the same, and O(those waiting) where they do not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+try:
+    import cython
+except ImportError:
+    from abeyant.engine import uncompiled as cython
+
+from abeyant.kernels.buffers import integers, same_length, writable_integers, zeros
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+    from abeyant.kernels.rows import Integers
+
+NEVER = (1 << 63) - 1
+"""What is written for an operation that was not served."""
+
+_NEVER = NEVER  # C constants when compiled
+_NONE = -1
+
+
+class Waiting:
+    """The operations of one key that wait, and its events that are unused: links between row numbers."""
+
+    __slots__ = (
+        "_after_event",
+        "_after_operation",
+        "_before_event",
+        "_before_operation",
+        "_first_event",
+        "_first_operation",
+        "_last_event",
+        "_last_operation",
+    )
+
+    def __init__(self, operations: int, events: int) -> None:
+        """Make room for row numbers below these."""
+        self._before_operation, self._after_operation = zeros("q", operations), zeros("q", operations)
+        self._before_event, self._after_event = zeros("q", events), zeros("q", events)
+        self._first_operation = self._last_operation = self._first_event = self._last_event = _NONE
+
+    def serve(
+        self,
+        event_ends: ReadableBuffer,
+        event_at: ReadableBuffer,
+        progress: ReadableBuffer,
+        operation_ends: ReadableBuffer,
+        starts: ReadableBuffer,
+        lasts: ReadableBuffer,
+        required: WriteableBuffer,
+        met: WriteableBuffer,
+        brought: WriteableBuffer,
+        served: WriteableBuffer,
+        *,
+        newest: bool,
+        count: str,
+        add: bool,
+    ) -> None:
+        """Write when each operation had what it required (`met`, else `NEVER`), by an event of when, and of how many.
+
+        Keys are numbers: `event_ends[k]` and `operation_ends[k]` are where the rows of key k end. Events are sorted by
+        time, and then from the greatest `progress` down; operations by `starts`, and within one in the order in which
+        they are served (with `newest` in the reverse). `lasts` is the last instant at which an event may serve them.
+        With `add` the events of an operation add up to `required`, and what is missing is left there; else one event of
+        so much progress is enough. `count` is as in `timelines`.
+        """
+        ends = integers(event_ends, "event_ends")
+        operations = integers(operation_ends, "operation_ends")
+        same_length("event_ends", ends, "operation_ends", len(operations))
+        at = integers(event_at, "event_at")
+        begins = integers(starts, "starts")
+        out = []
+        for name, room in (("required", required), ("met", met), ("brought", brought), ("served", served)):
+            column = writable_integers(room, name)
+            same_length(name, column, "starts", len(begins))
+            out.append(column)
+        self._serve(
+            ends,
+            at,
+            integers(progress, "progress"),
+            operations,
+            begins,
+            integers(lasts, "lasts"),
+            out[0],
+            out[1],
+            out[2],
+            out[3],
+            newest,
+            count == "always",
+            count == "after_start",
+            add,
+        )
+
+    def _serve(
+        self,
+        event_ends: Integers,
+        at: Integers,
+        progress: Integers,
+        operation_ends: Integers,
+        starts: Integers,
+        lasts: Integers,
+        required: Integers,
+        met: Integers,
+        brought: Integers,
+        served: Integers,
+        newest: bool,
+        always: bool,
+        after: bool,
+        add: bool,
+    ) -> None:
+        with cython.nogil:
+            event = 0
+            operation = 0
+            for key in range(len(event_ends)):
+                self._first_operation = self._last_operation = self._first_event = self._last_event = _NONE
+                while event < event_ends[key] or operation < operation_ends[key]:
+                    now = _NEVER
+                    if event < event_ends[key]:
+                        now = at[event]
+                    if operation < operation_ends[key] and starts[operation] < now:
+                        now = starts[operation]
+                    begin = operation
+                    while operation < operation_ends[key] and starts[operation] == now:
+                        met[operation] = _NEVER
+                        brought[operation] = now
+                        served[operation] = 0
+                        if add and required[operation] <= 0:
+                            met[operation] = now
+                        operation += 1
+                    if not after:
+                        self._start(begin, operation, met)
+                    if always and not newest:
+                        self._take_unused(
+                            begin, operation, at, progress, required, met, brought, served, now, False, add
+                        )
+                    same_instant = _NONE
+                    while event < event_ends[key] and at[event] == now:
+                        found = self._wanted_by(progress[event], lasts, required, now, newest, add)
+                        if found >= 0:
+                            self._give(found, now, progress[event], required, met, brought, served, now, add)
+                        elif always:
+                            self._leave_unused(event, same_instant)
+                            if newest:
+                                same_instant = event
+                        event += 1
+                    if always and newest:
+                        self._take_unused(
+                            begin, operation, at, progress, required, met, brought, served, now, True, add
+                        )
+                    if after:
+                        self._start(begin, operation, met)
+
+    def _start(self, begin: int, end: int, met: Integers) -> None:
+        for operation in range(begin, end):
+            if met[operation] == _NEVER:
+                self._before_operation[operation] = self._last_operation
+                self._after_operation[operation] = _NONE
+                if self._last_operation >= 0:
+                    self._after_operation[self._last_operation] = operation
+                else:
+                    self._first_operation = operation
+                self._last_operation = operation
+
+    def _end(self, operation: int) -> None:
+        before = self._before_operation[operation]
+        after = self._after_operation[operation]
+        if before >= 0:
+            self._after_operation[before] = after
+        else:
+            self._first_operation = after
+        if after >= 0:
+            self._before_operation[after] = before
+        else:
+            self._last_operation = before
+
+    def _wanted_by(self, progress: int, lasts: Integers, required: Integers, now: int, newest: bool, add: bool) -> int:
+        """Return the operation whose turn it is and that the event serves, or -1; those that are over leave."""
+        operation = self._last_operation if newest else self._first_operation
+        while operation >= 0:
+            following = self._before_operation[operation] if newest else self._after_operation[operation]
+            if lasts[operation] < now:
+                self._end(operation)
+            elif add or progress >= required[operation]:
+                return operation
+            operation = following
+        return _NONE
+
+    def _give(
+        self,
+        operation: int,
+        when: int,
+        progress: int,
+        required: Integers,
+        met: Integers,
+        brought: Integers,
+        served: Integers,
+        now: int,
+        add: bool,
+    ) -> None:
+        """Let an operation have an event of `when`. What is `required` of a sum becomes what is lacking."""
+        served[operation] += 1
+        brought[operation] = when
+        if add:
+            required[operation] -= progress
+            if required[operation] > 0:
+                return
+        met[operation] = now
+        self._end(operation)
+
+    def _leave_unused(self, event: int, after: int) -> None:
+        """Add an event before the event `after`, or last: so the younger end begins with an instant's greatest, too."""
+        before = self._last_event if after < 0 else self._before_event[after]
+        self._before_event[event] = before
+        self._after_event[event] = after
+        if before >= 0:
+            self._after_event[before] = event
+        else:
+            self._first_event = event
+        if after >= 0:
+            self._before_event[after] = event
+        else:
+            self._last_event = event
+
+    def _take(self, event: int) -> None:
+        before = self._before_event[event]
+        after = self._after_event[event]
+        if before >= 0:
+            self._after_event[before] = after
+        else:
+            self._first_event = after
+        if after >= 0:
+            self._before_event[after] = before
+        else:
+            self._last_event = before
+
+    def _take_unused(
+        self,
+        begin: int,
+        end: int,
+        at: Integers,
+        progress: Integers,
+        required: Integers,
+        met: Integers,
+        brought: Integers,
+        served: Integers,
+        now: int,
+        newest: bool,
+        add: bool,
+    ) -> None:
+        """Let those that start now take what nobody has taken, each in its turn."""
+        for number in range(end - begin):
+            operation = end - 1 - number if newest else begin + number
+            event = self._last_event if newest else self._first_event
+            while event >= 0 and met[operation] == _NEVER:
+                following = self._before_event[event] if newest else self._after_event[event]
+                if add or progress[event] >= required[operation]:
+                    self._take(event)
+                    self._give(operation, at[event], progress[event], required, met, brought, served, now, add)
+                event = following
