@@ -114,15 +114,17 @@ class Stage:
         process.wait()
         self.note(f"client {name} killed with kill -9")
 
-    def freeze_client(self, name: str) -> None:
+    def freeze_client(self, name: str, *, quiet: bool = False) -> None:
         """Let a client stand still; its connections stay open."""
         self._clients[name].send_signal(signal.SIGSTOP)
-        self.note(f"client {name} frozen with SIGSTOP")
+        if not quiet:
+            self.note(f"client {name} frozen with SIGSTOP")
 
-    def thaw_client(self, name: str) -> None:
+    def thaw_client(self, name: str, *, quiet: bool = False) -> None:
         """Let a frozen client go on."""
         self._clients[name].send_signal(signal.SIGCONT)
-        self.note(f"client {name} resumed with SIGCONT")
+        if not quiet:
+            self.note(f"client {name} resumed with SIGCONT")
 
     def freeze(self, broker: int) -> None:
         """Let a broker stand still; its connections stay open."""

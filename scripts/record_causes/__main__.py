@@ -41,10 +41,7 @@ def record(cause: Cause, tools: Toolchain, work: Path, out: Path) -> None:
         with stage.running():
             began = datetime.now(UTC)
             everyday(stage)
-            if cause.name == "slow-reader":
-                many = ("--topic", "clicks", "--rate", 6, "--size", 900_000, "--seed", 9)
-                stage.python("video", "produce", *many, "--acks", 1, quiet=True)
-                stage.python("report", "consume", "clicks", "--min-bytes", 2_000_000, quiet=True)
+            cause.before(stage)
             stage.until(PLANT)
             cause.plant(stage, cluster)
             stage.until(WARM_UP + SECONDS)

@@ -31,6 +31,8 @@ class Cause:
     """None in a recording without a cause: there nobody may be named."""
     plant: Callable[[Stage, RecordedCluster], None]
     settings: Mapping[str, str] = field(default_factory=dict)
+    before: Callable[[Stage], None] = lambda stage: None
+    """Starts what this recording has besides the everyday clients."""
     far: int | None = None
     slow: int | None = None
 
@@ -93,12 +95,12 @@ def _group_storm(stage: Stage, cluster: RecordedCluster) -> None:
 
 
 def _member_frozen(stage: Stage, cluster: RecordedCluster) -> None:
-    stage.freeze_client("app-b")
+    stage.freeze_client("bill-b")
     stage.until(PLANT + 1)
-    for letter in "cdef":
-        stage.python(f"app-{letter}", "consume", "orders", "payments", "--group", "orders-app")
-    stage.until(PLANT + 12)
-    stage.thaw_client("app-b")
+    for letter in "cde":
+        stage.python(f"bill-{letter}", "consume", "payments", *_PATIENT)
+    stage.until(PLANT + 18)
+    stage.thaw_client("bill-b")
 
 
 def _quota(stage: Stage, cluster: RecordedCluster) -> None:
@@ -130,9 +132,31 @@ def _impatient_client(stage: Stage, cluster: RecordedCluster) -> None:
 
 
 def _slow_reader(stage: Stage, cluster: RecordedCluster) -> None:
-    stage.freeze_client("report")
-    stage.until(PLANT + 9)
-    stage.thaw_client("report")
+    stage.note("client report reads a fifth of the time")
+    for turn in range(24):
+        stage.freeze_client("report", quiet=True)
+        stage.until(PLANT + 0.5 * turn + 0.4)
+        stage.thaw_client("report", quiet=True)
+        stage.until(PLANT + 0.5 * turn + 0.5)
+    stage.note("client report reads all of the time")
+
+
+def _video(stage: Stage) -> None:
+    many = ("--topic", "clicks", "--rate", 6, "--size", 900_000, "--seed", 9)
+    stage.python("video", "produce", *many, "--acks", 1, quiet=True)
+    stage.python("report", "consume", "clicks", "--min-bytes", 2_000_000, quiet=True)
+
+
+def _crowd(stage: Stage) -> None:
+    stage.python("sale", "produce", "--topic", "orders", "--rate", 8, "--instances", 8, "--seed", 6, quiet=True)
+
+
+def _patient_group(stage: Stage) -> None:
+    for letter in "ab":
+        stage.python(f"bill-{letter}", "consume", "payments", *_PATIENT, quiet=True)
+
+
+_PATIENT = ("--group", "bills", "--session-timeout-ms", 14_000, "--rebalance-timeout-ms", 20_000)
 
 
 def _nothing(stage: Stage, cluster: RecordedCluster) -> None:
@@ -161,12 +185,12 @@ CAUSES = (
     Cause("disk-slowed", "broker 3's disk does 4 writes a second", "broker 3", _disk_slowed, FLUSHED, slow=3),
     Cause("network-delayed", "the network of broker 2 is slow", "broker 2", _network_delayed, far=2),
     Cause("group-storm", "members join and leave group orders-app", "group orders-app", _group_storm),
-    Cause("member-frozen", "a rebalance waits for a member", "group orders-app", _member_frozen),
+    Cause("member-frozen", "a rebalance waits for a member", "group bills", _member_frozen, before=_patient_group),
     Cause("quota", "a quota throttles client loader-1", "client loader-1", _quota),
     Cause("huge-batches", "client bulk-1 sends batches of 9 MB", "client bulk-1", _huge_batches, BIG),
-    Cause("leaders-moved", "broker 1 hands its leaders over", "broker 1", _leaders_moved),
+    Cause("leaders-moved", "broker 1 hands its leaders over", "broker 1", _leaders_moved, before=_crowd),
     Cause("impatient-client", "client impatient-1 allows 1 ms", "client impatient-1", _impatient_client),
-    Cause("slow-reader", "client report does not read", "client report", _slow_reader),
+    Cause("slow-reader", "client report reads slowly", "client report", _slow_reader, before=_video),
     Cause("clean-steady", "nothing", None, _nothing),
     Cause("clean-deployed", "a member joins, another leaves", None, _deployed),
     Cause("clean-busy", "twice the load for 12 s", None, _busy),

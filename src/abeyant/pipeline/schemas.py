@@ -169,7 +169,7 @@ REQUESTS_BY_TIME: Final = _table(instance=_STRING, api=_STRING, at=_TIME, reques
 
 INCIDENTS: Final = _table(
     kind=_STRING,
-    trouble=_STRING,  # `waited` (expired, or waited long), `throttled`, `handled` or `sent` slowly, `rebalanced`
+    trouble=_STRING,  # `waited` (expired, or waited long), `throttled`, `handled`, `sent`, `rebalanced`, `refused`
     first=_TIME,  # the first of its operations' starts
     last=_TIME,  # the last of their ends
     operations=_LONG,  # that had this trouble

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline import by_key, incidents, pending_over_time, pending_plot, summary, timeout_curve, waits
 from abeyant.pipeline.schemas import (
@@ -325,7 +326,7 @@ def struck(operations: list[Op]) -> dict[tuple[str, int], list[Op]]:
         lengths = [op.wait_us for op in waited] or [0]
         usual = float(np.percentile(lengths, 95))
         if kind == "PRODUCE":
-            usual = min(usual, 20 * float(np.percentile(lengths, 50)))
+            usual = min(usual, max(3 * float(np.percentile(lengths, 50)), 25_000))
         long = max(10 * usual, 100_000)
         fails = "FETCH" not in kind
         suffer = [op for op in waited if op.wait_us >= long or (fails and op.outcome == "expired")]
@@ -370,6 +371,25 @@ def test_a_burst_is_an_incident_and_a_long_poll_is_none(spark: SparkSession) -> 
         ("JOIN_GROUP", 3, 3, ["k", "l"]),
         ("PRODUCE", 3, 3, ["k", "l"]),
     ]
+
+
+def test_clients_that_are_refused_are_an_incident_and_followers_are_none(spark: SparkSession) -> None:
+    kinds = ("PRODUCE", "FETCH_FOLLOWER")
+    rows = table(spark, [Op("b1", kind, 1_000 * n, 10, "completed", ("k",)) for n in range(4) for kind in kinds])
+    assert incidents(rows).count() == 0
+    refused = rows.withColumn("error_code", F.lit(6))
+    assert [(row["kind"], row["trouble"], row["operations"]) for row in incidents(refused).collect()] == [
+        ("PRODUCE", "refused", 4)
+    ]
+
+
+def test_few_joins_are_an_incident_only_if_they_were_stuck(spark: SparkSession) -> None:
+    joins = [
+        Op("b1", "JOIN_GROUP", 0, wait_us, "completed", ("join-g",)) for wait_us in (5_000_000, 5_000_000, 9_999_999)
+    ]
+    assert incidents(table(spark, joins)).count() == 0
+    stuck = replace(joins[0], wait_us=10_000_000)
+    assert [row["trouble"] for row in incidents(table(spark, [*joins, stuck])).collect()] == ["rebalanced"]
 
 
 def test_no_operation_no_row(spark: SparkSession) -> None:

@@ -133,6 +133,26 @@ def test_slow_sending_is_the_network() -> None:
     assert named(rows, INCIDENT._replace(kind="FETCH_CONSUMER", trouble="sent")) == []
 
 
+def test_a_client_that_does_not_read_is_named_and_not_the_network() -> None:
+    rows, sent = usual("FETCH_CONSUMER"), INCIDENT._replace(kind="FETCH_CONSUMER", trouble="sent")
+    slow = [activity("b1", "FETCH_CONSUMER", second, "report", send_us=10 * 300_000) for second in STRUCK]
+    assert named([*rows, *slow], sent) == [("slow_reader", "client report", 0.75)]
+    too = [row._replace(client_id="other report") for row in slow]
+    assert ("slow_reader", "client report", 0.75) not in named([*rows, *slow, *too], sent), "two are no suspect"
+
+
+def test_a_disk_that_blocks_fetching_is_named_once_and_no_follower_for_it() -> None:
+    slow = [row for row in usual() if row.instance != "b3" or row.second not in STRUCK]
+    slow += [activity("b3", "PRODUCE", second, local_us=10 * 900_000) for second in STRUCK]
+    assert named([*slow, *cluster(3)]) == [("slow_disk", "broker 3", 0.9)], "its log goes on: it does not stand still"
+
+
+def test_followers_that_all_leave_one_leader_are_not_named() -> None:
+    rows = [row for row in cluster(None) if row.instance != "b1"]
+    rows += [*fetches(1, 2, silent=STRUCK), *fetches(1, 3, silent=STRUCK)]
+    assert named([*rows, *usual()]) == []
+
+
 def test_a_client_over_its_quota_is_named() -> None:
     rows = [*usual(), *(activity("b1", "PRODUCE", second, "bulk", throttle_us=700_000) for second in STRUCK)]
     assert named(rows, INCIDENT._replace(trouble="throttled")) == [("quota", "client bulk", 0.9)]
@@ -141,6 +161,7 @@ def test_a_client_over_its_quota_is_named() -> None:
 def test_a_leader_that_moved_is_named_by_its_refusals() -> None:
     refused = activity("b3", "PRODUCE", 41, error_code=6, operations=4)
     assert named([*usual(), refused]) == [("moved_leader", "b3", 0.7)]
+    assert named([*usual(), refused], INCIDENT._replace(trouble="refused")) == [("moved_leader", "b3", 0.85)]
     assert named([*usual(), refused._replace(second=70)]) == [], "later"
     assert named([*usual(), refused._replace(operations=2)]) == [], "too few"
     moved = activity("b3", "HEARTBEAT", 41, error_code=16)
@@ -158,7 +179,7 @@ def test_a_group_that_rebalanced_is_named() -> None:
 
 def test_a_client_with_huge_batches_is_named() -> None:
     huge = [activity("b1", "PRODUCE", second, "bulk", size_bytes=6_000_000) for second in STRUCK]
-    assert named([*usual(), *huge]) == [("huge_batches", "client bulk", 0.65)]
+    assert named([*usual(), *huge]) == [("huge_batches", "client bulk", 0.8)]
     always = [activity("b1", "PRODUCE", second, "bulk", size_bytes=6_000_000) for second in range(END_S)]
     assert named(always) == [], "that is usual there"
 
@@ -167,5 +188,8 @@ def test_a_client_that_alone_waits_is_named_if_nobody_else_is() -> None:
     rows = [*usual(), activity("b1", "PRODUCE", 44, "stuck", longest_us=4_000_000)]
     assert named(rows) == [("lone_client", "client stuck", 0.5)]
     assert named([*rows, activity("b2", "PRODUCE", 45, "stuck too", longest_us=300_000)]) == []
+    hasty = activity("b1", "PRODUCE", 44, "hasty", expired=10)
+    assert named([*usual(), hasty]) == [("lone_client", "client hasty", 0.5)], "its own time-out is too short"
+    assert named([*rows, hasty]) == [], "two have trouble"
     frozen = [row for row in rows if row.second not in range(40, 48) or row.instance != "b3"]
     assert named([*frozen, *cluster(3)]) == [("silent_broker", "broker 3", 0.95)]

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from abeyant.pipeline.analysis.columns import TIMES, microseconds, observed
 from abeyant.pipeline.analysis.packed import PACKED, Packed, collected, merging
 
-__all__ = ["NEAR_S", "Activity", "Incident", "activity_near", "incidents_of"]
+__all__ = ["NEAR_S", "Activity", "Incident", "activity_near", "activity_of", "incidents_of"]
 
 NEAR_S: Final = 60
 """Activity is read from so long before an incident until so long after it."""
@@ -89,7 +89,16 @@ def activity_near(operations: DataFrame, incidents: Sequence[Incident]) -> list[
     count = partial(_batches, times_us=_times(incidents))
     rows = observed(operations, "client_id", "error_code", "keys", *TIMES, "size_bytes").mapInArrow(count, PACKED)
     found = collected(rows, {"activity": _SCHEMA})["activity"]
-    merged = _merge("activity", found).select(list(Activity._fields))
+    return _activity(found)
+
+
+def activity_of(operations: pa.Table, incidents: Sequence[Incident]) -> list[Activity]:
+    """Count what was done near the incidents by operations in memory, with the columns of `observed`."""
+    return _activity(next(_count(operations, _times(incidents)))[1]) if incidents else []
+
+
+def _activity(counts: pa.Table) -> list[Activity]:
+    merged = _merge("activity", counts).select(list(Activity._fields))
     return [Activity(*row) for row in zip(*(column.to_pylist() for column in merged.columns), strict=True)]
 
 

@@ -28,10 +28,10 @@ _NEEDED: Final = ("instance", "kind", "start", "outcome", "waited_ms")
 def observed(operations: DataFrame, *more: str) -> DataFrame:
     """Return the operations whose wait is known: instance, kind, start_us, wait_us, outcome, and `more` columns.
 
-    `keys` are those of the watches; `TIMES` and `size_bytes` may be missing. Raises `SchemaError` when another
-    column is missing, or one is mistyped.
+    `keys` are those of the watches; `TIMES`, `size_bytes` and `error_code` may be missing. Raises `SchemaError` when
+    another column is missing, or one is mistyped.
     """
-    missing = {name for name in (*TIMES, "size_bytes") if name not in operations.columns}
+    missing = {name for name in (*TIMES, "size_bytes", "error_code") if name not in operations.columns}
     needed = (*_NEEDED, *("watches" if name == "keys" else name for name in more if name not in missing))
     check_table(operations, OBSERVED.__class__([OBSERVED[name] for name in needed]), "operations")
     return operations.where(F.col("waited_ms").isNotNull()).select(

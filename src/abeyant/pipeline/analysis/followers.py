@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from abeyant.pipeline.analysis.activity import Activity
 
-__all__ = ["SILENT_MS", "Pace", "Silence", "broker_ids", "fetch_paces", "silences"]
+__all__ = ["SILENT_MS", "Pace", "Silence", "broker_ids", "fetch_paces", "follower_pairs", "silences"]
 
 SILENT_MS: Final = 1500
 
@@ -83,6 +83,11 @@ def broker_ids(activity: Iterable[Activity]) -> dict[str, int]:
     everyone = set().union(*followers.values())
     own = {instance: everyone - there for instance, there in followers.items()}
     return {instance: ids.pop() for instance, ids in own.items() if len(ids) == 1}
+
+
+def follower_pairs(activity: Iterable[Activity]) -> Collection[tuple[str, int]]:
+    """Return each (leader's log, follower) that fetched."""
+    return _by_follower(activity).keys()
 
 
 def _by_follower(activity: Iterable[Activity]) -> Mapping[tuple[str, int], list[Activity]]:

@@ -4,16 +4,17 @@ The rule. An operation *suffers* from the first trouble of these that it has:
 
     waited      it expired, unless it is a long poll (a fetch): for that, to expire is the ordinary end; or it waited
                 `LONG_TIMES` times as long as is usual for its kind, and at least `LONG_MS`. Usual is what 95 in 100 of
-                those that waited do not exceed; for what waits on replication at most 20 times the median, so that a
-                fault that lasts does not become the usual
+                those that waited do not exceed; for what waits on replication at most three times the median, or
+                `LEAST_USUAL_MS`, so that a fault that lasts does not become the usual
     throttled   a quota made its client pause for `LONG_MS`
     handled     its handling took `LONG_MS`
     sent        sending the response took `LONG_MS`
     rebalanced  it joined a group, and waited `LONG_MS`
+    refused     a client's produce or fetch was told that the leader is elsewhere, or that too few replicas are in sync
 
 A *burst* is a run of operations of one kind and trouble, on any broker, in which no `GAP_S` whole seconds pass between
-the end of one and the end of the next. A burst of at least `LEAST` operations is an incident; of the last three
-troubles, which a few requests have in a healthy cluster, `LEAST_MANY`.
+the end of one and the end of the next. A burst of at least `LEAST` operations is an incident. Handling, sending and
+joining take so long for a few requests in a healthy cluster: of these `LEAST_MANY`, unless one took `STUCK_MS`.
 """
 
 from __future__ import annotations
@@ -40,10 +41,12 @@ __all__ = [
     "GAP_S",
     "LEAST",
     "LEAST_MANY",
+    "LEAST_USUAL_MS",
     "LONG_MS",
     "LONG_TIMES",
     "LONG_WAITS",
     "MOST_KEYS",
+    "STUCK_MS",
     "SUFFERING",
     "incident_rows",
     "incidents",
@@ -56,6 +59,8 @@ LONG_MS: Final = 100
 GAP_S: Final = 10
 LEAST: Final = 3
 LEAST_MANY: Final = 10
+LEAST_USUAL_MS: Final = 25
+STUCK_MS: Final = 10_000
 MOST_KEYS: Final = 5
 """Keys that an incident names: those on which most of its operations waited."""
 
@@ -64,7 +69,9 @@ LONG_WAITS: Final = StructType([StructField("kind", StringType()), StructField("
 _MANY: Final = ("handled", "sent", "rebalanced")
 _REPLICATED: Final = ("PRODUCE", "OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
 _USUAL: Final = 0.95
-_MEDIANS: Final = 20
+_MEDIANS: Final = 3
+_REFUSALS: Final = (6, 19, 20, 74)  # NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS (after append), FENCED_LEADER_EPOCH
+_REFUSED: Final = ("PRODUCE", "FETCH_CONSUMER", "SHARE_FETCH")
 # Rows with an instance count operations; rows with a key say how many of them waited on it.
 SUFFERING: Final = pa.schema(
     {
@@ -89,7 +96,7 @@ def incidents(operations: DataFrame) -> DataFrame:
 
     A job finds from what wait on an operation of each kind suffers, at once; the rest is lazy.
     """
-    rows = observed(operations, "keys", *TIMES)
+    rows = observed(operations, "keys", "error_code", *TIMES)
     waits = rows.select("kind", "wait_us", "outcome")
     long_us = {row.kind: row.long_us for row in by_ranks(waits, ["kind"], long_waits, LONG_WAITS).collect()}
     shards = shard_count(operations.sparkSession)
@@ -118,7 +125,8 @@ def long_waits(ranked: Ranked) -> pa.Table:
     kinds = ranked.groups["kind"].filter(pa.array(some))
     replicated = np.array([kind in _REPLICATED for kind in kinds.to_pylist()], bool)
     usual = percentile(_USUAL)
-    usual = np.where(replicated, np.minimum(usual, _MEDIANS * percentile(0.5)), usual)
+    most = np.maximum(_MEDIANS * percentile(0.5), LEAST_USUAL_MS * 1000)
+    usual = np.where(replicated, np.minimum(usual, most), usual)
     return pa.table({"kind": kinds, "long_us": np.maximum(usual * LONG_TIMES, LONG_MS * 1000.0)})
 
 
@@ -133,6 +141,8 @@ def suffering(operations: pa.Table, long_us: Mapping[str, float]) -> pa.Table:
     started = operations["start_us"].is_valid().to_numpy(zero_copy_only=False)
     local, send, throttle = (microseconds(operations[name]) for name in TIMES)
     joins = np.array([name == "JOIN_GROUP" for name in names], bool)[kind]
+    clients = np.array([name in _REFUSED for name in names], bool)[kind]
+    refused = pc.is_in(operations["error_code"].cast(pa.int64()), pa.array(_REFUSALS)).to_numpy()
     none, limit = np.zeros(len(wait), np.int64), LONG_MS * 1000
     troubles = {  # which operations have it, how long it took, and what of that is before and after the wait
         "waited": ((wait > 0) & (expires | (wait >= limits[kind])), wait, none, none),
@@ -140,6 +150,7 @@ def suffering(operations: pa.Table, long_us: Mapping[str, float]) -> pa.Table:
         "handled": (local >= limit, local, local, none),
         "sent": (send >= limit, send, none, send),
         "rebalanced": (joins & (wait >= limit), wait, none, none),
+        "refused": (clients & refused, wait, none, none),
     }
     left, parts = started, [SUFFERING.empty_table()]
     for trouble, (has, length, before, after) in troubles.items():
@@ -180,7 +191,7 @@ def incident_rows(rows: pa.Table) -> pa.Table:
     is_key = rows["first_us"].is_null()
     at_instances = rows.filter(pc.invert(is_key)).group_by(["burst", *_BURST], use_threads=False)
     bursts = _plain(at_instances.aggregate([*_MERGED.items(), ("instance", "distinct")]))
-    many = pc.is_in(bursts["trouble"], pa.array(_MANY))
+    many = pc.and_(pc.is_in(bursts["trouble"], pa.array(_MANY)), pc.less(bursts["longest_us"], STUCK_MS * 1000))
     bursts = bursts.filter(pc.greater_equal(bursts["operations"], pc.if_else(many, LEAST_MANY, LEAST)))
     struck = rows.filter(is_key).group_by(["burst", "key"], use_threads=False).aggregate([("operations", "sum")])
     keys: dict[int, list[str]] = {}

@@ -61,7 +61,7 @@ def time_tables(
     of_operations = partial(_operations_by_time, slices=slices, first=first_keys(waits["by_key"]), long_us=long_us)
     of_requests = partial(_requests_by_time, slices=slices)
     counted = requests.select("instance", "api", F.unix_micros("at").alias("at_us"), "requests", "waited")
-    rows = observed(operations, "keys", *TIMES).mapInArrow(of_operations, PACKED)
+    rows = observed(operations, "keys", "error_code", *TIMES).mapInArrow(of_operations, PACKED)
     rows = rows.union(counted.mapInArrow(of_requests, PACKED))
     schemas = {name: arrow_schema(TABLES[name]) for name in _COUNTED}
     found = collected(rows, schemas | {"suffering": SUFFERING})

@@ -6,29 +6,31 @@ the incident, outside of every incident.
 `silent_broker`
     A broker stopped fetching. Its fetcher sent no request to a leader for `SILENT_MS` or more, between the end of one
     fetch and the start of the next (or the log's end), and the silence overlaps the incident. A fetch that waits is not
-    silence. Where a broker's own log is silent too, every follower seems silent there: then that broker is the suspect.
+    silence. Where all followers of a broker are silent at it, or its own log is, that tells of it and not of them.
     Confidence: 0.6 for silence at one leader, 0.8 at several, and 0.15 more where its own log is silent too.
 `slow_network`, `slow_follower`
     From the end of a fetch to the next one a follower took `SLOW_TIMES` as long as usual, and 20 ms at least. Where all
     that fetch from it are slow too, it is the broker's network (0.75), else the broker, its disk or its network (0.6).
     Where more than one broker is like that, none is named.
 `slow_disk`, `slow_broker`
-    A broker took `SLOW_TIMES` as long as usual to append produces, and 20 ms at least (0.75). Where its handling of
-    fetches is as slow, it is not the disk but the broker as a whole (0.5).
-`slow_sending`
-    A broker took `SLOW_TIMES` as long as usual to send its responses, and 20 ms at least: the network (0.65).
+    A broker took `SLOW_TIMES` as long as usual to append produces, and 20 ms at least (0.75), huge batches not counted.
+    Where its handling of fetches is as slow, it is not the disk but the broker as a whole (0.5). Where it stopped
+    fetching, and yet its log went on, both are its disk (0.9), and `silent_broker` does not name it again.
+`slow_sending`, `slow_reader`
+    A broker took `SLOW_TIMES` as long as usual to send its responses, and 20 ms at least: the network (0.65). Of
+    incidents of slow sending: where one client's responses alone took 0.1 s, that client does not read (0.75).
 `quota`
     A quota made a client pause: of incidents of throttled requests (0.9).
 `moved_leader`, `moved_coordinator`
     A broker answered at least three requests with NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH (NOT_COORDINATOR for
-    groups), from 5 s before the incident to its end (0.7).
+    groups), from 5 s before the incident to its end (0.7; 0.85 of incidents of refused requests).
 `rebalance`
     A consumer group: of incidents of joins and syncs, the one with most of them (0.7; 0.85 from ten joins on).
 `huge_batches`
-    A client's produces had half a megabyte or more, and 20 times what is usual (0.65).
+    A client's produces had half a megabyte or more, and 20 times what is usual (0.8).
 `lone_client`
-    Of at least three clients that sent requests of the incident's kind to the same brokers only one waited 0.1 s, and
-    no rule above names anybody (0.5).
+    Of at least three clients that sent requests of the incident's kind to the same brokers only one had requests that
+    expired or waited 0.1 s, and no rule above names anybody (0.5).
 
 The rules read `Activity`, counts by second near the incidents, so they cost little however long the log is.
 """
@@ -48,7 +50,7 @@ import pyarrow as pa
 
 from abeyant.pages.words import duration
 from abeyant.pipeline.analysis.activity import NEAR_S, Activity, Incident
-from abeyant.pipeline.analysis.followers import SILENT_MS, Silence, broker_ids, fetch_paces, silences
+from abeyant.pipeline.analysis.followers import SILENT_MS, Silence, broker_ids, fetch_paces, follower_pairs, silences
 from abeyant.pipeline.schemas import SUSPECTS
 from abeyant.pipeline.spark.arrow import arrow_schema
 
@@ -59,6 +61,7 @@ _SLOW_US: Final = 20_000
 _LONG_US: Final = 100_000
 _LEAST: Final = 5
 """Of fewer requests a mean says little."""
+_FEW: Final = 3
 _HUGE_BYTES: Final = 500_000
 _HUGE_TIMES: Final = 20
 _MOVED: Final = {"moved_leader": (6, 74), "moved_coordinator": (16,)}
@@ -109,6 +112,43 @@ class _Case:
     def calm(self) -> list[Activity]:
         return [row for row in self.activity if row.second not in self.troubled]
 
+    @cached_property
+    def silent(self) -> list[Silence]:
+        """The silences that overlap the incident."""
+        first_us, last_us = self.incident.first_us, self.incident.last_us
+        return [one for one in self.silences if one.first_us < last_us and one.last_us > first_us]
+
+    @cached_property
+    def still(self) -> set[int]:
+        """The brokers that fetched nowhere while their own log was silent too: they stood still."""
+        logs = {broker: instance for instance, broker in self.brokers.items()}
+        elsewhere = [one for one in self.silent if not self.is_silent(one.instance, one)]
+        talked = {one.replica for one in elsewhere if not self.is_silent(logs.get(one.replica), one)}
+        return {one.replica for one in elsewhere} - talked
+
+    @cached_property
+    def deserted(self) -> set[str]:
+        """The logs of brokers from which all of at least two followers stopped fetching: that is the broker's doing."""
+        followers: dict[str, set[int]] = defaultdict(set)
+        for instance, replica in follower_pairs(self.activity):
+            followers[instance].add(replica)
+        silent: dict[str, set[int]] = defaultdict(set)
+        for one in self.silent:
+            silent[one.instance].add(one.replica)
+        return {log for log, replicas in silent.items() if len(replicas) > 1 and replicas == followers[log]}
+
+    @cached_property
+    def _began(self) -> dict[str, set[int]]:
+        began: dict[str, set[int]] = defaultdict(set)
+        for row in self.activity:
+            began[row.instance].add(row.second)
+        return began
+
+    def is_silent(self, instance: str | None, one: Silence) -> bool:
+        """Return whether nothing started in a log during the silence, but in its first and last second."""
+        inside = range(one.first_us // 1_000_000 + 1, one.last_us // 1_000_000)
+        return instance in self._began and bool(inside) and self._began[instance].isdisjoint(inside)
+
     def broker(self, instance: str) -> str:
         """Return a broker's name in words, by its id where it is known."""
         return f"broker {self.brokers[instance]}" if instance in self.brokers else instance
@@ -136,7 +176,7 @@ def find_suspects(incidents: Iterable[Incident], activity: Iterable[Activity], e
         begin = bisect_left(seconds, incident.first_us // 1_000_000 - NEAR_S)
         end = bisect_right(seconds, incident.last_us // 1_000_000 + NEAR_S)
         case = _Case(incident, rows[begin:end], quiet, brokers, troubled)
-        mine = [suspect for rule in _RULES for suspect in rule(case)] or list(_lone_client(case))
+        mine = _without_doubles([suspect for rule in _RULES for suspect in rule(case)]) or list(_lone_client(case))
         found += sorted(mine, key=lambda suspect: -suspect.confidence)
     return found
 
@@ -147,27 +187,22 @@ def suspect_rows(suspects: Sequence[Suspect]) -> pa.Table:
     return pa.table({name: [getattr(one, name) for one in suspects] for name in schema.names}, schema)
 
 
+def _without_doubles(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Return the suspects without a broker's silence where its slow disk explains it."""
+    disks = {one.suspect for one in suspects if one.kind == "slow_disk"}
+    return [one for one in suspects if one.kind != "silent_broker" or one.suspect not in disks]
+
+
 def _silent_brokers(case: _Case) -> Iterator[Suspect]:
     incident = case.incident
-    began: dict[str, set[int]] = defaultdict(set)
-    for row in case.activity:
-        began[row.instance].add(row.second)
-
-    def is_silent(instance: str | None, one: Silence) -> bool:
-        """Return whether nothing started in a log during the silence, but in its first and last second."""
-        inside = range(one.first_us // 1_000_000 + 1, one.last_us // 1_000_000)
-        return instance in began and bool(inside) and began[instance].isdisjoint(inside)
-
-    logs = {broker: instance for instance, broker in case.brokers.items()}
     by_broker: dict[int, list[Silence]] = defaultdict(list)
-    for one in _silences(case):
-        # To a broker that stands still all followers seem silent: that tells of itself, not of them.
-        if not is_silent(one.instance, one):
+    for one in case.silent:
+        if not case.is_silent(one.instance, one) and one.instance not in case.deserted:
             by_broker[one.replica].append(one)
     for broker, mine in by_broker.items():
         leaders = sorted({one.instance for one in mine})
         first, last = min(one.first_us for one in mine), max(one.last_us for one in mine)
-        silent = all(is_silent(logs.get(broker), one) for one in mine)
+        silent = broker in case.still
         also = "; its own log is silent too" if silent else ""
         yield Suspect(
             incident.number,
@@ -181,20 +216,10 @@ def _silent_brokers(case: _Case) -> Iterator[Suspect]:
         )
 
 
-def _silences(case: _Case) -> list[Silence]:
-    """Return those that overlap the incident."""
-    first_us, last_us = case.incident.first_us, case.incident.last_us
-    return [one for one in case.silences if one.first_us < last_us and one.last_us > first_us]
-
-
-def _silent_replicas(case: _Case) -> set[int]:
-    return {one.replica for one in _silences(case)}
-
-
 def _slow_followers(case: _Case) -> Iterator[Suspect]:
     paces = fetch_paces(case.activity, case.seconds, {row.second for row in case.calm})
     paces = {pair: pace for pair, pace in paces.items() if pace.fetches >= _LEAST}
-    quiet = _silent_replicas(case)
+    quiet = {one.replica for one in case.silent}
     slow = {pair for pair, pace in paces.items() if _is_slow(pace.gap_us, pace.usual_us)}
     named = []
     for broker in {replica for _, replica in slow}:
@@ -219,18 +244,39 @@ def _slow_followers(case: _Case) -> Iterator[Suspect]:
 
 
 def _slow_disk(case: _Case) -> Iterator[Suspect]:
-    appends = _slower(case, "local_us", lambda row: row.kind == "PRODUCE")
+    huge = {client for client, _ in _huge(case)}
+    appends = _slower(case, "local_us", lambda row: row.kind == "PRODUCE" and row.client_id not in huge)
     fetches = _slower(case, "local_us", lambda row: row.kind.startswith("FETCH"))
     for instance, (mean, usual) in appends.items():
-        broker, whole = case.broker(instance), instance in fetches
-        evidence = (
-            f"{broker} took {_ms(mean)} to append a produce from {_clock(case)}, usually {_ms(usual)}"
-            f"{', and was as slow in all else' if whole else ': its disk'}, while {_affected(case.incident)}"
+        broker = case.broker(instance)
+        stuck = any(one.replica == case.brokers.get(instance) for one in case.silent)
+        whole = instance in fetches and not stuck
+        what = (
+            ", and was as slow in all else" if whole else " and stopped fetching: its disk" if stuck else ": its disk"
         )
-        yield case.suspect(broker, "slow_broker" if whole else "slow_disk", evidence, 0.5 if whole else 0.75)
+        evidence = (
+            f"{broker} took {_ms(mean)} to append a produce from {_clock(case)}, usually {_ms(usual)}{what}, "
+            f"while {_affected(case.incident)}"
+        )
+        confidence = 0.5 if whole else 0.9 if stuck else 0.75
+        yield case.suspect(broker, "slow_broker" if whole else "slow_disk", evidence, confidence)
 
 
 def _slow_sending(case: _Case) -> Iterator[Suspect]:
+    if case.incident.trouble == "sent":
+        sums: dict[str | None, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        for row in case.during:
+            total, number = sums[row.client_id]
+            sums[row.client_id] = total + row.send_us, number + row.operations
+        means = {client: total / number for client, (total, number) in sums.items()}
+        slow = [client for client, mean in means.items() if mean >= _LONG_US]
+        if len(slow) == 1 and slow[0] is not None and len(means) >= _FEW:
+            evidence = (
+                f"client {slow[0]} read slowly from {_clock(case)}: {_ms(means[slow[0]])} to send it a response, while "
+                f"{_ms(max(mean for client, mean in means.items() if client not in slow))} were enough for others"
+            )
+            yield case.suspect(f"client {slow[0]}", "slow_reader", evidence, 0.75)
+            return
     for instance, (mean, usual) in _slower(case, "send_us", lambda _: True).items():
         evidence = (
             f"{case.broker(instance)} took {_ms(mean)} to send a response from {_clock(case)}, usually {_ms(usual)}: "
@@ -244,11 +290,10 @@ def _slower(case: _Case, name: str, which: Callable[[Activity], bool]) -> dict[s
 
     An instance whose broker stood still is left out: what was under way then took as long as that.
     """
-    silent = _silent_replicas(case)
     sums: dict[str, list[tuple[int, int]]] = {}
     for part, rows in enumerate((case.during, case.calm)):
         for row in rows:
-            if which(row) and case.brokers.get(row.instance) not in silent:
+            if which(row) and case.brokers.get(row.instance) not in case.still:
                 total, number = sums.setdefault(row.instance, [(0, 0), (0, 0)])[part]
                 sums[row.instance][part] = total + getattr(row, name), number + row.operations
     found = {}
@@ -275,17 +320,19 @@ def _quota(case: _Case) -> Iterator[Suspect]:
 def _moved(case: _Case) -> Iterator[Suspect]:
     rule = "moved_coordinator" if case.incident.kind in _GROUPS else "moved_leader"
     answers: Counter[str] = Counter()
+    first: dict[str, int] = {}
     for row in case.activity:
         if row.error_code in _MOVED[rule] and case.seconds[0] - 5 <= row.second <= case.seconds[-1]:
             answers[row.instance] += row.operations
+            first[row.instance] = min(row.first_us, first.get(row.instance, row.first_us))
     for instance, number in answers.most_common(1):
         if number >= 3:
             broker, what = case.broker(instance), "coordinator of groups" if "coord" in rule else "leader of partitions"
             evidence = (
-                f"{broker} ceased to be {what} about {_clock(case)}: it refused {number:,} requests, "
-                f"while {_affected(case.incident)}"
+                f"{broker} ceased to be {what} about {_time(first[instance]):%H:%M:%S}: it refused {number:,} requests"
+                f", while {_affected(case.incident)}"
             )
-            yield case.suspect(broker, rule, evidence, 0.7)
+            yield case.suspect(broker, rule, evidence, 0.85 if case.incident.trouble == "refused" else 0.7)
 
 
 def _rebalance(case: _Case) -> Iterator[Suspect]:
@@ -300,20 +347,24 @@ def _rebalance(case: _Case) -> Iterator[Suspect]:
         yield case.suspect(f"group {group}", "rebalance", evidence, 0.85 if number >= 10 else 0.7)
 
 
-def _huge_batches(case: _Case) -> Iterator[Suspect]:
+def _huge(case: _Case) -> Iterator[tuple[str, int]]:
+    """Yield the client whose produces were huge, and the largest of them, if there is one."""
     usual = [row.size_bytes for row in case.calm if row.kind == "PRODUCE" and row.size_bytes is not None]
     sizes: dict[str, int] = defaultdict(int)
     for row in case.during:
         if row.kind == "PRODUCE" and row.client_id is not None:
             sizes[row.client_id] = max(sizes[row.client_id], row.size_bytes or 0)
     least = max(_HUGE_BYTES, _HUGE_TIMES * median(usual)) if usual else _HUGE_BYTES
-    client, size = max(sizes.items(), key=lambda item: item[1], default=("", 0))
-    if size >= least:
+    yield from (one for one in sorted(sizes.items(), key=lambda item: -item[1])[:1] if one[1] >= least)
+
+
+def _huge_batches(case: _Case) -> Iterator[Suspect]:
+    for client, size in _huge(case):
         evidence = (
             f"client {client} produced up to {size / 1e6:,.1f} MB at once from {_clock(case)}, "
             f"while {_affected(case.incident)}"
         )
-        yield case.suspect(f"client {client}", "huge_batches", evidence, 0.65)
+        yield case.suspect(f"client {client}", "huge_batches", evidence, 0.8)
 
 
 def _lone_client(case: _Case) -> Iterator[Suspect]:
@@ -321,14 +372,19 @@ def _lone_client(case: _Case) -> Iterator[Suspect]:
     if incident.trouble != "waited":
         return
     waits: dict[str, int] = defaultdict(int)
+    expired: Counter[str] = Counter()
     for row in case.during:
         if row.kind == incident.kind and row.instance in incident.instances and row.client_id is not None:
             waits[row.client_id] = max(waits[row.client_id], row.longest_us)
-    long = [client for client, wait in waits.items() if wait >= _LONG_US]
-    if len(long) == 1 and len(waits) >= 3:
+            expired[row.client_id] += row.expired
+    long = [client for client, wait in waits.items() if wait >= _LONG_US or expired[client]]
+    if len(long) == 1 and len(waits) >= _FEW:
+        ended = (
+            f"{expired[long[0]]:,} of its requests expired, after at most" if expired[long[0]] else "it waited up to"
+        )
         evidence = (
-            f"client {long[0]} alone waited from {_clock(case)}, up to {_longest(case)}, "
-            f"while {len(waits) - 1} other clients did not"
+            f"client {long[0]} alone had trouble from {_clock(case)}: {ended} {_ms(waits[long[0]])}, "
+            f"while {len(waits) - 1} other clients had none"
         )
         yield case.suspect(f"client {long[0]}", "lone_client", evidence, 0.5)
 
@@ -355,6 +411,7 @@ _TROUBLES: Final = {
     "handled": "were handled slowly",
     "sent": "were answered slowly",
     "rebalanced": "waited",
+    "refused": "were refused",
 }
 
 

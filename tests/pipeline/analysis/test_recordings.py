@@ -1,0 +1,95 @@
+"""Recordings of genuine Kafka with one planted cause each: who is named, and that nobody else is.
+
+`scripts/record_causes` made them; `planted.json` says what was planted, when, and who has to be named.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from abeyant.pipeline.analysis.activity import Incident, activity_of, incidents_of
+from abeyant.pipeline.analysis.incidents import incident_rows, long_waits, suffering
+from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank
+from abeyant.pipeline.analysis.suspects import Suspect, find_suspects
+from abeyant.pipeline.request_log.line import KNOWN_TOPICS, LineParser, topic_names
+from abeyant.pipeline.request_log.operation import DELAYABLE, operation
+
+RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
+NAMES = sorted(folder.name for folder in RECORDINGS.iterdir())
+RULES = {
+    "broker-killed": "silent_broker",
+    "disk-slowed": "slow_disk",
+    "follower-frozen": "silent_broker",
+    "group-storm": "rebalance",
+    "huge-batches": "huge_batches",
+    "impatient-client": "lone_client",
+    "leader-frozen": "silent_broker",
+    "leaders-moved": "moved_leader",
+    "member-frozen": "rebalance",
+    "network-delayed": "slow_network",
+    "quota": "quota",
+}
+UNNAMED = {"slow-reader"}
+"""Recordings whose cause makes no incident: nobody is named there, rightly or wrongly."""
+OPERATIONS = pa.schema(
+    {
+        **dict.fromkeys(("instance", "kind", "outcome", "client_id"), pa.string()),
+        **dict.fromkeys(("start_us", "wait_us", "size_bytes", "error_code"), pa.int64()),
+        **dict.fromkeys(("local_ms", "send_ms", "throttle_ms"), pa.float64()),
+        "keys": pa.list_(pa.string()),
+    }
+)
+
+
+def operations(folder: Path) -> pa.Table:
+    """Return the operations of a recording as the analysis sees them, without Spark."""
+    parser = LineParser()
+    lines = [
+        (file.parent.name, line)
+        for file in sorted(folder.glob("*/kafka-request.log.gz"))
+        for line in gzip.decompress(file.read_bytes()).splitlines()
+    ]
+    names = dict(KNOWN_TOPICS) | {topic: name for _, line in lines for topic, name in topic_names(line)}
+    rows: list[dict[str, Any]] = []
+    for instance, line in lines:
+        request = parser.parse(line)
+        if request.api in DELAYABLE or request.remote_ms > 0:
+            found = operation(request, names)
+            columns = {name: getattr(found, name, getattr(request, name, None)) for name in OPERATIONS.names}
+            rows.append(columns | {"instance": instance, "keys": [key for key, _ in found.watches]})
+    return pa.Table.from_pylist(rows, OPERATIONS)
+
+
+def examined(folder: Path) -> tuple[list[Incident], list[Suspect]]:
+    """Return the incidents of a recording and their suspects."""
+    table = operations(folder)
+    long = long_waits(rank(count_waits(known_groups(table, ["kind"]), ["kind"]), ["kind"]))
+    long_us = dict(zip(*(long[name].to_pylist() for name in ("kind", "long_us")), strict=True))
+    rows = incident_rows(suffering(table, long_us))
+    found = incidents_of(rows.sort_by([(name, "ascending") for name in ("first", "kind", "trouble")]))
+    ends = table["start_us"].to_numpy() + table["wait_us"].to_numpy()
+    return found, find_suspects(found, activity_of(table, found), int(ends.max()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_who_is_named(name: str) -> None:
+    planted = json.loads((RECORDINGS / name / "planted.json").read_text())
+    incidents, suspects = examined(RECORDINGS / name)
+    named = {one.suspect for one in suspects}
+    if planted["suspect"] is None or name in UNNAMED:
+        assert not named, incidents
+    else:
+        assert named == {planted["suspect"]}, incidents
+        likeliest = {one.incident: one for one in sorted(suspects, key=lambda one: one.confidence)}
+        assert RULES[name] in {one.kind for one in likeliest.values()}
+
+
+def test_there_are_twelve_causes_and_three_recordings_without_one() -> None:
+    assert {name for name in NAMES if not name.startswith("clean-")} == RULES.keys() | UNNAMED
+    assert len(NAMES) == 15
