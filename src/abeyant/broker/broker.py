@@ -324,7 +324,7 @@ class Broker:
         """Send the response to a follower's fetch."""
         broker = self.cluster.brokers.get(follower)
         if broker is not None:
-            self.cluster.network.send(broker, broker.fetchers.answered, answer)
+            self.cluster.network.send(broker, broker.fetchers.receive, answer)
 
     # -- clients
 

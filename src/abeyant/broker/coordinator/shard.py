@@ -1,10 +1,8 @@
 """The coordinator's state in one partition of its topic, for as long as this broker leads that partition.
 
-The log is the source of truth: `load` replays it from its start to its end; `write` appends records, replays them too,
-and calls back once every in-sync replica has them (K1). A shard never rolls back: what was appended is lost only with
-the leadership, and then the shard is dropped and the next leader loads the log.
-
-A write waits for the replicas in the Produce purgatory, as a client's acks=all produce does (K7).
+The log is the source of truth: `load` replays it; `write` appends records, replays them too, and calls back once every
+in-sync replica has them (K1). A shard never rolls back: records are lost only with the leadership, and then the shard
+is dropped and the next leader loads the log. A write waits in the Produce purgatory, as acks=all produces do (K7).
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 Entry = tuple[bytes, bytes | None]
 """A record's key and value; a value of None is a tombstone."""
 
-_AT_ONCE = 1 << 20  # bytes that are loaded in one turn of the loop
+_AT_ONCE = 1 << 20  # bytes to load in one turn of the loop
 _TRANSACTIONAL = 0x10
 
 # From an append's error to the one that a coordinator's client gets. Kafka: `CoordinatorOperationExceptionHelper`
@@ -55,7 +53,7 @@ class Shard:
         self.loading = True
         self._next = partition.log.start_offset
 
-    # -- what a coordinator does
+    # -- for subclasses
 
     def replay(self, record: Record, batch: Batch) -> None:
         """Apply a record to the state: one from the log, or one that `write` has just appended."""

@@ -54,9 +54,9 @@ def present(controller: Controller, settings: Settings, topic: InternalTopic) ->
 
     With too few brokers it gets fewer replicas, where Kafka refuses to create it. Raises ApiError.
     """
-    found = controller.topics.get(topic.name)
-    if found is not None:
-        return found
+    existing = controller.topics.get(topic.name)
+    if existing is not None:
+        return existing
     config: dict[str, str | None] = {
         name: str(settings[value[1:-1]]) if value.startswith("{") else value for name, value in topic.config.items()
     }

@@ -1,1 +1,1 @@
-"""What operations that wait have in common, and the wait for in-sync replicas; others stand with their requests."""
+"""The base of delayed operations, and the wait for in-sync replicas; other operations stand with their requests."""

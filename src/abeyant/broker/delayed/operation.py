@@ -1,4 +1,4 @@
-"""The base of every operation that waits in a broker, and what `Cluster.waiting` shows of it."""
+"""The base of every operation that waits in a broker, and its row in `Cluster.waiting`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ class Waiting(NamedTuple):
 
     broker: int
     kind: str
-    """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat",
-    "InterBroker" (what one broker asks of another). Of a request that is held: its API, "Metadata" for instance, or
-    "ReplicaFetch"."""
+    """The purgatory: "Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat", "InterBroker" (a
+    broker's request to another). Of a request that is held: its API, "Metadata" for instance, or "ReplicaFetch"."""
     keys: tuple[tuple[str, int | str], ...]
     """What it waits for: topics and partitions; in a rebalance or a session, groups and members."""
     client: str
@@ -23,9 +22,9 @@ class Waiting(NamedTuple):
     since: float
     """When it began to wait, in seconds on the cluster's clock."""
     deadline: float
-    """When it will expire, in seconds on the cluster's clock; infinity where no time ends it."""
+    """When it will expire, in seconds on the cluster's clock; infinity for never."""
     held_by: str = ""
-    """What keeps the request from being handled: "delay", a fault, or "pause", that of its broker. Else empty."""
+    """Why the request is held: "delay", by a fault, or "pause", of its broker; else empty."""
 
 
 class BrokerOperation(DelayedOperation):

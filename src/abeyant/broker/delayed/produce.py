@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class PendingAck:
-    """One partition of a produce: the offset that has to be replicated, and its result."""
+    """One partition of a produce: the offset to replicate, and its result."""
 
     __slots__ = ("error", "leader_epoch", "partition", "pending", "required")
 
     def __init__(self, partition: Partition, required: int) -> None:
-        """Wait until the high watermark is at `required`, the offset after the last record."""
+        """Wait for a high watermark of `required`, the offset after the last record."""
         self.partition = partition
         self.leader_epoch = partition.state.leader_epoch
         self.required = required

@@ -46,7 +46,7 @@ class GroupShard(Shard):
         super().__init__(broker, partition)
         settings = broker.cluster.settings
         self.groups: dict[str, ClassicGroup] = {}
-        self.consumers: dict[str, ConsumerGroup] = {}  # consumer groups; an id is in one of the two
+        self.consumers: dict[str, ConsumerGroup] = {}  # an id is in one of the two
         self.offsets = Offsets()
         waits = Waits(broker.rebalance_purgatory, broker.heartbeat_purgatory, broker.now, self._expired)
         max_classic = settings["group.max.size"]
@@ -71,14 +71,14 @@ class GroupShard(Shard):
         self.classic_members = ClassicInConsumerGroup(self.consumer_protocol, self.migration, self._downgrade)
         self._timeout: float = settings["offsets.commit.timeout.ms"] / 1000
         self._retention: int = settings["offsets.retention.minutes"] * _MINUTE
-        self._forget_interval: float = settings["offsets.retention.check.interval.ms"] / 1000
-        self._forget_task: Stoppable | None = None
+        self._retention_interval: float = settings["offsets.retention.check.interval.ms"] / 1000
+        self._retention_task: Stoppable | None = None
         self._longest_metadata: int = settings["offset.metadata.max.bytes"]
 
     # -- as a shard
 
     def replay(self, record: Record, batch: Batch) -> None:
-        """Apply a record of the log."""
+        """Apply a record of `__consumer_offsets`."""
         assert record.key is not None
         kind = version_of(record.key)
         if kind <= offset_records.OFFSET:
@@ -87,7 +87,7 @@ class GroupShard(Shard):
             group_id = classic_records.read_group_key(record.key)
             if record.value is None:
                 gone = self.groups.pop(group_id, None)
-                if gone is not None:  # waiting members join again, if the group goes on with the consumer protocol
+                if gone is not None:  # members join again, if it has become a consumer group
                     self.classic_protocol.end(gone, ErrorCode.rebalance_in_progress)
             else:
                 self.consumers.pop(group_id, None)
@@ -100,11 +100,11 @@ class GroupShard(Shard):
         if group is None:
             if value is None:
                 return
-            self.groups.pop(group_id, None)  # which had only offsets
+            self.groups.pop(group_id, None)  # it had only offsets
             group = self.consumers[group_id] = ConsumerGroup(group_id)
         if kind == consumer_records.GROUP and value is None:
             del self.consumers[group_id]
-            if self.offsets.keys(group_id):  # it is a classic group from now on
+            if self.offsets.keys(group_id):  # now it is a classic group
                 self.groups[group_id] = ClassicGroup(group_id, None)
         elif kind == consumer_records.GROUP and value is not None:
             group.epoch = consumer_records.read_epoch(value)
@@ -138,18 +138,18 @@ class GroupShard(Shard):
         self.offsets.ended(producer_id, place, self.replicated, commits=commits)
 
     def begin(self) -> None:
-        """Start the sessions of all members, and the timer that forgets old offsets and groups."""
-        self._forget_later()
+        """Start the sessions of all members, and the timer that deletes old offsets and groups."""
+        self._delete_old_later()
         for group in self.groups.values():
             self.classic_protocol.resume(group)
         for consumers in self.consumers.values():
             self.consumer_protocol.resume(consumers)
 
     def end(self) -> None:
-        """Stop all sessions, and answer waiting requests: another broker coordinates these groups."""
-        if self._forget_task is not None:
-            self._forget_task.cancel()
-            self._forget_task = None
+        """Stop all sessions, and answer requests that wait: another broker coordinates these groups."""
+        if self._retention_task is not None:
+            self._retention_task.cancel()
+            self._retention_task = None
         for group in self.groups.values():
             self.classic_protocol.end(group)
         for consumers in self.consumers.values():
@@ -166,7 +166,7 @@ class GroupShard(Shard):
 
     def group(self, group_id: str) -> ClassicGroup:
         """Return a classic group. Raises ApiError: GROUP_ID_NOT_FOUND."""
-        return self._found(self.groups, group_id, "a classic group")
+        return self._require(self.groups, group_id, "a classic group")
 
     def known(self, group_id: str) -> ClassicGroup:
         """Return the classic group of a member's request. Raises ApiError: UNKNOWN_MEMBER_ID."""
@@ -177,9 +177,9 @@ class GroupShard(Shard):
 
     def consumer_group(self, group_id: str) -> ConsumerGroup:
         """Return a consumer group. Raises ApiError: GROUP_ID_NOT_FOUND."""
-        return self._found(self.consumers, group_id, "a consumer group")
+        return self._require(self.consumers, group_id, "a consumer group")
 
-    def _found(self, groups: dict[str, GroupT], group_id: str, what: str) -> GroupT:
+    def _require(self, groups: dict[str, GroupT], group_id: str, what: str) -> GroupT:
         if group_id not in groups:
             is_another = group_id in self.groups or group_id in self.consumers
             problem = f"is not {what}" if is_another else "not found"
@@ -297,7 +297,7 @@ class GroupShard(Shard):
         def written(error: ErrorCode) -> None:
             then({group: error if result is ErrorCode.none else result for group, result in results.items()})
 
-        self.write(entries, written, timeout=self._timeout)
+        self.keep(entries, written)
 
     def _tombstones(self, group_id: str, *, offsets: bool = True) -> list[Entry]:
         entries: list[Entry] = [
@@ -344,11 +344,11 @@ class GroupShard(Shard):
         self.write(entries, then, timeout=self._timeout, client_id=client_id, producer=producer)
 
     def forget_offsets(self, keys: Collection[OffsetKey], then: Callable[[ErrorCode], object]) -> None:
-        """Delete offsets; missing ones are ignored."""
+        """Delete those of these offsets that exist."""
         present = {group: set(self.offsets.every_key(group)) for group in {key.group for key in keys}}
         entries: list[Entry] = [(offset_records.offset_key(key), None) for key in keys if key in present[key.group]]
         if entries:
-            self.write(entries, then, timeout=self._timeout)
+            self.keep(entries, then)
         else:
             then(ErrorCode.none)
 
@@ -358,14 +358,14 @@ class GroupShard(Shard):
         if gone:
             self.forget_offsets(gone, ignore)
 
-    def _forget_later(self) -> None:
-        self._forget_task = self.broker.timer.call_later(self._forget_interval, self._forget_in_turn)
+    def _delete_old_later(self) -> None:
+        self._retention_task = self.broker.timer.call_later(self._retention_interval, self._delete_old)
 
-    def _forget_in_turn(self) -> None:
-        self._forget_later()
-        self.forget_old(self.broker.now_ms())
+    def _delete_old(self) -> None:
+        self._delete_old_later()
+        self.delete_old(self.broker.now_ms())
 
-    def forget_old(self, now_ms: int) -> None:
+    def delete_old(self, now_ms: int) -> None:
         """Delete offsets past their retention, and empty groups without offsets."""
         entries: list[Entry] = []
         for group in self.every_group():
@@ -376,7 +376,7 @@ class GroupShard(Shard):
             if idle and len(old) == len(keys) and not (isinstance(group, ClassicGroup) and group.pending):
                 entries += self._tombstones(group.id, offsets=False)
         if entries:
-            self.write(entries, ignore, timeout=self._timeout)
+            self.keep(entries, ignore)
 
     def _is_old(self, group: ClassicGroup | ConsumerGroup, key: OffsetKey, now_ms: int) -> bool:
         """Return whether an offset is past its retention. Kafka: `ClassicGroup.offsetExpirationCondition`."""

@@ -1,4 +1,4 @@
-"""A follower's fetch as faults see it, with the same methods as a client's call."""
+"""A follower's fetch, with the methods of a client's call that faults need."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaFetchCall:
-    """A `ReplicaFetch` that a fault may take over: `proceed`, `refuse` or `drop` it, once."""
-
-    __slots__ = ("broker", "fetch")
+    """A `ReplicaFetch` that a fault may delay: `proceed`, `refuse` or `drop` it, once."""
 
     def __init__(self, broker: Broker, fetch: ReplicaFetch) -> None:
         self.broker = broker  # the leader
@@ -38,10 +36,7 @@ class ReplicaFetchCall:
 
     def refuse(self, error: ErrorCode) -> None:
         """Answer with an error for each partition: the follower retries after its backoff."""
-        refused = [
-            PartitionResponse(position.topic, position.partition, position.leader_epoch, error)
-            for position in self.fetch.positions
-        ]
+        refused = [PartitionResponse(*position[:3], error) for position in self.fetch.positions]
         if not refused:
             self.drop()
             return

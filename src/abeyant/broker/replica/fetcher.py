@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from abeyant.broker.replica.partition import Partition
     from abeyant.broker.replica.ports import Broker
 
-_numbers = count(1)  # of sessions: unique over all brokers, so that a late response can be recognised
+_numbers = count(1)  # of sessions: unique over all brokers, to recognise late responses
 
 
 class Fetchers:
     """All fetchers of a broker: which partition is fetched from which leader."""
-
-    __slots__ = ("_broker", "_by_leader", "_following")
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -50,11 +48,11 @@ class Fetchers:
         if fetcher is not None:
             fetcher.forget(partition)
 
-    def answered(self, answer: ReplicaResponse) -> None:
+    def receive(self, response: ReplicaResponse) -> None:
         """Handle a leader's response."""
-        fetcher = self._by_leader.get(answer.leader)
+        fetcher = self._by_leader.get(response.leader)
         if fetcher is not None:
-            fetcher.answered(answer)
+            fetcher.receive(response)
 
     def failed(self, leader: int, number: int) -> None:
         """Start a new session after the backoff: a fetch was lost."""
@@ -65,8 +63,6 @@ class Fetchers:
 
 class Fetcher:
     """Fetches from one leader."""
-
-    __slots__ = ("_broker", "_changed", "_forgotten", "_number", "_partitions", "_scheduled", "leader")
 
     def __init__(self, broker: Broker, leader: int) -> None:
         self._broker = broker
@@ -79,16 +75,14 @@ class Fetcher:
 
     def add(self, partition: Partition) -> None:
         """Add a partition, or fetch it with its new leader epoch."""
-        key = (partition.topic, partition.index)
-        self._partitions[key] = self._changed[key] = partition
+        self._partitions[partition.key] = self._changed[partition.key] = partition
         self._fetch_soon()
 
     def forget(self, partition: Partition) -> None:
         """Remove a partition."""
-        key = (partition.topic, partition.index)
-        if self._partitions.pop(key, None) is not None:
-            self._changed.pop(key, None)
-            self._forgotten.append(key)
+        if self._partitions.pop(partition.key, None) is not None:
+            self._changed.pop(partition.key, None)
+            self._forgotten.append(partition.key)
 
     def begin(self) -> None:
         """Start a new session, with all positions."""
@@ -102,41 +96,40 @@ class Fetcher:
         if number == self._number:
             self._broker.timer.call_later(self._broker.replica_fetch_backoff, self._begin_unless_new, number)
 
-    def answered(self, answer: ReplicaResponse) -> None:
-        """Append what the leader has sent, and fetch again."""
-        if answer.number != self._number:
+    def receive(self, response: ReplicaResponse) -> None:
+        """Append the leader's records, and fetch again."""
+        if response.number != self._number:
             return
-        for answered in answer.partitions:
-            key = (answered.topic, answered.partition)
-            partition = self._partitions.get(key)
-            if partition is None or partition.state.leader_epoch != answered.leader_epoch:
+        for one in response.partitions:
+            partition = self._partitions.get((one.topic, one.partition))
+            if partition is None or partition.state.leader_epoch != one.leader_epoch:
                 continue
             try:
-                moved = self._take(partition, answered)
+                moved = self._apply(partition, one)
             except LogError as error:
                 logger("broker").error("broker %d cannot append to %r: %s", self._broker.id, partition, error)
                 moved = self._retry_later(partition)
             if moved:
-                self._changed[key] = partition
+                self._changed[partition.key] = partition
         self._fetch()
 
     # -- inside
 
-    def _take(self, partition: Partition, answered: PartitionResponse) -> bool:
+    def _apply(self, partition: Partition, response: PartitionResponse) -> bool:
         """Apply the response for one partition. Return whether its position has changed."""
-        if answered.error is ErrorCode.offset_out_of_range:
-            if answered.end < partition.log.end_offset:
-                partition.truncate(answered.end)
+        if response.error is ErrorCode.offset_out_of_range:
+            if response.end < partition.log.end_offset:
+                partition.truncate(response.end)
             else:
-                partition.start_over(answered.start)
+                partition.start_over(response.start)
             return True
-        if answered.error is not None:
+        if response.error is not None:
             return self._retry_later(partition)
-        if answered.truncate_to >= 0:
-            self._truncate(partition, answered.end, answered.truncate_to)
+        if response.truncate_to >= 0:
+            self._truncate(partition, response.end, response.truncate_to)
             return True
         before = partition.log.end_offset, partition.log.start_offset
-        partition.follow_leader(answered.records, answered.high_watermark, answered.start)
+        partition.follow_leader(response.records, response.high_watermark, response.start)
         return before != (partition.log.end_offset, partition.log.start_offset)
 
     def _truncate(self, partition: Partition, epoch: int, end: int) -> None:
@@ -155,9 +148,8 @@ class Fetcher:
         return False
 
     def _retry(self, partition: Partition, epoch: int) -> None:
-        key = (partition.topic, partition.index)
-        if partition.state.partition_epoch == epoch and self._partitions.get(key) is partition:
-            self._changed[key] = partition
+        if partition.state.partition_epoch == epoch and self._partitions.get(partition.key) is partition:
+            self._changed[partition.key] = partition
             self._fetch_soon()
 
     def _begin_unless_new(self, number: int) -> None:

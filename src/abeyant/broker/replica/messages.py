@@ -46,7 +46,7 @@ class PartitionResponse(NamedTuple):
 
 
 class ReplicaResponse(NamedTuple):
-    """The answer to a `ReplicaFetch`."""
+    """The response to a `ReplicaFetch`."""
 
     leader: int
     number: int

@@ -1,8 +1,8 @@
-"""One replica of a partition: its log, its high watermark, and whether it leads.
+"""One replica of a partition: its log, its high watermark, and its followers while it leads. Kafka: `Partition`.
 
-Leadership changes only through `become`, which applies the controller's states in order. Clients and followers come in
-through the other methods, and after each the operations that wait for this partition are checked: the partition itself
-is their key in its broker's purgatories.
+Leadership changes only through `become`, which applies the controller's states in order. Requests of clients and
+followers use the other methods; each checks the operations that wait for this partition, since the partition is their
+key in its broker's purgatories.
 """
 
 from __future__ import annotations
@@ -26,37 +26,20 @@ if TYPE_CHECKING:
 
 
 class Partition:
-    """One replica. Operations wait with the replica itself as their key."""
-
-    __slots__ = (
-        "_lag_check",
-        "broker",
-        "epoch_start",
-        "high_watermark",
-        "index",
-        "internal",
-        "leads",
-        "log",
-        "min_isr",
-        "min_isr_setting",
-        "remotes",
-        "state",
-        "topic",
-        "topic_id",
-        "verifications",
-    )
+    """One replica."""
 
     def __init__(self, broker: Broker, state: PartitionState, topic: Topic, log: Log) -> None:
         self.broker = broker
         self.topic = state.topic
         self.topic_id: uuid.UUID = state.topic_id
         self.index = state.partition
+        self.key = (self.topic, self.index)
         self.internal = topic.internal
         self.log = log
         self.state = state._replace(leader=NO_LEADER, leader_epoch=-1, partition_epoch=-1)  # until `become`
         self.leads = False
         self.high_watermark = log.start_offset
-        self.epoch_start = 0  # where the log ended when it began to lead
+        self.epoch_start = 0  # the log end offset when it began to lead
         self.remotes: dict[int, Remote] = {}  # its followers, while it leads
         self.verifications = Verifications(log)
         self.min_isr = 1
@@ -66,10 +49,10 @@ class Partition:
     def __repr__(self) -> str:
         return f"{self.topic}-{self.index}"
 
-    # -- what the controller says
+    # -- states of the controller
 
     def become(self, state: PartitionState) -> None:
-        """Lead or follow, as the controller's state says. A state that is not newer changes nothing."""
+        """Lead or follow by the controller's state, unless it is old."""
         before = self.state
         if state.partition_epoch <= before.partition_epoch:
             return
@@ -139,10 +122,10 @@ class Partition:
         if remote.session is not None:
             remote.session.leave(self)
 
-    # -- what clients do
+    # -- requests of clients
 
     def check_leader(self, epoch: int, *, leader_only: bool = True) -> None:
-        """Raise ApiError where the client knows another leader epoch (KIP-320; -1 for none), or this is no leader."""
+        """Raise ApiError unless this leads, in the epoch that the client expects (KIP-320; -1 for any)."""
         if epoch >= 0:
             if epoch < self.state.leader_epoch:
                 raise ApiError(ErrorCode.fenced_leader_epoch)
@@ -203,10 +186,8 @@ class Partition:
         return wanted
 
     def start_moved(self) -> None:
-        """Let the followers know that the log start has moved."""
-        for remote in self.remotes.values():
-            if remote.session is not None:
-                remote.session.ready.add(self)
+        """Send the new log start to the followers."""
+        self._notify_followers()
         self.broker.fetch_purgatory.check_and_complete(self)
 
     @property
@@ -221,7 +202,7 @@ class Partition:
         starts = [remote.start for remote in self.remotes.values() if remote.broker in alive]
         return min(starts, default=self.log.start_offset)
 
-    # -- what followers do
+    # -- fetches of followers
 
     def fetched(self, remote: Remote, offset: int, start: int, now: float) -> None:
         """Record that a follower has everything before `offset`; expand the ISR and advance the high watermark."""
@@ -238,8 +219,8 @@ class Partition:
     def raise_high_watermark(self) -> bool:
         """Advance to the lowest in-sync log end offset. Return whether it moved. Kafka: `maybeIncrementLeaderHW`.
 
-        A replica that has nearly caught up counts too, or it could never join while producers write. The mark stays
-        where it is while fewer than `min.insync.replicas` are in sync.
+        A replica that has nearly caught up counts too, or it could never join while producers write. The mark does not
+        move while fewer than `min.insync.replicas` are in sync.
         """
         if not self.leads or len(self.state.isr) < self.min_isr:
             return False
@@ -251,15 +232,13 @@ class Partition:
         if mark <= self.high_watermark:
             return False
         self.high_watermark = mark
-        for remote in self.remotes.values():
-            if remote.session is not None:
-                remote.session.ready.add(self)
+        self._notify_followers()
         return True
 
     def follow_leader(self, records: Sequence[Batch] | None, high_watermark: int, start: int) -> None:
-        """As follower, append what the leader has sent, and adopt its high watermark and log start.
+        """Append the leader's records, and adopt its high watermark and log start.
 
-        Some records may be here already: after a new state a follower fetches again from its log end, while the
+        Skip records that are here already: after a new state a follower fetches again from its log end, while the
         response to its last fetch is still in flight.
         """
         log = self.log
@@ -276,19 +255,19 @@ class Partition:
             self.broker.fetch_purgatory.check_and_complete(self)  # consumers may read from followers
 
     def truncate(self, offset: int) -> None:
-        """As follower, truncate what the leader does not have."""
+        """Truncate the log to where it diverges from the leader's."""
         self.log.truncate_to(offset, self.broker.now_ms())
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
 
     def start_over(self, offset: int) -> None:
-        """As follower, drop the whole log, and start at the leader's log start offset."""
+        """Drop the whole log, and start at the leader's log start offset."""
         self.log.truncate_fully(offset, self.broker.now_ms())
         self.high_watermark = offset
 
     # -- the in-sync set
 
     def _is_in_sync(self, remote: Remote) -> bool:
-        """Return whether it may join: it has everything committed, and everything from before this leader epoch."""
+        """Return whether a follower may join: it is at the high watermark, and at the start of this leader epoch."""
         return (
             remote.end >= self.high_watermark
             and remote.end >= self.epoch_start
@@ -355,6 +334,11 @@ class Partition:
             self._watch_lag()
 
     # -- helpers
+
+    def _notify_followers(self) -> None:
+        for remote in self.remotes.values():
+            if remote.session is not None:
+                remote.session.ready.add(self)
 
     def _set_min_isr(self, wanted: int) -> None:
         self.min_isr = min(wanted, len(self.state.replicas))

@@ -1,7 +1,4 @@
-"""What a replica needs from above it: the broker that holds it, and the cluster around that.
-
-`Partition` stands as Any here, since it is above this module.
-"""
+"""What a replica needs from above it: its broker and the cluster. `Partition`, which is above this module, is Any."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ class Timer(Protocol):
 
 
 class Fetchers(Protocol):
-    """The follower side of a broker: one fetcher a leader."""
+    """The follower side of a broker: see `fetcher.Fetchers`."""
 
     def follow(self, partition: Any, /) -> None:
         """Fetch a partition from its leader from now on."""
@@ -33,15 +30,15 @@ class Fetchers(Protocol):
     def leave(self, partition: Any, /) -> None:
         """Stop fetching it."""
 
-    def answered(self, answer: ReplicaResponse) -> None:
-        """Append what a leader has sent, and fetch again."""
+    def receive(self, response: ReplicaResponse) -> None:
+        """Append a leader's records, and fetch again."""
 
     def failed(self, leader: int, number: int) -> None:
         """Retry later: the fetch of session `number` was lost."""
 
 
 class Observer(Protocol):
-    """The request log, where one is written. A broker stands as Any, since the log reads more of it than this."""
+    """The request log, where one is written. A broker is Any, since the log reads more of it than this."""
 
     def log_replica_fetch(self, broker: Any, fetch: ReplicaFetch, answer: ReplicaResponse, since: float) -> None:
         """Log a follower's fetch."""
@@ -56,21 +53,13 @@ class Observer(Protocol):
 class Cluster(Protocol):
     """The cluster of a broker."""
 
-    @property
-    def controller(self) -> Controller:
-        """Return the controller: topics, leaders and in-sync sets."""
-
-    @property
-    def network(self) -> Network:
-        """Return the messages between brokers."""
+    controller: Controller
+    network: Network
+    settings: Settings
 
     @property
     def observer(self) -> Observer | None:
         """Return the request log; None without one."""
-
-    @property
-    def settings(self) -> Settings:
-        """Return the brokers' settings."""
 
     @property
     def brokers(self) -> Mapping[int, Broker]:
@@ -78,7 +67,7 @@ class Cluster(Protocol):
 
 
 class Broker(Receiver, Protocol):
-    """The broker of a replica."""
+    """The broker of a replica. Times in seconds."""
 
     id: int
     paused: bool
@@ -89,9 +78,9 @@ class Broker(Receiver, Protocol):
     fetch_purgatory: Purgatory[Any]
     produce_purgatory: Purgatory[Any]
     delete_records_purgatory: Purgatory[Any]
-    lag_max: float  # seconds
-    replica_fetch_wait: float  # seconds
-    replica_fetch_backoff: float  # seconds
+    lag_max: float
+    replica_fetch_wait: float
+    replica_fetch_backoff: float
     replica_fetch_bytes: int
     replica_partition_bytes: int
 
@@ -103,19 +92,17 @@ class Broker(Receiver, Protocol):
     def fetchers(self) -> Fetchers:
         """Return its follower side."""
 
-    @property
-    def now(self) -> Callable[[], float]:
-        """Return the clock, in seconds."""
+    def now(self) -> float:
+        """Return the time on the cluster's clock."""
 
-    @property
-    def now_ms(self) -> Callable[[], int]:
-        """Return the clock, in milliseconds since 1970."""
+    def now_ms(self) -> int:
+        """Return the time in milliseconds since 1970."""
 
     def ask_leader(self, leader: int, fetch: ReplicaFetch) -> None:
         """Send a fetch to the broker that leads."""
 
     def take_fetch(self, fetch: ReplicaFetch) -> None:
-        """Receive a follower's fetch; faults may strike it."""
+        """Receive a follower's fetch; faults may delay or drop it."""
 
     def handle_fetch(self, fetch: ReplicaFetch) -> None:
         """Handle a follower's fetch."""

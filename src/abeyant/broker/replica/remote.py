@@ -26,18 +26,6 @@ class Remote:
     counts, and `fell_behind` records it when the log grows.
     """
 
-    __slots__ = (
-        "_end_then",
-        "_fetched_at",
-        "broker",
-        "caught_up_at",
-        "end",
-        "sent_high_watermark",
-        "sent_start",
-        "session",
-        "start",
-    )
-
     def __init__(self, broker: int, caught_up_at: float) -> None:
         """`caught_up_at`: seconds on the broker's clock."""
         self.broker = broker

@@ -1,8 +1,8 @@
-"""The leader's end of a follower's fetches: one session for each broker that follows this one.
+"""Serve a follower's fetches as leader: one session for each broker that follows this one.
 
 The follower has one fetch in flight, for all partitions that it follows here, and lists those whose position has
-changed. `ready` has the partitions with something new for the follower. It is updated as logs grow and high watermarks
-advance, so a fetch that waits reads no log (K3): it completes when `ready` is not empty.
+changed. `ready` has the partitions with something new for it, kept up as logs grow and high watermarks advance. So a
+fetch that waits reads no log (K3): it completes when `ready` is not empty.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from abeyant.broker.delayed.operation import BrokerOperation, follower_name
+from abeyant.broker.errors import ApiError
 from abeyant.broker.log import LogError
 from abeyant.broker.replica.messages import Key, PartitionResponse, Position, ReplicaFetch, ReplicaResponse
 from abeyant.broker.replica.remote import UNKNOWN, Remote
@@ -24,26 +25,13 @@ if TYPE_CHECKING:
 class Session:
     """The fetches of one broker that follows this one."""
 
-    __slots__ = (
-        "_answers",
-        "_broker",
-        "_fetch",
-        "_number",
-        "_operation",
-        "_partitions",
-        "client_id",
-        "fetched_at",
-        "follower",
-        "ready",
-    )
-
     def __init__(self, broker: Broker, follower: int) -> None:
         self._broker = broker
-        self.follower = follower  # the broker that follows
+        self.follower = follower
         self.client_id = follower_name(follower)
         self._number = 0
         self._partitions: dict[Partition, None] = {}  # in the order in which they came
-        self._answers: list[PartitionResponse] = []  # errors for the next response
+        self._errors: list[PartitionResponse] = []  # for the next response
         self._operation: DelayedReplicaFetch | None = None
         self._fetch: ReplicaFetch | None = None  # the last
         self.ready: set[Partition] = set()
@@ -77,12 +65,12 @@ class Session:
 
     def followed(self) -> list[Key]:
         """Return the partitions that the follower follows here."""
-        return [(partition.topic, partition.index) for partition in self._partitions]
+        return [partition.key for partition in self._partitions]
 
     @property
     def has_news(self) -> bool:
         """Return whether there is something new for the follower."""
-        return bool(self.ready or self._answers)
+        return bool(self.ready or self._errors)
 
     def completed(self) -> None:
         """Send the response after the current messages are handled, so that one response carries all of it."""
@@ -99,26 +87,26 @@ class Session:
                 remote.session = None
         self._partitions.clear()
         self.ready.clear()
-        self._answers.clear()
+        self._errors.clear()
 
     def _take(self, position: Position, now: float) -> None:
         """Record one position, after the checks that Kafka's leader makes."""
         partition = self._broker.partitions.get((position.topic, position.partition))
-        remote = None if partition is None else partition.remotes.get(self.follower)
-        if partition is None or not partition.leads:
-            self._refuse(position, ErrorCode.not_leader_or_follower)
-        elif position.leader_epoch < partition.state.leader_epoch:
-            self._refuse(position, ErrorCode.fenced_leader_epoch)
-        elif position.leader_epoch > partition.state.leader_epoch:
-            self._refuse(position, ErrorCode.unknown_leader_epoch)
-        elif remote is None:
-            self._refuse(position, ErrorCode.unknown_topic_or_partition)
-        else:
-            if remote.session is not self:
-                self._partitions[partition] = None
-                remote.session = self
-                remote.sent_high_watermark = remote.sent_start = UNKNOWN
-            self._follow(partition, remote, position, now)
+        try:
+            if partition is None:
+                raise ApiError(ErrorCode.not_leader_or_follower)
+            partition.check_leader(position.leader_epoch)
+            remote = partition.remotes.get(self.follower)
+            if remote is None:
+                raise ApiError(ErrorCode.unknown_topic_or_partition)
+        except ApiError as error:
+            self._errors.append(PartitionResponse(*position[:3], error.code))
+            return
+        if remote.session is not self:
+            self._partitions[partition] = None
+            remote.session = self
+            remote.sent_high_watermark = remote.sent_start = UNKNOWN
+        self._follow(partition, remote, position, now)
 
     def _follow(self, partition: Partition, remote: Remote, position: Position, now: float) -> None:
         log = partition.log
@@ -128,42 +116,27 @@ class Session:
                 self._out_of_range(partition, position)
                 return
             if epoch < position.last_epoch or end < position.offset:
-                self._answers.append(
-                    PartitionResponse(
-                        position.topic, position.partition, position.leader_epoch, None, truncate_to=end, end=epoch
-                    )
-                )
+                self._errors.append(PartitionResponse(*position[:3], None, truncate_to=end, end=epoch))
                 return
         elif not log.start_offset <= position.offset <= log.end_offset:
             self._out_of_range(partition, position)
             return
         partition.fetched(remote, position.offset, position.start, now)
-        if self._has_news(partition, remote):
+        if (
+            remote.end < log.end_offset
+            or remote.sent_high_watermark < partition.high_watermark
+            or remote.sent_start < log.start_offset
+        ):
             self.ready.add(partition)
 
-    def _has_news(self, partition: Partition, remote: Remote) -> bool:
-        return (
-            remote.end < partition.log.end_offset
-            or remote.sent_high_watermark < partition.high_watermark
-            or remote.sent_start < partition.log.start_offset
-        )
-
-    def _refuse(self, position: Position, error: ErrorCode) -> None:
-        self._answers.append(PartitionResponse(position.topic, position.partition, position.leader_epoch, error))
-
     def _out_of_range(self, partition: Partition, position: Position) -> None:
-        log = partition.log
-        self._answers.append(
-            PartitionResponse(
-                position.topic, position.partition, position.leader_epoch, ErrorCode.offset_out_of_range,
-                start=log.start_offset, end=log.end_offset,
-            )
-        )  # fmt: skip
+        error, log = ErrorCode.offset_out_of_range, partition.log
+        self._errors.append(PartitionResponse(*position[:3], error, start=log.start_offset, end=log.end_offset))
 
     def _answer(self, number: int) -> None:
         if number != self._number or self._operation is not None:
             return  # the follower has started a new session meanwhile
-        answers, self._answers = self._answers, []
+        responses, self._errors = self._errors, []
         left = self._broker.replica_fetch_bytes
         ready, self.ready = self.ready, set()
         for partition in ready:
@@ -171,6 +144,7 @@ class Session:
             if remote is None or remote.session is not self or not partition.leads:
                 continue
             log = partition.log
+            epoch = partition.state.leader_epoch
             records = None
             if remote.end < log.end_offset:
                 if left <= 0:
@@ -180,27 +154,18 @@ class Session:
                     most = min(left, self._broker.replica_partition_bytes)
                     records = log.read_batches(remote.end, most, log.end_offset, min_one=True)
                 except LogError as error:
-                    answers.append(
-                        PartitionResponse(
-                            partition.topic, partition.index, partition.state.leader_epoch, ErrorCode(error.code)
-                        )
-                    )
+                    responses.append(PartitionResponse(*partition.key, epoch, ErrorCode(error.code)))
                     continue
                 for batch in records:
                     left -= batch.size
-            remote.sent_high_watermark = partition.high_watermark
-            remote.sent_start = log.start_offset
-            answers.append(
-                PartitionResponse(
-                    partition.topic, partition.index, partition.state.leader_epoch, None, records,
-                    partition.high_watermark, log.start_offset, log.end_offset,
-                )
-            )  # fmt: skip
-        answer = ReplicaResponse(self._broker.id, number, answers)
+            mark = remote.sent_high_watermark = partition.high_watermark
+            start = remote.sent_start = log.start_offset
+            responses.append(PartitionResponse(*partition.key, epoch, None, records, mark, start, log.end_offset))
+        response = ReplicaResponse(self._broker.id, number, responses)
         observer = self._broker.cluster.observer
         if observer is not None and self._fetch is not None:
-            observer.log_replica_fetch(self._broker, self._fetch, answer, self.fetched_at)
-        self._broker.answer_follower(self.follower, answer)
+            observer.log_replica_fetch(self._broker, self._fetch, response, self.fetched_at)
+        self._broker.answer_follower(self.follower, response)
 
 
 class DelayedReplicaFetch(BrokerOperation):

@@ -1,33 +1,30 @@
 """Accept transactional records only after the coordinator has verified that the transaction is open (KIP-890).
 
 Without it, a record that arrives after its transaction's marker would begin a transaction that nobody ends. So the
-coordinator is asked before the first record of a transaction is appended; a marker that arrives in between cancels the
-verification.
+first record of a transaction waits for the coordinator; a marker that arrives meanwhile cancels the verification.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from abeyant.broker.log import Batch, Log
 from abeyant.broker.log.errors import InvalidTransactionStateError, OutOfOrderSequenceError
 
 
+@dataclass(eq=False)
 class Verification:
     """A verification of one producer, in progress or passed. Compared by identity."""
 
-    __slots__ = ("bumps", "epoch", "first_sequence", "producer_id")
-
-    def __init__(self, producer_id: int, epoch: int, first_sequence: int, *, bumps: bool) -> None:
-        """`bumps`: whether the producer's epoch grows with every transaction, so that each begins at sequence 0."""
-        self.producer_id = producer_id
-        self.epoch = epoch
-        self.first_sequence = first_sequence
-        self.bumps = bumps
+    producer_id: int
+    epoch: int
+    first_sequence: int
+    bumps: bool
+    """Whether the producer's epoch grows with every transaction, so that each begins at sequence 0."""
 
 
 class Verifications:
     """The verifications of one partition, by producer id. Only its leader has any."""
-
-    __slots__ = ("_by_producer", "_log")
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -39,7 +36,7 @@ class Verifications:
             return None
         known = self._by_producer.get(producer_id)
         if known is None or known.epoch != epoch:
-            known = self._by_producer[producer_id] = Verification(producer_id, epoch, sequence, bumps=bumps)
+            known = self._by_producer[producer_id] = Verification(producer_id, epoch, sequence, bumps)
         known.first_sequence = min(known.first_sequence, sequence)
         return known
 

@@ -10,7 +10,7 @@ from abeyant.broker.groups.shard import GroupShard
 from abeyant.broker.requests.common.call import Call
 from abeyant.broker.requests.common.commits import Commit, refused
 from abeyant.broker.requests.common.coordinators import group_shard
-from abeyant.broker.transactions.verification import Key, Question, verify
+from abeyant.broker.transactions.verification import Key, VerificationRequest, verify
 from abeyant.broker.wire.schema import ErrorCode
 
 __all__ = ["FILL", "handle", "refused"]
@@ -45,7 +45,7 @@ def handle(call: Call) -> None:
         return
     key = partition.topic, partition.index
     knows_abortable = call.version >= _KNOWS_ABORTABLE_SINCE
-    question = Question(request.transactional_id, producer_id, epoch, [key], adds, knows_abortable)
+    verification = VerificationRequest(request.transactional_id, producer_id, epoch, [key], adds, knows_abortable)
 
     def verified(found: dict[Key, ErrorCode]) -> None:
         error = found.get(key, ErrorCode.none)
@@ -59,7 +59,7 @@ def handle(call: Call) -> None:
         else:
             _commit(call, shard, commit)
 
-    verify(call.broker, question, verified)
+    verify(call.broker, verification, verified)
 
 
 def _commit(call: Call, shard: GroupShard, commit: Commit) -> None:

@@ -1,14 +1,15 @@
 """Write the markers of a committed or aborted transaction: one to each of its partitions, by the partition's leader.
 
 The decision is in the log already, so this retries until every partition has its marker, while leaders move, stop or
-pause. Another coordinator loads the log and starts again; a second marker does no harm.
-(Kafka: `TransactionMarkerChannelManager`.)
+pause. Another coordinator loads the log and starts again; a second marker does no harm. Kafka:
+`TransactionMarkerChannelManager`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from abeyant.broker.transactions.transaction import Key, Transaction
@@ -58,13 +59,11 @@ class Markers:
                 left.discard(key)  # it was deleted, and its records with it
             else:
                 by_leader[topic.partitions[key[1]].leader].append(key)
-        for leader, found in by_leader.items():
-            self._broker.ask(
-                leader, "WriteTxnMarkers", self._request(transaction, found), found,
-                f"broker-{self._broker.id}-txn-marker-sender",
-                lambda response, found=found: self._answered(transaction, found, response),  # type: ignore[misc]
-            )  # fmt: skip
-        self._look(transaction)
+        client_id = f"broker-{self._broker.id}-txn-marker-sender"
+        for leader, led in by_leader.items():
+            then = partial(self._receive, transaction, led)
+            self._broker.ask(leader, "WriteTxnMarkers", self._request(transaction, led), led, client_id, then)
+        self._check_done(transaction)
 
     def _request(self, transaction: Transaction, keys: list[Key]) -> Message:
         now = transaction.now
@@ -81,7 +80,7 @@ class Markers:
         )
         return Message(markers=[marker])
 
-    def _answered(self, transaction: Transaction, keys: list[Key], response: Any) -> None:
+    def _receive(self, transaction: Transaction, keys: list[Key], response: Any) -> None:
         left = self._left.get(transaction)
         if left is None:
             return
@@ -93,9 +92,9 @@ class Markers:
                     )
         if not left.isdisjoint(keys):
             self._broker.timer.call_later(_BACKOFF, self._send, transaction, keys)
-        self._look(transaction)
+        self._check_done(transaction)
 
-    def _look(self, transaction: Transaction) -> None:
+    def _check_done(self, transaction: Transaction) -> None:
         if not self._left.get(transaction, True):
             del self._left[transaction]
             self._done(transaction)

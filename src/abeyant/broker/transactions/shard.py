@@ -1,13 +1,11 @@
 """The transactional ids of one partition of `__transaction_state`, at the broker that leads it.
 
-Every change is written down, and has effect when all in-sync replicas have it; until then who asks for another is told
-CONCURRENT_TRANSACTIONS. Each id has one timer: of its open transaction, which is aborted by the first scan after its
-time-out, or else of the id itself, which is forgotten by the first scan after `transactional.id.expiration.ms` without
-use. Kafka scans all ids, every `transaction.abort.timed.out.transaction.cleanup.interval.ms` and every
-`transaction.remove.expired.transaction.cleanup.interval.ms` from the broker's start; here each id's timer is set to the
-scan that will find it.
-
-(Kafka: `TransactionCoordinator`, `TransactionStateManager`.)
+Every change is written to the log, and takes effect when all in-sync replicas have it; until then another change fails
+with CONCURRENT_TRANSACTIONS. Each id has one timer: it aborts the open transaction at the first scan after its
+time-out, or removes the id at the first scan after `transactional.id.expiration.ms` without use. Kafka scans all ids
+every `transaction.abort.timed.out.transaction.cleanup.interval.ms` and every
+`transaction.remove.expired.transaction.cleanup.interval.ms` from the broker's start; here the timer of an id expires at
+the time of the scan that would find it. Kafka: `TransactionCoordinator`, `TransactionStateManager`.
 """
 
 from __future__ import annotations
@@ -21,14 +19,7 @@ from abeyant.broker.errors import ApiError
 from abeyant.broker.log.batch import NO_PRODUCER
 from abeyant.broker.transactions.markers import Markers
 from abeyant.broker.transactions.record import id_of, key_bytes, standing_of, value_bytes
-from abeyant.broker.transactions.transaction import (
-    NO_EPOCH,
-    Key,
-    Producer,
-    Standing,
-    State,
-    Transaction,
-)
+from abeyant.broker.transactions.transaction import ENDING, NO_EPOCH, Key, Producer, Standing, State, Transaction
 from abeyant.broker.wire.schema import ErrorCode
 
 if TYPE_CHECKING:
@@ -39,9 +30,9 @@ if TYPE_CHECKING:
     from abeyant.purgatory.ports import Stoppable
 
 Then = Callable[[ErrorCode], object]
-Given = Callable[[ErrorCode, Producer], object]
+OnProducer = Callable[[ErrorCode, Producer], object]
 
-_BACKOFF = 0.1  # seconds, after which the end of a transaction is written down that could not be
+_BACKOFF = 0.1  # seconds, until the end of a transaction is written again that could not be
 _NO_TIMEOUT = (1 << 31) - 1  # ms: a transaction that takes part in a two-phase commit
 
 NOBODY = Producer(NO_PRODUCER, NO_EPOCH)
@@ -77,7 +68,7 @@ class TransactionShard(Shard):
         """Start timers, and send the markers that the last coordinator has not sent."""
         for transaction in list(self.transactions.values()):
             self._start_timer(transaction)
-            if transaction.now.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
+            if transaction.now.state in ENDING:
                 self._markers.send(transaction)
 
     def end(self) -> None:
@@ -88,9 +79,9 @@ class TransactionShard(Shard):
             timer.cancel()
         self._timers.clear()
 
-    # -- what clients ask for
+    # -- requests of clients
 
-    def initialize(self, transactional_id: str, timeout_ms: int, expected: Producer | None, then: Given) -> None:
+    def initialize(self, transactional_id: str, timeout_ms: int, expected: Producer | None, then: OnProducer) -> None:
         """Assign a producer id and epoch. An open transaction is aborted first, and the client has to retry."""
         transaction = self.transactions.get(transactional_id)
         try:
@@ -103,10 +94,10 @@ class TransactionShard(Shard):
             then(error.code, NOBODY)
             return
         if standing is not None:
-            given = Producer(standing.producer_id, standing.epoch)
-            self._change(transaction, lambda error: then(error, given if error is ErrorCode.none else NOBODY))
-        else:
-            self._fence(transaction, spare_id, lambda error: then(_again(error), NOBODY))
+            self._change_producer(transaction, Producer(standing.producer_id, standing.epoch), then)
+        else:  # the client retries once the open transaction is aborted
+            again = {ErrorCode.none: ErrorCode.concurrent_transactions}
+            self._fence(transaction, spare_id, lambda error: then(again.get(error, error), NOBODY))
 
     def _fence(self, transaction: Transaction, spare_id: int, then: Then) -> None:
         """Abort the open transaction, so that its producer cannot go on."""
@@ -132,7 +123,7 @@ class TransactionShard(Shard):
         else:
             self._change(transaction, then)
 
-    def finish(self, transactional_id: str, producer: Producer, commits: bool, version: int, then: Given) -> None:
+    def finish(self, transactional_id: str, producer: Producer, commits: bool, version: int, then: OnProducer) -> None:
         """Commit or abort. `then` is called once that is in the log; the markers follow."""
         try:
             transaction = self._known(transactional_id)
@@ -144,11 +135,11 @@ class TransactionShard(Shard):
             then(error.code, NOBODY)
             return
         now = standing or transaction.now
-        given = Producer(now.producer_id, now.epoch) if now.next_id == NO_PRODUCER else Producer(now.next_id, 0)
+        next_one = Producer(now.producer_id, now.epoch) if now.next_id == NO_PRODUCER else Producer(now.next_id, 0)
         if standing is None:
-            then(ErrorCode.none, given)
+            then(ErrorCode.none, next_one)
         else:
-            self._change(transaction, lambda error: then(error, given if error is ErrorCode.none else NOBODY))
+            self._change_producer(transaction, next_one, then)
 
     def partitions_of(self, transaction: Transaction) -> Iterable[Key]:
         """Return the transaction's partitions; while it is being ended, those without a marker."""
@@ -168,6 +159,9 @@ class TransactionShard(Shard):
 
     # -- changes
 
+    def _change_producer(self, transaction: Transaction, producer: Producer, then: OnProducer) -> None:
+        self._change(transaction, lambda error: then(error, producer if error is ErrorCode.none else NOBODY))
+
     def _change(self, transaction: Transaction, then: Then) -> None:
         """Write the pending state to the log, then apply it."""
         pending = transaction.pending
@@ -180,12 +174,11 @@ class TransactionShard(Shard):
             done = error is ErrorCode.none
             if done:
                 transaction.become()
-                self._start_timer(transaction)
             else:
                 transaction.give_up()
-                self._start_timer(transaction)
+            self._start_timer(transaction)
             then(error)
-            if done and pending.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
+            if done and pending.state in ENDING:
                 self._markers.send(transaction)
 
         entry = key_bytes(transaction.id), value_bytes(pending)
@@ -193,23 +186,20 @@ class TransactionShard(Shard):
         self.write([entry], written, timeout=pending.timeout_ms / 1000, replayed=False)
 
     def _complete(self, transaction: Transaction) -> None:
-        """Complete a transaction: all its partitions have their markers."""
+        """Complete a transaction, unless this has ended: all its partitions have their markers."""
 
         def written(error: ErrorCode) -> None:
-            if error is not ErrorCode.none and not self._ended:
-                self.broker.timer.call_later(_BACKOFF, self._complete_unless_ended, transaction)
+            if error is not ErrorCode.none:
+                self.broker.timer.call_later(_BACKOFF, self._complete, transaction)
 
-        transaction.complete(self.broker.now_ms())
-        self._change(transaction, written)
-
-    def _complete_unless_ended(self, transaction: Transaction) -> None:
         if not self._ended:
-            self._complete(transaction)
+            transaction.complete(self.broker.now_ms())
+            self._change(transaction, written)
 
     # -- time
 
     def _start_timer(self, transaction: Transaction) -> None:
-        """Start the timer of the open transaction, or else of the id, for the first scan that finds its time over."""
+        """Start the timer of the open transaction, or else of the id, for the first scan after its time-out."""
         timer = self._timers.pop(transaction.id, None)
         if timer is not None:
             timer.cancel()
@@ -218,15 +208,15 @@ class TransactionShard(Shard):
             if now.timeout_ms == _NO_TIMEOUT:
                 return
             due, interval, do = now.started_ms + now.timeout_ms, self._abort_interval_ms, self._time_out
-        elif now.state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
+        elif now.state in ENDING:
             return
-        else:  # it is over at this time, not after it
+        else:  # it expires at this time, not after it
             due, interval, do = now.updated_ms + self._expiration_ms - 1, self._expiration_interval_ms, self._expire
         delay = until_scan(self.broker.started_ms, interval, due, self.broker.now_ms())
         self._timers[transaction.id] = self.broker.timer.call_later(delay, do, transaction)
 
     def _time_out(self, transaction: Transaction) -> None:
-        """Abort it. Where something is being changed just now, the timer starts again after that."""
+        """Abort the transaction. If a change is pending, the timer starts again after that."""
         if not self._ended:
             self._fence(transaction, self._spare_id(transaction), lambda _: None)
 
@@ -245,8 +235,3 @@ class TransactionShard(Shard):
                 self._start_timer(transaction)
 
         self.write([(key_bytes(transaction.id), None)], written, timeout=self.broker.request_timeout, replayed=False)
-
-
-def _again(error: ErrorCode) -> ErrorCode:
-    """Return CONCURRENT_TRANSACTIONS for success: the client retries once the open transaction is aborted."""
-    return ErrorCode.concurrent_transactions if error is ErrorCode.none else error

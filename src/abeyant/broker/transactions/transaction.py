@@ -50,7 +50,7 @@ class State(Enum):
 
 BY_NUMBER = {state.number: state for state in State}
 BY_NAME = {state.shown: state for state in State}
-_ENDING = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+ENDING = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
 _IDLE = (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
 
 
@@ -67,7 +67,7 @@ class Standing(NamedTuple):
     version: int = 0
     """The client's transaction version."""
     last_epoch: int = NO_EPOCH
-    """The epoch before the one that the producer was last given, for a request that is sent again."""
+    """The epoch before the producer's current one, to recognise a retry."""
     previous_id: int = NO_PRODUCER
     next_id: int = NO_PRODUCER
     """The producer id that follows once the transaction is over, where this one has no epochs left."""
@@ -120,11 +120,11 @@ class Transaction:
         self.pending = None
 
     def _next(self, standing: Standing) -> Standing:
-        """Mark what is to follow. At every change the previous producer id is that of the state before, as in Kafka."""
+        """Set the pending state. Its previous producer id is that of the state before, as in Kafka."""
         self.pending = standing._replace(previous_id=self.now.producer_id)
         return self.pending
 
-    # -- what may follow
+    # -- transitions
 
     def initialize(self, timeout_ms: int, expected: Producer | None, new_id: int, now_ms: int) -> Standing | None:
         """Assign an epoch to a new producer, or to one that recovers from an error and names its id (KIP-360).
@@ -133,11 +133,10 @@ class Transaction:
         first, see `fence`. Raises ApiError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED.
         """
         now = self.now
-        if self.pending is not None:
-            raise ApiError(ErrorCode.concurrent_transactions)
+        self._check_not_pending()
         if expected is not None and not self._is_known(expected):
             raise ApiError(ErrorCode.producer_fenced)
-        if now.state in _ENDING:
+        if now.state in ENDING:
             raise ApiError(ErrorCode.concurrent_transactions)
         if now.state is State.ONGOING:
             return None
@@ -167,17 +166,16 @@ class Transaction:
     def verify(self, producer: Producer, keys: Iterable[Key]) -> dict[Key, ErrorCode]:
         """Return for each of these partitions whether it is part of the transaction. Raises ApiError."""
         self._check_producer(producer)
-        if self.now.state in _ENDING:
+        if self.now.state in ENDING:
             raise ApiError(ErrorCode.concurrent_transactions)
         return {key: ErrorCode.none if key in self.now.partitions else ErrorCode.transaction_abortable for key in keys}
 
     def add(self, producer: Producer, keys: Iterable[Key], version: int, now_ms: int) -> Standing | None:
         """Add partitions, and begin a transaction if none is open; None where they are part of it. Raises ApiError."""
         now = self.now
-        if self.pending is not None:
-            raise ApiError(ErrorCode.concurrent_transactions)
+        self._check_not_pending()
         self._check_producer(producer)
-        if now.state in _ENDING:
+        if now.state in ENDING:
             raise ApiError(ErrorCode.concurrent_transactions)
         partitions = now.partitions.union(keys)
         if now.state is State.ONGOING and partitions == now.partitions:
@@ -207,7 +205,7 @@ class Transaction:
         now = self.now
         if now.state is State.ONGOING:
             return self._ending(commits, version, NO_PRODUCER, now_ms)
-        if now.state in _ENDING and commits is now.commits:
+        if now.state in ENDING and commits is now.commits:
             raise ApiError(ErrorCode.concurrent_transactions)
         if now.state is (State.COMPLETE_COMMIT if commits else State.COMPLETE_ABORT):
             return None
@@ -229,11 +227,11 @@ class Transaction:
             raise ApiError(ErrorCode.invalid_producer_id_mapping)
         same = producer.epoch == now.epoch
         done = now.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
-        if not (again if now.state in _ENDING else same or (done and again)):
+        if not (again if now.state in ENDING else same or (done and again)):
             raise ApiError(ErrorCode.producer_fenced)
         if now.state is State.ONGOING:
             return self._ending(commits, version, new_id, now_ms)
-        if now.state in _ENDING and commits is now.commits:
+        if now.state in ENDING and commits is now.commits:
             raise ApiError(ErrorCode.concurrent_transactions)
         if done and again:
             if commits is (now.state is State.COMPLETE_COMMIT):
@@ -272,7 +270,7 @@ class Transaction:
             updated_ms=now_ms,
         )  # fmt: skip
         if now.next_id != NO_PRODUCER:
-            # `last_epoch` stays the last one that the client has seen: the markers' own is told to nobody
+            # `last_epoch` stays the last one that a client has got, which is not that of the markers
             over = over._replace(producer_id=now.next_id, next_id=NO_PRODUCER, epoch=0)
         return self._next(over)
 

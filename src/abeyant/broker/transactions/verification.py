@@ -16,7 +16,7 @@ Key = tuple[str, int]  # topic and partition
 Then = Callable[[dict[Key, ErrorCode]], object]
 
 
-class Question(NamedTuple):
+class VerificationRequest(NamedTuple):
     """The request: partitions, and the producer whose transaction they should be part of."""
 
     transactional_id: str
@@ -29,7 +29,7 @@ class Question(NamedTuple):
     """Whether the client knows TRANSACTION_ABORTABLE."""
 
 
-def verify(broker: Broker, question: Question, then: Then) -> None:
+def verify(broker: Broker, request: VerificationRequest, then: Then) -> None:
     """Send the request to the coordinator, and call `then` once with an error, or NONE, for each partition.
 
     CONCURRENT_TRANSACTIONS is common right after a commit. Where partitions are to be added, the request is retried
@@ -40,56 +40,56 @@ def verify(broker: Broker, question: Question, then: Then) -> None:
     backoff = settings["add.partitions.to.txn.retry.backoff.ms"] / 1000
 
     def retry_or_finish(errors: dict[Key, ErrorCode]) -> None:
-        again = question.adds and ErrorCode.concurrent_transactions in errors.values() and broker.now() < give_up
+        again = request.adds and ErrorCode.concurrent_transactions in errors.values() and broker.now() < give_up
         if again:
-            broker.timer.call_later(backoff, _ask, broker, question, retry_or_finish)
+            broker.timer.call_later(backoff, _send, broker, request, retry_or_finish)
         else:
             then(errors)
 
-    _ask(broker, question, retry_or_finish)
+    _send(broker, request, retry_or_finish)
 
 
-def _ask(broker: Broker, question: Question, then: Then) -> None:
+def _send(broker: Broker, request: VerificationRequest, then: Then) -> None:
     topic = broker.cluster.controller.topics.get(TRANSACTIONS.name)
     states = [] if topic is None else topic.partitions
-    leader = states[partition_for(question.transactional_id, len(states))].leader if states else -1
+    leader = states[partition_for(request.transactional_id, len(states))].leader if states else -1
     if leader < 0:
-        then(dict.fromkeys(question.keys, ErrorCode.coordinator_not_available))
+        then(dict.fromkeys(request.keys, ErrorCode.coordinator_not_available))
         return
     transaction = Message(
-        transactional_id=question.transactional_id,
-        producer_id=question.producer_id,
-        producer_epoch=question.producer_epoch,
-        verify_only=not question.adds,
+        transactional_id=request.transactional_id,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        verify_only=not request.adds,
         topics=[
             Message(name=name, partitions=[index for _, index in keys])
-            for name, keys in groupby(sorted(question.keys), key=lambda key: key[0])
+            for name, keys in groupby(sorted(request.keys), key=lambda key: key[0])
         ],
     )
     client_id = f"broker-{broker.id}-add-partitions-to-txn"
     broker.ask(
-        leader, "AddPartitionsToTxn", Message(transactions=[transaction]), question.keys, client_id,
-        lambda response: then(_errors(question, response)),
+        leader, "AddPartitionsToTxn", Message(transactions=[transaction]), request.keys, client_id,
+        lambda response: then(_errors(request, response)),
     )  # fmt: skip
 
 
-def _errors(question: Question, response: Any) -> dict[Key, ErrorCode]:
+def _errors(request: VerificationRequest, response: Any) -> dict[Key, ErrorCode]:
     if response is None:
-        return dict.fromkeys(question.keys, ErrorCode.network_exception)
+        return dict.fromkeys(request.keys, ErrorCode.network_exception)
     if response.error_code is not ErrorCode.none:
-        return dict.fromkeys(question.keys, response.error_code)
+        return dict.fromkeys(request.keys, response.error_code)
     return {
-        (topic.name, result.partition_index): _client_error(question, result.partition_error_code)
+        (topic.name, result.partition_index): _client_error(request, result.partition_error_code)
         for transaction in response.results_by_transaction
         for topic in transaction.topic_results
         for result in topic.results_by_partition
     }
 
 
-def _client_error(question: Question, error: ErrorCode) -> ErrorCode:
+def _client_error(request: VerificationRequest, error: ErrorCode) -> ErrorCode:
     """Return the error as producers know it."""
     if error is ErrorCode.producer_fenced:
         return ErrorCode.invalid_producer_epoch
-    if error is ErrorCode.transaction_abortable and not question.knows_abortable:
+    if error is ErrorCode.transaction_abortable and not request.knows_abortable:
         return ErrorCode.invalid_txn_state
     return error

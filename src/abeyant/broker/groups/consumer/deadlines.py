@@ -12,13 +12,11 @@ if TYPE_CHECKING:
 
 
 class Duty(Enum):
-    """What a member has to do; each has a deadline of its own."""
+    """What a member has to do in time; `JOIN` and `SYNC` are for members of the classic protocol."""
 
-    REVOKE = "give back what it is not to have"
-    JOIN = "join again"
-    """For members of the classic protocol."""
-    SYNC = "ask what it has"
-    """For members of the classic protocol."""
+    REVOKE = "confirm that it has revoked partitions"
+    JOIN = "send a JoinGroup"
+    SYNC = "send a SyncGroup"
 
 
 class Deadlines:

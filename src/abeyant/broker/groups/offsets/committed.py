@@ -1,29 +1,26 @@
 """The offsets that groups have committed.
 
-A commit becomes visible once it is replicated (K1): until then readers see the one before. So an entry has its offset
-in the log, and keeps the entry that it replaces for as long as it may be needed.
-
-Offsets of an open transaction are pending: nobody sees them until it commits.
+A commit becomes visible once it is replicated (K1); until then readers get the one before. So an entry has its offset
+in the log, and keeps the entry that it replaces. Offsets of an open transaction are pending until it commits.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from abeyant.broker.groups.offsets.records import Offset, OffsetKey
 
 
+@dataclass(slots=True)
 class Entry:
-    """One commit, at offset `place` of the log. Visible once `counts_from` (a transaction's marker) is replicated."""
+    """One commit, at offset `place` of the log. Visible once `visible_from` (a transaction's marker) is replicated."""
 
-    __slots__ = ("before", "counts_from", "offset", "place")
-
-    def __init__(self, offset: Offset, place: int, counts_from: int, before: Entry | None) -> None:
-        self.offset = offset
-        self.place = place
-        self.counts_from = counts_from
-        self.before = before
+    offset: Offset
+    place: int
+    visible_from: int
+    before: Entry | None
 
 
 Place = tuple[str, int]
@@ -38,18 +35,18 @@ class Offsets:
         self._pending: dict[int, dict[OffsetKey, Entry]] = {}  # by the producer's id
         self._unstable: Counter[OffsetKey] = Counter()  # the number of open transactions with this key
 
-    # -- what the log says
+    # -- changes, by replay
 
     def put(self, key: OffsetKey, offset: Offset, place: int, replicated: int) -> None:
         """Apply a commit at offset `place` of the log, which is replicated up to `replicated`. O(1)."""
         self._put(key, offset, place, place, replicated)
 
-    def _put(self, key: OffsetKey, offset: Offset, place: int, counts_from: int, replicated: int) -> None:
+    def _put(self, key: OffsetKey, offset: Offset, place: int, visible_from: int, replicated: int) -> None:
         entries = self._committed.setdefault(key.group, {})
         known = entries.get((key.topic, key.partition))
-        if known is not None and known.counts_from < replicated:
+        if known is not None and known.visible_from < replicated:
             known.before = None
-        entries[key.topic, key.partition] = Entry(offset, place, counts_from, known)
+        entries[key.topic, key.partition] = Entry(offset, place, visible_from, known)
 
     def put_pending(self, producer_id: int, key: OffsetKey, offset: Offset, place: int) -> None:
         """Apply a commit in a producer's transaction."""
@@ -59,7 +56,7 @@ class Offsets:
         pending[key] = Entry(offset, place, place, None)
 
     def forget(self, key: OffsetKey) -> None:
-        """Delete an offset, with what open transactions would commit for it, as in Kafka."""
+        """Delete an offset, and those of open transactions for its key, as in Kafka."""
         if self._unstable.pop(key, 0):
             for pending in self._pending.values():
                 pending.pop(key, None)
@@ -79,7 +76,7 @@ class Offsets:
             if commits and (known is None or known.place < entry.place):
                 self._put(key, entry.offset, entry.place, marker, replicated)
 
-    # -- what is asked
+    # -- queries
 
     def committed(self, key: OffsetKey, replicated: int) -> Offset | None:
         """Return the last commit below `replicated`; None for none."""
@@ -110,6 +107,6 @@ class Offsets:
 
 
 def _safe(entry: Entry | None, replicated: int) -> Offset | None:
-    while entry is not None and entry.counts_from >= replicated:
+    while entry is not None and entry.visible_from >= replicated:
         entry = entry.before
     return None if entry is None else entry.offset

@@ -10,7 +10,7 @@ from abeyant.broker.log import split
 from abeyant.broker.replica.partition import Partition
 from abeyant.broker.replica.verification import Verification
 from abeyant.broker.requests.common.call import Call
-from abeyant.broker.transactions.verification import Key, Question, verify
+from abeyant.broker.transactions.verification import Key, VerificationRequest, verify
 from abeyant.broker.wire.schema import ErrorCode
 
 _PRODUCER = Struct(">21xh20xqhi")  # a batch's attributes, producer id, epoch and base sequence
@@ -90,8 +90,8 @@ def verify_then(call: Call, then: Callable[[Verified], object]) -> None:
         then(Verified({}, {}, adds=adds))
     else:
         ((producer_id, epoch),) = producers
-        question = Question(
+        verification = VerificationRequest(
             call.request.transactional_id, producer_id, epoch, [*verifications], adds,
             call.version >= _KNOWS_ABORTABLE_SINCE,
         )  # fmt: skip
-        verify(call.broker, question, lambda errors: then(Verified(errors, verifications, adds=adds)))
+        verify(call.broker, verification, lambda errors: then(Verified(errors, verifications, adds=adds)))
