@@ -123,7 +123,7 @@ def test_what_is_refused_is_one_line(spark: SparkSession, tmp_path: Path, capsys
 def test_a_sync_waits_for_as_long_as_its_group_rebalances(spark: SparkSession) -> None:
     def row(kind: str, key: str | None, timeout_ms: int | None, instance: str = "b") -> tuple[Any, ...]:
         watches = [(key, None)] if key is not None else []
-        return (instance, None, kind, None, timeout_ms, watches, "all", *[None] * 5)
+        return (instance, None, kind, None, timeout_ms, watches, "all", *[None] * 9)
 
     operations = [
         row("JOIN_GROUP", "join-g", 5000),
