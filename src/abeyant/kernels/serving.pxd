@@ -12,6 +12,8 @@ cdef class Waiting:
     cdef long long[::1] _after_operation
     cdef long long[::1] _before_event
     cdef long long[::1] _after_event
+    cdef Py_ssize_t _operations
+    cdef Py_ssize_t _events
     cdef Py_ssize_t _first_operation
     cdef Py_ssize_t _last_operation
     cdef Py_ssize_t _first_event

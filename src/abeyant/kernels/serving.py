@@ -37,14 +37,17 @@ class Waiting:
         "_after_operation",
         "_before_event",
         "_before_operation",
+        "_events",
         "_first_event",
         "_first_operation",
         "_last_event",
         "_last_operation",
+        "_operations",
     )
 
     def __init__(self, operations: int, events: int) -> None:
         """Make room for row numbers below these."""
+        self._operations, self._events = operations, events
         self._before_operation, self._after_operation = zeros("q", operations), zeros("q", operations)
         self._before_event, self._after_event = zeros("q", events), zeros("q", events)
         self._first_operation = self._last_operation = self._first_event = self._last_event = _NONE
@@ -79,6 +82,10 @@ class Waiting:
         same_length("event_ends", ends, "operation_ends", len(operations))
         at = integers(event_at, "event_at")
         begins = integers(starts, "starts")
+        if len(begins) > self._operations or len(at) > self._events:
+            raise ValueError(
+                f"{len(begins)} operations and {len(at)} events, with room for {self._operations} and {self._events}"
+            )
         out = []
         for name, room in (("required", required), ("met", met), ("brought", brought), ("served", served)):
             column = writable_integers(room, name)

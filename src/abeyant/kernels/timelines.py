@@ -106,22 +106,22 @@ class Timelines:
 
     def __len__(self) -> int:
         """Return the number of instants, over all keys."""
-        return len(self._at)
+        return len(self._at) if self._size else 0
 
     @property
     def at(self) -> memoryview:
         """The times of all instants, key by key. Nothing is copied."""
-        return memoryview(self._at)
+        return memoryview(self._at) if self._size else _nothing()
 
     @property
     def values(self) -> memoryview:
         """What the events come to at each instant. Nothing is copied."""
-        return memoryview(self._values)
+        return memoryview(self._values) if self._size else _nothing()
 
     @property
     def begins(self) -> memoryview:
         """Where the instants of each key begin, and after the last one where all end. Nothing is copied."""
-        return memoryview(self._begins)
+        return memoryview(self._begins) if self._size else _nothing()
 
     def key_numbers(self, places: ReadableBuffer, identities: ReadableBuffer, numbers: WriteableBuffer) -> None:
         """Write into `numbers` which key each is, in the order of `begins`, or -1. O(log keys) each."""
@@ -229,7 +229,7 @@ class Timelines:
         """
         columns = _columns(places, identities=identities, required=required, times=times)
         readings = integers(clock, "clock")
-        same_length("clock", readings, "at", len(self._at))
+        same_length("clock", readings, "at", len(self))
         out = writable_integers(ends, "ends")
         same_length("ends", out, "two of places", 2 * len(columns[0]))
         self._run(columns[0], columns[1], columns[2], columns[3], readings, out)
@@ -516,6 +516,11 @@ def _columns(places: ReadableBuffer, **others: ReadableBuffer) -> list[memoryvie
         same_length(name, column, "places", len(columns[0]))
         columns.append(column)
     return columns
+
+
+def _nothing() -> memoryview:
+    """Return what one has whose `__init__` was never called: C has no buffer to show."""
+    return memoryview(zeros("q", 0))
 
 
 def _sum(one: int, other: int) -> int:

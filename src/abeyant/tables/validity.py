@@ -87,9 +87,7 @@ def read_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> 
         ~flags(known),
         *_roles_wrong(watches, operation, table),
     )
-    return Operations(
-        table, start, timeout, deadline, watches, first_that_holds(holds, table.num_rows), _reasons(name, conditions)
-    )
+    return Operations(table, start, timeout, deadline, watches, first_that_holds(holds, table.num_rows), _reasons(name))
 
 
 def valid_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> Operations:
@@ -118,13 +116,11 @@ def _time_of(table: pa.Table, start: Integers) -> tuple[str, Integers, Integers,
     return name, timeout, start + micros, timeout < 0, beyond
 
 
-def _reasons(name: str, conditions: Sequence[str]) -> tuple[str, ...]:
+def _reasons(name: str) -> tuple[str, ...]:
     """Return what the numbers of `Operations.reason` mean, by the column that says how long."""
     reasons = [reason.replace("timeout_ms", name) for reason in OPERATION_REASONS]
     if name == "deadline":
         reasons[reasons.index("deadline is negative")] = "deadline is before start"
-    if "then" in conditions:
-        reasons[-1] = "condition is none of 'all', 'any' and 'then'"
     return *reasons, *ROLE_REASONS
 
 

@@ -120,7 +120,7 @@ class Waits:
         self._now = now
         self._expired = expired
 
-    def wait(
+    def submit(
         self,
         key: Hashable,
         seconds: float,

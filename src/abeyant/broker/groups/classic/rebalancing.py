@@ -81,10 +81,10 @@ class Rebalancing:
             else:
                 self.complete_join(group)
 
-        self._waits.wait(group, delay, group.client_id, group.not_joined, lambda: False, then=over)
+        self._waits.submit(group, delay, group.client_id, group.not_joined, lambda: False, then=over)
 
     def _wait_for_all(self, group: ClassicGroup) -> None:
-        self._waits.wait(
+        self._waits.submit(
             group, group.rebalance_timeout / 1000, group.client_id, group.not_joined, lambda: group.all_joined,
             then=lambda: self.complete_join(group),
         )  # fmt: skip
@@ -110,7 +110,7 @@ class Rebalancing:
             member.is_new = False
             group.unsynced.add(member.id)
         generation = group.generation
-        self._waits.wait(
+        self._waits.submit(
             group, group.rebalance_timeout / 1000, group.client_id,
             lambda: [(group.id, member_id) for member_id in sorted(group.unsynced)],
             lambda: not group.unsynced or group.generation != generation,

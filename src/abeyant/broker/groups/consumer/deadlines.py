@@ -35,7 +35,7 @@ class Deadlines:
             return
         self._due[key] = token
         self._waits.check(key[:2])  # the deadline of another token is obsolete
-        self._waits.wait(
+        self._waits.submit(
             key[:2], member.rebalance_timeout / 1000, member.client_id, lambda: (key[:2],),
             lambda: self._due.get(key) is not token, late=lambda: self._over(key),
         )  # fmt: skip
