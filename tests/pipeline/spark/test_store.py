@@ -31,8 +31,10 @@ def test_what_a_kill_leaves_between_two_steps_is_read_and_mended(spark: SparkSes
 
 
 def test_a_claim_keeps_others_out_while_it_is_renewed(spark: SparkSession, tmp_path: Path) -> None:
-    told, left = claimed(Store(spark, f"file://{tmp_path}"))
-    assert "is being written by process" in str(told)
+    *refusals, left = claimed(Store(spark, f"file://{tmp_path}"))
+    # On a busy machine every look may meet a renewal, and the owner is not known then; it is kept out all the same.
+    assert refusals
+    assert all("is being written by" in str(refusal) for refusal in refusals)
     assert left == []
 
 
