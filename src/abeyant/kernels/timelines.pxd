@@ -53,6 +53,7 @@ cdef class Timelines:
     cdef long long _brought(self, Py_ssize_t key, long long required, long long start, long long time, int count) noexcept nogil
     @cython.locals(low=cython.Py_ssize_t, high=cython.Py_ssize_t, middle=cython.Py_ssize_t)
     cdef Py_ssize_t _key(self, long long place, long long identity) noexcept nogil
+    cdef long long _running(self, Py_ssize_t key, Py_ssize_t begin, long long required) noexcept nogil
     cdef Py_ssize_t _begin(self, Py_ssize_t key, long long start, int count) noexcept nogil
     @cython.locals(low=cython.Py_ssize_t, high=cython.Py_ssize_t, middle=cython.Py_ssize_t)
     cdef Py_ssize_t _after(self, Py_ssize_t key, long long time) noexcept nogil

@@ -414,8 +414,7 @@ class Timelines:
         if key < 0:  # nothing is a sum of 0, and no greatest
             return search if self._combine == _SUM and required <= 0 else _NEVER
         begin = self._begin(key, start, count)
-        if self._combine == _SUM and begin > self._begins[key]:
-            required = _sum(required, self._values[begin - 1])
+        required = self._running(key, begin, required)
         after = max(begin, self._after(key, search))
         if self._combine == 0:
             if self._first_at_least(begin, after, required) >= 0:
@@ -438,8 +437,7 @@ class Timelines:
             return self._first_at_least(begin, end, required) >= 0
         if end <= begin:
             return self._combine == _SUM and required <= 0
-        if self._combine == _SUM and begin > self._begins[key]:
-            required = _sum(required, self._values[begin - 1])
+        required = self._running(key, begin, required)
         return self._values[end - 1] >= required
 
     def _brought(self, key: int, required: int, start: int, time: int, count: int) -> int:
@@ -449,8 +447,7 @@ class Timelines:
         if self._combine == 0:
             found = self._first_at_least(begin, end, required)
             return time if found < 0 else self._at[found]
-        if self._combine == _SUM and begin > self._begins[key]:
-            required = _sum(required, self._values[begin - 1])
+        required = self._running(key, begin, required)
         while end > begin and self._values[end - 1] >= required:
             end -= 1
             time = self._at[end]
@@ -477,6 +474,12 @@ class Timelines:
         if count == _FROM_START:
             return self._begins[key] if start == _BEFORE else self._after(key, start - 1)
         return self._after(key, start)
+
+    def _running(self, key: int, begin: int, required: int) -> int:
+        """Return what the key's value has to reach for `required` of the events from `begin` on."""
+        if self._combine == _SUM and begin > self._begins[key]:
+            return _sum(required, self._values[begin - 1])
+        return required
 
     def _after(self, key: int, time: int) -> int:
         """Return the first of a key's instants after a time, or their end."""

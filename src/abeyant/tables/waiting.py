@@ -112,7 +112,7 @@ class _Waits:
     # -- the deadline
 
     def _due(self, rows: Integers, times: Integers, amounts: Integers) -> Integers:
-        """Return the first instant from `times` by which so much of each operation's countdown has passed."""
+        """Return the first instant from `times` at which each operation's countdown has run for its amount."""
         calendar = self._words.calendar
         readings = times if calendar is None else calendar.elapsed(times)
         due = np.where(amounts > _LATEST - np.maximum(readings, 0), NEVER, readings + amounts)
@@ -137,13 +137,10 @@ class _Waits:
         return np.minimum(np.maximum(starts, deadlines - 1), _LATEST)
 
     def _deadlines(self) -> Integers:
-        everyone = np.arange(self._rows)
-        if "deadline" in self._operations.table.column_names:
-            timeout, deadlines = self._operations.deadline - self._start, self._operations.deadline
-        else:
-            timeout = self._operations.deadline - self._start
-            deadlines = self._due(everyone, self._start, timeout)
-        self._timeout = timeout
+        deadlines = self._operations.deadline
+        timeout = self._timeout = deadlines - self._start
+        if "deadline" not in self._operations.table.column_names:
+            deadlines = self._due(np.arange(self._rows), self._start, timeout)
         watches = self._watches["extend"]
         if not len(watches.operation):
             return deadlines
@@ -178,8 +175,6 @@ class _Waits:
     def _completed(self, deadlines: Integers) -> tuple[Integers, _By, Integers]:
         """Return when the condition first holds or `NEVER`, by which watch, and how many events served."""
         words, none = self._words, np.full(self._rows, -1)
-        if words.serves != "every":
-            return self._served(deadlines)
         lasts = self._last(self._start, deadlines)
         if words.holds == "at_deadline":
             met = np.where(deadlines == NEVER, NEVER, lasts)
@@ -274,11 +269,11 @@ class _Waits:
     _step_deadline: Integers
     """With steps of their own time-outs: the deadline that stands at the end."""
 
-    def _served(self, deadlines: Integers) -> tuple[Integers, _By, Integers]:
-        """Hand out each event to one operation (O7)."""
+    def _served(self, deadlines: Integers, cancelled: Integers) -> tuple[Integers, _By, Integers]:
+        """Hand out each event to one operation that has not ended (O7). Return as `_completed`."""
         words, keyed = self._words, self._keyed["complete"]
         newest = words.serves == "newest"
-        lasts = np.minimum(self._last(self._start, deadlines), np.minimum(self._cancelled(deadlines)[0], _LATEST))
+        lasts = np.minimum(self._last(self._start, deadlines), cancelled)
         ids = codes(self._operations.table["op_id"])
         met, brought, served = (np.zeros(self._rows, np.int64) for _ in range(3))
 
@@ -330,10 +325,13 @@ class _Waits:
     def outcomes(self) -> pa.Table:
         deadlines = self._deadlines()
         self._step_deadline = deadlines.copy()
-        completed, by, served = self._completed(deadlines)
-        if self._words.within == "step":
+        if self._words.serves != "every":  # whom an event serves depends on who was cancelled before
+            cancelled, cancelled_by = self._cancelled(deadlines)
+            completed, by, served = self._served(deadlines, cancelled)
+        else:  # until when it may be cancelled depends on its steps
+            completed, by, served = self._completed(deadlines)
             deadlines = self._step_deadline
-        cancelled, cancelled_by = self._cancelled(deadlines)
+            cancelled, cancelled_by = self._cancelled(deadlines)
         outcome = np.where(
             (completed != NEVER) & (completed <= cancelled),
             _COMPLETED,
@@ -365,23 +363,23 @@ class _Waits:
         return pa.StructArray.from_arrays([key, at], fields=fields, mask=pa.array(~here))
 
     def _counted(self, lasts: Integers, served: Integers) -> Integers:
+        """Return how many events counted up to `lasts`: of the watches that extend, or of those that complete."""
+        after: Count = "from_start" if self._words.count == "from_start" else "after_start"
         counts = np.zeros(self._rows, np.int64)
-        for role in ("extend", "complete"):
-            watches, keyed = self._watches[role], self._keyed[role]
-            of = watches.operation
-            there = np.zeros(self._rows, np.bool_)
-            there[self._watches["extend"].operation] = True
-            if role == "extend":
-                count: Count = "from_start" if self._words.count == "from_start" else "after_start"
-                np.add.at(counts, of, self._lines.counted(keyed, self._start[of], lasts[of], count))
-                continue
-            if self._words.serves != "every":
-                return np.where(there, counts, served)
-            each = np.where(self._then[of] & (self._words.count == "always"), 1, 0)
-            for steps, count in ((0, self._words.count), (1, "after_start")):
-                some = np.flatnonzero((each == steps) & ~there[of])
-                rows = of[some]
-                np.add.at(counts, rows, self._lines.counted(keyed.take(some), self._start[rows], lasts[rows], count))
+
+        def add(role: Role, watches: Integers, count: Count) -> None:
+            rows = self._watches[role].operation[watches]
+            keyed = self._keyed[role].take(watches)
+            np.add.at(counts, rows, self._lines.counted(keyed, self._start[rows], lasts[rows], count))
+
+        extending, of = self._watches["extend"].operation, self._watches["complete"].operation
+        extended = np.zeros(self._rows, np.bool_)
+        extended[extending] = True
+        add("extend", np.arange(len(extending)), after)
+        if self._words.serves != "every":
+            return np.where(extended, counts, served)
+        add("complete", np.flatnonzero(self._then[of] & ~extended[of]), after)
+        add("complete", np.flatnonzero(~self._then[of] & ~extended[of]), self._words.count)
         return counts
 
 

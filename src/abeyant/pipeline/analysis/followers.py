@@ -1,4 +1,4 @@
-"""What the activity near incidents tells of brokers as followers: when they did not fetch, and how slowly they did.
+"""How brokers behaved as followers near incidents: when they did not fetch, and how slowly they did.
 
 Followers are known by `client_id` (`broker-3-fetcher-0`); the id of the broker that wrote a log is the only one that
 fetches elsewhere and never from it.

@@ -10,7 +10,7 @@ The rule. An operation *suffers* from the first trouble of these that it has:
     handled     its handling took `LONG_MS`
     sent        sending the response took `LONG_MS`
     rebalanced  it joined a group, and waited `LONG_MS`
-    refused     a client's produce or fetch was told that the leader is elsewhere, or that too few replicas are in sync
+    refused     a client's produce or fetch got the error that the leader is elsewhere or too few replicas are in sync
 
 A *burst* is a run of operations of one kind and trouble, on any broker, in which no `GAP_S` whole seconds pass between
 the end of one and the end of the next. A burst of at least `LEAST` operations is an incident. Handling, sending and

@@ -52,7 +52,7 @@ def shard_count(spark: SparkSession, operations: int | None = None) -> int:
 
 
 def by_group(table: pa.Table, group: Sequence[str], shards: int) -> Integers:
-    """Return the shard of each row: rows of one group have one, whoever deals them."""
+    """Return the shard of each row: all rows of a group have the same, in every task."""
     columns = [codes(table[name]) for name in group]
     order = np.lexsort([numbers for numbers, _ in columns])
     starts = run_starts([numbers[order] for numbers, _ in columns])

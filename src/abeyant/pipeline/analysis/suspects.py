@@ -6,7 +6,8 @@ the incident, outside of every incident.
 `silent_broker`
     A broker stopped fetching. Its fetcher sent no request to a leader for `SILENT_MS` or more, between the end of one
     fetch and the start of the next (or the log's end), and the silence overlaps the incident. A fetch that waits is not
-    silence. Where all followers of a broker are silent at it, or its own log is, that tells of it and not of them.
+    silence. Where all followers of a broker are silent at it, or its own log is, that is evidence against that
+    broker, not them.
     Confidence: 0.6 for silence at one leader, 0.8 at several, and 0.15 more where its own log is silent too.
 `slow_network`, `slow_follower`
     From the end of a fetch to the next one a follower took `SLOW_TIMES` as long as usual, and 20 ms at least. Where all
