@@ -208,7 +208,6 @@ PRIVATE = {
     "pipeline.spark.hadoop_files": "Hadoop's files and settings in the driver's JVM",
     "pipeline.spark.kafka_client": "Kafka's admin client in the driver's JVM",
     "pipeline.spark.jvm": "the JVM's process, and how it is started",
-    "pipeline.spark.accumulators": "the thread that collects accumulators",
     "pipeline.spark.plans": "a table's plan",
     "pipeline.spark.errors": "messages that are matched by their text",
     "pipeline.spark.versions": "checks of versions",

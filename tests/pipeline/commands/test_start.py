@@ -1,4 +1,4 @@
-"""What a command does before its JVM starts: no heavy import, for there is time for that while it does."""
+"""What a command does before its JVM starts: no heavy import, so that what is refused is refused at once."""
 
 from __future__ import annotations
 
@@ -28,15 +28,6 @@ session.command_session = start
 from abeyant.cli import main
 main(sys.argv[1:])
 """
-_MEANWHILE = """
-import sys
-from abeyant.pipeline.spark.meanwhile import importing
-
-BEFORE
-with importing():
-    pass
-print("pandas" in sys.modules)
-"""
 
 
 @pytest.mark.parametrize("command", ["resolve", "stream"])
@@ -44,13 +35,6 @@ def test_nothing_heavy_is_imported_before_spark_starts(command: str, tmp_path: P
     arguments = [command, *write_orders(tmp_path), "--out", str(tmp_path / "out"), *MAPPING]
     ended = subprocess.run([sys.executable, "-c", _BEFORE_SPARK, *arguments], capture_output=True, text=True)
     assert ended.stderr.splitlines()[-1] == "heavy: "
-
-
-@pytest.mark.parametrize("before", ["", "sys.modules['pyarrow.parquet'] = None"], ids=["there", "missing"])
-def test_it_is_imported_meanwhile_and_what_cannot_be_is_told_where_it_is_needed(before: str) -> None:
-    program = _MEANWHILE.replace("BEFORE", before)
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (ended.stdout, ended.stderr) == ("True\n", "")
 
 
 def test_what_resolves_tables_in_a_worker_brings_no_pandas() -> None:

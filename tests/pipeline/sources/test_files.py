@@ -1,4 +1,4 @@
-"""Tables in files: what the columns of a CSV file are."""
+"""Tables in files: which format they have, and what is read of them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,6 @@ from pyspark.sql import SparkSession
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.sources.files import file_format, read_files
 from abeyant.pipeline.spark.errors import explained
-from waiting import wait_until
-
-PLAIN = {
-    "names": "op_id,key,start\n1,k,2026-01-01\n2,,\n",
-    "one name": "key\n1\n",
-    "lines of Windows": "a,b_2,C\r\n1,2,3\r\n",
-    "rows of other lengths": "a,b\n1\n1,2,3\n",
-    "no rows": "a,b\n",
-}
-DOUBTFUL = {
-    "twice": "a,A,b\n1,2,3\n",
-    "no name": "a,,b\n1,2,3\n",
-    "blanks": "a, b ,c\n1,2,3\n",
-    "quotes": '"a","b,c"\n1,2\n',
-    "a comma in quotes": '"a,b",c\n1,2\n',
-    "a byte order mark": "\ufeffa,b\n1,2\n",
-    "other letters": "a,\u00e9\n1,2\n",
-    "an empty line first": "\na,b\n1,2\n",
-    "no end of line": "a,b",
-    "lines of an old Mac": "a,b\r1,2\r",
-    "a number": "1,b\n1,2\n",
-}
 
 
 @pytest.mark.parametrize("name", ["a.csv", "A.CSV", "a.csv.gz", "a.csv.bz2", "a.csv.zst"])
@@ -68,36 +46,6 @@ def test_a_folder_may_have_headers_that_name_a_column_twice_or_not(spark: SparkS
         (tmp_path / name).write_text("a,A,,b\n1,2,3,4\n")
     table = read_files(spark, str(tmp_path), "csv")
     assert (table.columns, table.count()) == (["a0", "A1", "_c2", "b"], 2)
-
-
-def of_spark(spark: SparkSession, file: Path) -> tuple[object, ...]:
-    there = spark.read.option("header", "true").option("escape", '"').csv(str(file))
-    return there.schema, there.collect()
-
-
-@pytest.mark.parametrize("text", [*PLAIN.values(), *DOUBTFUL.values()], ids=[*PLAIN, *DOUBTFUL])
-def test_the_columns_of_csv_are_what_spark_says(spark: SparkSession, text: str, tmp_path: Path) -> None:
-    file = tmp_path / "table.csv"
-    file.write_bytes(text.encode())
-    context = spark.sparkContext
-    context.setJobGroup(text, "reads the header")
-    table = read_files(spark, str(file), "csv")
-    context.setJobGroup(f"after {text}", "reads all")
-    assert (table.schema, table.collect()) == of_spark(spark, file)
-    tracker = context.statusTracker()  # it tells of Spark's jobs one after the other, and late
-    wait_until(lambda: bool(tracker.getJobIdsForGroup(f"after {text}")))
-    jobs = tracker.getJobIdsForGroup(text)
-    assert len(jobs) == (0 if text in PLAIN.values() else 1), "Spark is asked only where there is doubt"
-
-
-def test_a_compressed_file_and_a_folder_are_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "table.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
-    folder = tmp_path / "folder.csv"
-    folder.mkdir()
-    (folder / "1.csv").write_text("c,d\n3,4\n")
-    for place in (tmp_path / "table.csv.gz", folder):
-        table = read_files(spark, str(place), "csv")
-        assert (table.schema, table.collect()) == of_spark(spark, place)
 
 
 def test_quotes_and_backslashes_of_csv_are_read_as_all_others_write_them(spark: SparkSession, tmp_path: Path) -> None:

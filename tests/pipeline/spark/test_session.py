@@ -15,10 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from py4j.java_gateway import JVMView  # type: ignore[import-untyped]
-from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark import session
@@ -107,27 +104,6 @@ def test_who_asks_for_the_archive_waits_until_the_jvm_has_written_it(tmp_path: P
     with subprocess.Popen([sys.executable, "-c", code, str(written)], stdin=subprocess.PIPE) as process:
         wait_for_end(process)
         assert written.exists()
-
-
-def test_the_classes_that_pyspark_names_most_are_looked_up_once(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked_up: list[str] = []
-    look_up = JVMView.__getattr__
-
-    def listed(view: JVMView, name: str) -> object:
-        looked_up.append(name)
-        return look_up(view, name)
-
-    monkeypatch.setattr(JVMView, "__getattr__", listed)
-    assert spark.range(3).select(F.max(F.col("id") + F.lit(1))).mapInArrow(
-        lambda batches: batches, "n long"
-    ).head() == (3,)
-    with pytest.raises(ParseException) as error:
-        spark.sql("nonsense")
-    assert error.value.getCondition() == "PARSE_SYNTAX_ERROR"
-    assert not {"PythonUtils", "functions", "SimplePythonFunction", "py4j"} & set(looked_up)
-    assert looked_up  # others are
 
 
 def test_a_jvm_that_runs_has_not_ended(spark: SparkSession) -> None:

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamReader
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructType
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.sources.arrival import first_file, list_at_once, pattern_of
@@ -44,8 +44,6 @@ _STREAM_OPTIONS: Final = {
 _CALLED: Final = {"parquet": "Parquet", "json": "JSON", "csv": "CSV"}
 _COMPRESSED: Final = (".gz", ".bz2", ".zst")  # which Spark reads without more
 _LETTER: Final = re.compile(r"([A-Za-z0-9])")
-_PLAIN_HEADER: Final = re.compile(rb"([A-Za-z]\w*(?:,[A-Za-z]\w*)*)\r?\n")
-_LONGEST_HEADER: Final = 1 << 16
 _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -84,8 +82,6 @@ def read_files(spark: SparkSession, path: str, form: str, schema: StructType | N
 
     Raises `AbeyantError` where nothing says what the columns are, and for a CSV file whose quotes Spark cannot read.
     """
-    if schema is None and form == "csv":
-        schema = _plain_header(path)
     options = _OPTIONS.get(form, {}) | (_quoting(spark, path) if form == "csv" else {})
     reader = spark.read.format(form).options(**options)
     where = [location(found) for found in expand(path)]
@@ -136,23 +132,6 @@ def _quoting(spark: SparkSession, path: str) -> dict[str, str]:
 def _renamed(names: list[str]) -> bool:
     """Whether names may not be those of the header: Spark adds its place to one that is there twice, or to none."""
     return any(name.endswith(str(place)) for place, name in enumerate(names))
-
-
-def _plain_header(path: str) -> StructType | None:
-    """Return the columns of a CSV file of this machine, all text; None where the first line leaves any doubt.
-
-    That is another name than letters, digits and underscores make, one that is there twice, quotes, a byte order mark,
-    a compressed or a hidden file. Then Spark reads it, for which it runs a job.
-    """
-    file = Path(path)
-    if "://" in path or file.suffix != ".csv" or not _shown(file.name) or not file.is_file():
-        return None
-    with file.open("rb") as opened:
-        found = _PLAIN_HEADER.match(opened.readline(_LONGEST_HEADER))
-    names = found[1].decode().split(",") if found is not None else []
-    if found is None or len({name.lower() for name in names}) < len(names):
-        return None
-    return StructType([StructField(name, StringType()) for name in names])
 
 
 def read_lines(spark: SparkSession, path: str) -> DataFrame:

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -18,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
 
 __all__ = [
     "CLASS_ARCHIVE",
     "OUT_OF_MEMORY",
+    "end_quietly",
     "gateway_to_jvm",
     "how_it_ended",
     "interrupted_later",
@@ -41,7 +43,6 @@ OUT_OF_MEMORY: Final = (
 # The JVM's error stream, a file without a name; set by whoever starts the JVM, before anybody can ask.
 _said: int | None = None
 
-_NAMED_MOST: Final = ("PythonUtils", "functions", "PythonSQLUtils", "SimplePythonFunction")
 _LOWEST: Final = 19  # of priorities: the most nice
 _LOOKED_AT_BYTES: Final = 1 << 16
 _NOTHING: Final = (
@@ -77,7 +78,6 @@ def gateway_to_jvm(conf: SparkConf, *, silent: bool) -> JavaGateway:
         streams = {"stderr": said, "stdout": said} if silent else {"stderr": said}
         with interrupted_later():
             gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
-    _look_up_once(gateway)
     if silent and os.environ.get(CLASS_ARCHIVE) == "wait":
         atexit.register(wait_for_end, gateway.proc)
     elif silent:
@@ -119,23 +119,18 @@ def interrupted_later() -> Iterator[None]:
             signal.raise_signal(asked[0])
 
 
-def _look_up_once(gateway: JavaGateway) -> None:
-    """Look up here the classes that PySpark names most, which it does anew for each column and each function.
+def end_quietly(context: SparkContext) -> None:
+    """Let PySpark's thread for accumulators end without a traceback when the JVM is gone: the next call says so."""
+    server: Any = getattr(context, "_accumulatorServer", None)
+    if server is None:  # PySpark promises nothing of what it keeps there
+        return
+    report = server.handle_error
 
-    To find a class by its short name, the JVM looks through its hundreds of jars once for each package that it may be
-    in: up to a millisecond each time, and some 25 for one `resolve`.
-    """
-    from py4j.java_gateway import JavaClass
+    def handle_error(request: object, client: object) -> None:
+        if not server.server_shutdown and not isinstance(sys.exception(), EOFError):
+            report(request, client)
 
-    jvm: Any = gateway.jvm
-    for name in _NAMED_MOST:
-        found = getattr(jvm, name)
-        if isinstance(found, JavaClass):  # what is there under no name is a package to Py4J
-            setattr(jvm, name, found)
-    # As Py4J itself asks of what class an object is: a package, and what is in it.
-    package = jvm.py4j
-    reflection = package.reflection
-    jvm.py4j, package.reflection, reflection.TypeUtil = package, reflection, reflection.TypeUtil
+    server.handle_error = handle_error
 
 
 def wait_for_end(process: subprocess.Popen[bytes]) -> None:

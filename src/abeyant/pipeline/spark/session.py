@@ -6,18 +6,16 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from abeyant.errors import AbeyantError
 from abeyant.lazy import needs
-from abeyant.pipeline.spark.accumulators import end_quietly
 from abeyant.pipeline.spark.archive import archive_options
 from abeyant.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA, INTERPRETED
 from abeyant.pipeline.spark.java import Java, find_java
-from abeyant.pipeline.spark.jvm import gateway_to_jvm, how_it_ended, last_words
-from abeyant.pipeline.spark.meanwhile import importing
+from abeyant.pipeline.spark.jvm import end_quietly, gateway_to_jvm, how_it_ended, last_words
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,8 +120,7 @@ def _session(master: str, app_name: str, *, brief: bool, config: Mapping[str, st
     settings = _settings(master, app_name, options, brief=brief, config=config)
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
-        with importing() if for_command else nullcontext():
-            end_quietly(SparkContext(conf=conf, gateway=gateway_to_jvm(conf, silent=for_command)))
+        end_quietly(SparkContext(conf=conf, gateway=gateway_to_jvm(conf, silent=for_command)))
     except (PySparkRuntimeError, OSError) as error:
         raise AbeyantError(f"Spark did not start on {java}: {last_words() or error}") from error
     except Exception as error:
@@ -218,8 +215,6 @@ def _local_settings(named: str | None, *, brief: bool) -> dict[str, str]:
     if brief:
         # Over a few megabytes, half of Spark's time goes into compiling itself well and planning again.
         settings |= {SHUFFLE_PARTITIONS: str(cores), "spark.sql.adaptive.enabled": "false", **INTERPRETED}
-        # Each sort and each hash table of a task begins with a page, by default of up to 64 MB. A larger row gets one.
-        settings["spark.buffer.pageSize"] = "1m"
     return settings
 
 

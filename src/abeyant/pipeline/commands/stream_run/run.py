@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +23,6 @@ from abeyant.pipeline.results.leases.queries import acquire_store, release_store
 from abeyant.pipeline.sources.kafka import check_topics
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, shuffle_partitions
 from abeyant.pipeline.spark.store import Store
-from abeyant.pipeline.spark.warming import warming
 
 if TYPE_CHECKING:
     from abeyant.pipeline.commands.stream_run.lines import Lines
@@ -40,8 +38,7 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
     Raises `AbeyantError` for what the user can mend.
     """
     if isinstance(plan.out, Path):
-        with warming(spark, _import) if plan.is_one_batch() else nullcontext():
-            return _run(spark, plan, LocalFolder(plan.out), lines, asked)
+        return _run(spark, plan, LocalFolder(plan.out), lines, asked)
     store = Store(spark, plan.out)
     # At once, not by the first batch: a second query would write into the first one's checkpoint before that.
     acquire_store(store, _COMMAND)
@@ -49,11 +46,6 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
         return _run(spark, plan, store, lines, asked)
     finally:
         release_store(store, _COMMAND)
-
-
-def _import() -> None:
-    """For a worker: what the stream's tasks need."""
-    from abeyant.pipeline.resolver.streams import stages  # noqa: F401
 
 
 def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: threading.Event) -> Counted:
