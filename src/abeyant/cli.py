@@ -37,21 +37,21 @@ _DESCRIPTION = """\
 Delayed operations: what waited, for what, how long, and what expired.
 
   abeyant analyze logs/ --out result
-      what waited in Kafka brokers, as a report
+      report what waited in Kafka brokers, and why
   abeyant replay logs/ --out result
-      what other time-outs, ticks and wheels would have done
+      simulate other time-outs, ticks and wheel sizes
   abeyant model logs/ --out result
-      when produces should have completed, and when they did
+      compare produces with when they should have completed
   abeyant resolve orders.csv payments.csv --out result
-      what completed in time, and what expired
+      find what completed in time, and what expired
   abeyant stream orders/ payments/ --out result
-      the same while they arrive; also from Kafka
+      resolve operations from streams, Kafka topics included
   abeyant pending result
-      what waits in a stream now
+      list what a stream is waiting for
   abeyant broker --brokers 3
-      a Kafka-compatible cluster whose waiting is real
+      run a Kafka-compatible cluster in one process
   abeyant info
-      what runs here, and what is missing
+      show versions, and what is missing
 """
 
 

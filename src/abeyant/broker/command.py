@@ -20,22 +20,22 @@ __all__ = ["add_arguments"]
 
 _DESCRIPTION: Final = """\
 Run a Kafka-compatible cluster for development and tests. All brokers are in
-this one process: no JVM, ready in a fraction of a second. What waits in Kafka
-waits here too: acks=all, long polls, DeleteRecords.
+this process: no JVM, ready in a fraction of a second. Requests that wait in
+Kafka wait here too: acks=all, long polls, rebalances, DeleteRecords.
 
-Records are kept in memory, or below --data. Ctrl-C ends it. It listens on this
-machine only, unless --host says more.
+Records are kept in memory, or below --data. Stop it with Ctrl-C. It listens on
+this machine only; --host changes that.
 """
 _EXAMPLES: Final = """\
 examples:
   abeyant broker
       one broker at 127.0.0.1:9092
   abeyant broker --brokers 3 --data kafka-data
-      three, at 9092 to 9094, that keep what they have
+      three brokers at 9092 to 9094, with their data on disk
   abeyant broker --brokers 3 --topic orders:6 --set min.insync.replicas=2
-      a topic of six partitions, and a setting by its name in Kafka
+      create a topic of six partitions, and change a setting by Kafka's name
   abeyant broker --request-log logs
-      then: abeyant analyze logs --out result
+      write request logs; read them with: abeyant analyze logs --out result
 """
 T = TypeVar("T")
 
@@ -49,24 +49,24 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     """Add the sub-command `broker`; its parsed arguments have `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "broker",
-        help="run a Kafka-compatible cluster in one process, whose waiting is real",
+        help="run a Kafka-compatible cluster in one process, with real replication and time-outs",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--brokers", type=int, default=1, metavar="N", help="how many (default: %(default)s)")
+    parser.add_argument("--brokers", type=int, default=1, metavar="N", help="number of brokers (default: %(default)s)")
     parser.add_argument(
-        "--host", default="127.0.0.1", help="the address to listen at, 0.0.0.0 for every one (default: %(default)s)"
+        "--host", default="127.0.0.1", help="address to listen on, 0.0.0.0 for all (default: %(default)s)"
     )
     parser.add_argument(
-        "--port", type=int, default=9092, help="of the first broker, 0 for free ones (default: %(default)s)"
+        "--port", type=int, default=9092, help="first broker's port; 0 picks free ports (default: %(default)s)"
     )
-    parser.add_argument("--data", type=Path, metavar="DIR", help="keep topics and records here (default: in memory)")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="directory for data (default: in memory)")
     parser.add_argument(
-        "--set", action="append", default=[], metavar=_SETTING, help="a broker's setting, as Kafka names it; repeatable"
+        "--set", action="append", default=[], metavar=_SETTING, help="broker setting, by Kafka's name; repeatable"
     )
     parser.add_argument(
-        "--topic", action="append", default=[], metavar=_TOPIC, help="make a topic unless it is there; repeatable"
+        "--topic", action="append", default=[], metavar=_TOPIC, help="topic to create unless it exists; repeatable"
     )
     parser.add_argument(
         "--request-log", type=Path, metavar="DIR", help="write Kafka's request log to DIR/broker-N/kafka-request.log"
@@ -76,10 +76,10 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
         choices=PROTOCOLS,
         default="PLAINTEXT",
         metavar="PROTOCOL",
-        help="how clients have to come: PLAINTEXT (default), SSL, SASL_PLAINTEXT or SASL_SSL",
+        help="security protocol for clients: PLAINTEXT (default), SSL, SASL_PLAINTEXT or SASL_SSL",
     )
     parser.add_argument(
-        "--user", action="append", default=[], metavar=_USER, help="who may come in, with SASL; repeatable"
+        "--user", action="append", default=[], metavar=_USER, help="SASL credentials to accept; repeatable"
     )
     add_json(parser)
     parser.set_defaults(run=_run)
@@ -101,25 +101,25 @@ def _run(args: argparse.Namespace) -> int:
         security=args.security,
         users=_users(args),
     )
-    asked_to_end = threading.Event()
+    stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: asked_to_end.set())
+        signal.signal(number, lambda *_: stop.set())
     with cluster:
         for name, partitions, replicas in topics:
             if name not in cluster.topics():
                 cluster.create_topic(name, partitions, replicas)
-        _tell(cluster, args)
-        asked_to_end.wait()
+        _print_addresses(cluster, args)
+        stop.wait()
         print("abeyant: stopping", file=sys.stderr)
     return 0
 
 
-def _tell(cluster: Cluster, args: argparse.Namespace) -> None:
+def _print_addresses(cluster: Cluster, args: argparse.Namespace) -> None:
     trusted = cluster.ca_file
-    places = {name: getattr(args, name) and str(getattr(args, name).absolute()) for name in ("data", "request_log")}
+    paths = {name: getattr(args, name) and str(getattr(args, name).absolute()) for name in ("data", "request_log")}
     if args.json:
         ca = {"ssl.ca.location": str(trusted)} if trusted else {}
-        print_json({"bootstrap.servers": cluster.bootstrap, "brokers": args.brokers, **places, **ca})
+        print_json({"bootstrap.servers": cluster.bootstrap, "brokers": args.brokers, **paths, **ca})
     else:
         with standard_output():
             print(f"bootstrap.servers={cluster.bootstrap}")
@@ -127,12 +127,12 @@ def _tell(cluster: Cluster, args: argparse.Namespace) -> None:
                 print(f"ssl.ca.location={trusted}")
     kept = f"in {args.data}" if args.data else "in memory"
     brokers = "1 broker" if args.brokers == 1 else f"{args.brokers} brokers"
-    print(f"abeyant: {brokers}, records are kept {kept}; Ctrl-C ends it", file=sys.stderr, flush=True)
+    print(f"abeyant: {brokers}, records are kept {kept}; Ctrl-C stops it", file=sys.stderr, flush=True)
 
 
 def _host(text: str) -> str:
     if not text:
-        raise AbeyantError("--host is empty: name an address, 0.0.0.0 for every one")
+        raise AbeyantError("--host is empty: name an address, 0.0.0.0 for all")
     return text
 
 

@@ -1,9 +1,9 @@
-"""Faults that are ordered: requests that fail, come late, are lost, or whose answer is lost.
+"""Fault injection: fail, delay or drop requests, or drop their responses.
 
-They are faults of timing and availability only (K11): a request is handled as ever or not at all, and no log is
-touched. A `Fault` holds until it has struck `times` times, until `end`, or until its `with` block ends.
+Faults change timing and availability only (K11): a request is handled in full or not at all, and no log is modified.
+A `Fault` is active until it has fired `times` times, until `end`, or until its `with` block ends.
 
-All of this runs in the loop's thread. While no fault is ordered the cluster has no gate, and a request pays nothing.
+All of this runs in the loop's thread. Without active faults the cluster has no gate, and requests cost nothing extra.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from abeyant.errors import AbeyantError, did_you_mean
 
 
 class Where(TypedDict, total=False):
-    """Which requests: those that match all that is given."""
+    """Select requests: those that match every value given."""
 
     topic: str | None
     partition: int | None
@@ -46,12 +46,12 @@ _INTERNAL = (OFFSETS.name, TRANSACTIONS.name)  # made when the first client need
 
 
 class Target:
-    """Which requests a fault is for. What is None matches everything."""
+    """Selects the requests of a fault. None matches everything."""
 
     __slots__ = ("api", "broker", "client_id", "partition", "topic")
 
     def __init__(self, api: str | None, **where: Unpack[Where]) -> None:
-        """Raise TypeError for a choice that there is not, and AbeyantError for one that no request can match."""
+        """Raise TypeError for an unknown selector, and AbeyantError for a value that no request can match."""
         for name in where.keys() - _TYPES.keys():
             hint = did_you_mean(name, _TYPES) or f": choose by {', '.join(_TYPES)}"
             raise TypeError(f"no requests can be chosen by {name}={hint}")
@@ -74,9 +74,9 @@ class Target:
             raise AbeyantError(f"{api} names topics, but no partitions: leave partition= out")
 
     def check(self, cluster: BaseCluster) -> None:
-        """Raise AbeyantError for an unknown broker, topic or partition, and for an API that no client uses here.
+        """Raise AbeyantError for an unknown broker, topic or partition, and for an API that no client can use here.
 
-        A topic may be new where the API names new ones, as CreateTopics does, and where it is one of Kafka's own.
+        The topic need not exist where the API creates topics, and where it is one of Kafka's internal ones.
         """
         if self.broker is not None:
             cluster.broker_named(self.broker)
@@ -92,7 +92,7 @@ class Target:
             cluster.partition_state(self.topic, self.partition)
 
     def matches(self, call: Any) -> bool:
-        """Return whether a `Call`, or a `ReplicaFetchCall`, is meant."""
+        """Return whether this selects a `Call` or a `ReplicaFetchCall`."""
         if self.api not in (None, name_of(call)) or self.broker not in (None, call.broker.id):
             return False
         if self.client_id not in (None, call.client_id):
@@ -107,7 +107,7 @@ class Target:
 
 
 class HeldRequest(BrokerOperation):
-    """In the Held purgatory of the broker that it came to. Its kind is the API's name, as faults know it."""
+    """A delayed request, in the Held purgatory of the broker that received it. Its kind is the API's name in faults."""
 
     __slots__ = ("_handle", "_keys", "kind")
 
@@ -135,7 +135,7 @@ class HeldRequest(BrokerOperation):
         return super().describe(broker)._replace(held_by="delay")
 
     def try_complete(self) -> bool:
-        """Return False: nothing but time lets it go."""
+        """Return False: only its deadline ends it."""
         return False
 
     def on_complete(self) -> None:
@@ -144,7 +144,7 @@ class HeldRequest(BrokerOperation):
 
 
 class Fault:
-    """One fault that has been ordered. A context manager: it ends with its block."""
+    """One active fault. A context manager: it ends with its block."""
 
     def __init__(
         self, faults: Faults, target: Target, times: int | None, what: str, act: Callable[[Any], None]
@@ -153,7 +153,7 @@ class Fault:
             raise AbeyantError(f"times must be 1 or more, or None for until it is ended, not {times!r}")
         self.target = target
         self.hits = 0
-        """How many requests it has struck so far."""
+        """How many requests it has hit so far."""
         self._faults = faults
         self._times = times
         self._what = what
@@ -161,14 +161,14 @@ class Fault:
 
     @property
     def active(self) -> bool:
-        """Return whether it can still strike."""
-        return self in self._faults.ordered
+        """Return whether it can still fire."""
+        return self in self._faults.active
 
     def end(self) -> None:
-        """End it. A second call does nothing. Requests that it has delayed are still handled at their time."""
+        """End it. A second call does nothing. Requests that it has delayed are still handled when their delay ends."""
         self._faults.cluster.settled(self._faults.remove, self)
 
-    def strike(self, call: Any) -> None:
+    def fire(self, call: Any) -> None:
         """Apply this fault to a call. In the loop's thread."""
         self.hits += 1
         if self.hits == self._times:
@@ -189,29 +189,29 @@ class Fault:
 
 
 class Faults:
-    """The faults of a cluster, and its gate while there are any: the first that matches strikes."""
+    """The active faults of a cluster, and its gate while there are any. The first that matches a request fires."""
 
     def __init__(self, cluster: BaseCluster) -> None:
         self.cluster = cluster
-        self.ordered: list[Fault] = []
+        self.active: list[Fault] = []
 
     def __call__(self, call: Any) -> bool:
-        """Take over a request that a fault is for; True if one was."""
-        for fault in self.ordered:
+        """Handle a request that a fault selects. Return whether one did."""
+        for fault in self.active:
             if fault.target.matches(call):
-                fault.strike(call)
+                fault.fire(call)
                 if self.cluster.awaited:
                     self.cluster.check_awaited()
                 return True
         return False
 
     def fail(self, target: Target, error: str, times: int | None) -> Fault:
-        """Answer with an error, and do nothing else."""
+        """Respond with an error, and do nothing else."""
         code = error_code(error)
         fault = Fault(self, target, times, f"{code.name.upper()} for", lambda call: call.refuse(code))
         if code is ErrorCode.none:
             raise AbeyantError("NONE is no error: name one, or use drop() to have requests lost")
-        return self._order(fault)
+        return self._add(fault)
 
     def delay(self, target: Target, seconds: float, times: int | None) -> Fault:
         """Handle requests `seconds` later, on the cluster's clock."""
@@ -225,7 +225,7 @@ class Faults:
             )
             broker.held_purgatory.try_complete_else_watch(held, [held])
 
-        return self._order(Fault(self, target, times, f"{seconds:g} s more for", later))
+        return self._add(Fault(self, target, times, f"{seconds:g} s more for", later))
 
     def drop(self, target: Target, times: int | None, answer: bool) -> Fault:
         """Close the connection, or with `answer` handle the request and lose the response."""
@@ -239,22 +239,22 @@ class Faults:
             else:
                 call.drop()
 
-        return self._order(Fault(self, target, times, "the answer lost of" if answer else "lost:", lose))
+        return self._add(Fault(self, target, times, "the answer lost of" if answer else "lost:", lose))
 
     def remove(self, fault: Fault) -> None:
         """End a fault. In the loop's thread."""
-        if fault in self.ordered:
-            self.ordered.remove(fault)
-        if not self.ordered:
+        if fault in self.active:
+            self.active.remove(fault)
+        if not self.active:
             self.cluster.gate = None
 
-    def _order(self, fault: Fault) -> Fault:
-        def order() -> None:
+    def _add(self, fault: Fault) -> Fault:
+        def add() -> None:
             fault.target.check(self.cluster)
-            self.ordered.append(fault)
+            self.active.append(fault)
             self.cluster.gate = self
 
-        self.cluster.settled(order)
+        self.cluster.settled(add)
         return fault
 
 
