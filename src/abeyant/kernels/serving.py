@@ -64,6 +64,7 @@ class Waiting:
         met: WriteableBuffer,
         brought: WriteableBuffer,
         served: WriteableBuffer,
+        owners: WriteableBuffer | None = None,
         *,
         newest: bool,
         count: str,
@@ -75,7 +76,8 @@ class Waiting:
         time, and then from the greatest `progress` down; operations by `starts`, and within one in the order in which
         they are served (with `newest` in the reverse). `lasts` is the last instant at which an event may serve them.
         With `add` the events of an operation add up to `required`, and what is missing is left there; else one event of
-        so much progress is enough. `count` is as in `timelines`.
+        so much progress is enough. `count` is as in `timelines`. `owners` gets the row of the operation that each event
+        serves, or -1.
         """
         ends = integers(event_ends, "event_ends")
         operations = integers(operation_ends, "operation_ends")
@@ -91,6 +93,10 @@ class Waiting:
             column = writable_integers(room, name)
             same_length(name, column, "starts", len(begins))
             out.append(column)
+        owner = memoryview(zeros("q", 0))
+        if owners is not None:
+            owner = writable_integers(owners, "owners")
+            same_length("owners", owner, "event_at", len(at))
         self._serve(
             ends,
             at,
@@ -102,6 +108,7 @@ class Waiting:
             out[1],
             out[2],
             out[3],
+            owner,
             newest,
             count == "always",
             count == "after_start",
@@ -120,6 +127,7 @@ class Waiting:
         met: Integers,
         brought: Integers,
         served: Integers,
+        owner: Integers,
         newest: bool,
         always: bool,
         after: bool,
@@ -148,11 +156,13 @@ class Waiting:
                         self._start(begin, operation, met)
                     if always and not newest:
                         self._take_unused(
-                            begin, operation, at, progress, required, met, brought, served, now, False, add
+                            begin, operation, at, progress, required, met, brought, served, owner, now, False, add
                         )
                     same_instant = _NONE
                     while event < event_ends[key] and at[event] == now:
                         found = self._wanted_by(progress[event], lasts, required, now, newest, add)
+                        if len(owner):
+                            owner[event] = found
                         if found >= 0:
                             self._give(found, now, progress[event], required, met, brought, served, now, add)
                         elif always:
@@ -162,7 +172,7 @@ class Waiting:
                         event += 1
                     if always and newest:
                         self._take_unused(
-                            begin, operation, at, progress, required, met, brought, served, now, True, add
+                            begin, operation, at, progress, required, met, brought, served, owner, now, True, add
                         )
                     if after:
                         self._start(begin, operation, met)
@@ -260,6 +270,7 @@ class Waiting:
         met: Integers,
         brought: Integers,
         served: Integers,
+        owner: Integers,
         now: int,
         newest: bool,
         add: bool,
@@ -272,5 +283,7 @@ class Waiting:
                 following = self._before_event[event] if newest else self._after_event[event]
                 if add or progress[event] >= required[operation]:
                     self._take(event)
+                    if len(owner):
+                        owner[event] = operation
                     self._give(operation, at[event], progress[event], required, met, brought, served, now, add)
                 event = following

@@ -123,6 +123,16 @@ class Timelines:
         """Where the instants of each key begin, and after the last one where all end. Nothing is copied."""
         return memoryview(self._begins) if self._size else _nothing()
 
+    @property
+    def places(self) -> memoryview:
+        """The first integer of each key. Nothing is copied."""
+        return memoryview(self._places) if self._size else _nothing()
+
+    @property
+    def identities(self) -> memoryview:
+        """The second integer of each key. Nothing is copied."""
+        return memoryview(self._identities) if self._size else _nothing()
+
     def key_numbers(self, places: ReadableBuffer, identities: ReadableBuffer, numbers: WriteableBuffer) -> None:
         """Write into `numbers` which key each is, in the order of `begins`, or -1. O(log keys) each."""
         columns = _columns(places, identities=identities)

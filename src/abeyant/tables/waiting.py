@@ -23,6 +23,7 @@ from abeyant.errors import SchemaError
 from abeyant.kernels.serving import Waiting
 from abeyant.kernels.timelines import NEVER, Count, Timelines
 from abeyant.tables.columns import flags, integers, missing
+from abeyant.tables.contradictions import contradictions
 from abeyant.tables.duplicates import codes
 from abeyant.tables.keys import Integers, PairHash
 from abeyant.tables.lines import Each, EventRows, Keyed, Lines
@@ -52,16 +53,31 @@ def outcomes_by_words(
 
     Raises `SchemaError` for columns and watches that do not go with the words.
     """
-    return _Waits(operations, events, words, pairs, each).outcomes()
+    return Waits(operations, events, words, pairs, each).outcomes()
 
 
-class _Waits:
-    """Some operations, and the timelines of all keys."""
+class Waits:
+    """Some valid operations, and the timelines of all keys."""
 
     def __init__(
-        self, operations: Operations, events: Sequence[EventRows], words: Words, pairs: PairHash, each: Each[Any, Any]
+        self,
+        operations: Operations,
+        events: Sequence[EventRows],
+        words: Words,
+        pairs: PairHash,
+        each: Each[Any, Any],
+        *,
+        levels: Sequence[EventRows] | None = None,
+        unserved: Sequence[EventRows] | None = None,
     ) -> None:
-        self._operations, self._events, self._words, self._each = operations, events, words, each
+        """Build the timelines. `levels` are the events of pauses, `unserved` those that may serve; else all events."""
+        self._operations, self._words, self._each = operations, words, each
+        self._unserved = events if unserved is None else unserved
+        self.lacking = self.served = np.empty(0, np.int64)
+        """With `serves`: what each operation still requires after `outcomes`, and how many events served it."""
+        self.unused: list[Integers] = []
+        """With `unserved`: those events of keys that are watched which serve nobody, as rows."""
+        self._keep_unused = unserved is not None
         self._start, self._rows = operations.start, len(operations.start)
         instance = operations.table["instance"]
         self._watches = watches_by_role(operations)
@@ -74,40 +90,22 @@ class _Waits:
         self._check()
         self._lines = Lines(events, words.combine, each)
         self._levels = self._lines
-        if len(self._watches["pause"].operation) and words.combine != "last":
-            self._levels = Lines(events, "last", each)
+        if len(self._watches["pause"].operation) and (words.combine != "last" or levels is not None):
+            self._levels = Lines(events if levels is None else levels, "last", each)
 
     def _check(self) -> None:
         """Raise `SchemaError` where the words and the watches contradict each other."""
-        words = self._words
-        counts = np.bincount(self._watches["complete"].operation, minlength=self._rows)
-        if words.serves != "every" and (counts > 1).any():
-            raise SchemaError(
-                f"operations: {self._id(counts > 1)} has several watches that complete it, which does not go with "
-                f"serves={words.serves!r}: an event serves one watch; give each operation one"
-            )
-        if words.holds == "at_deadline" and self._then.any():
-            raise SchemaError(
-                f"operations: {self._id(self._then)} has condition 'then', which does not go with "
-                "holds='at_deadline': steps are met one after the other"
-            )
-        extended = np.zeros(self._rows, np.bool_)
-        extended[self._watches["extend"].operation] = True
-        if words.within == "step" and (wrong := extended & self._then).any():
-            raise SchemaError(
-                f"operations: {self._id(wrong)} has steps and a watch that extends it, which does not go with "
-                "within='step': each step restarts the countdown already"
-            )
+        for wrong, why in contradictions(self._watches, self._then, self._words):
+            if wrong.any():
+                op_id = self._operations.table["op_id"][int(np.flatnonzero(wrong)[0])].as_py()
+                raise SchemaError(f"operations: {op_id!r} {why}")
         if "deadline" in self._operations.table.column_names and (
-            words.calendar is not None or len(self._watches["pause"].operation)
+            self._words.calendar is not None or len(self._watches["pause"].operation)
         ):
             raise SchemaError(
                 "operations: a column deadline does not go with a calendar or a watch that pauses: it is an instant; "
                 "give a column timeout or timeout_ms"
             )
-
-    def _id(self, rows: npt.NDArray[np.bool_]) -> str:
-        return repr(self._operations.table["op_id"][int(np.flatnonzero(rows)[0])].as_py())
 
     # -- the deadline
 
@@ -275,7 +273,7 @@ class _Waits:
         newest = words.serves == "newest"
         lasts = np.minimum(self._last(self._start, deadlines), cancelled)
         ids = codes(self._operations.table["op_id"])
-        met, brought, served = (np.zeros(self._rows, np.int64) for _ in range(3))
+        met, brought, self.served, self.lacking = (np.zeros(self._rows, np.int64) for _ in range(4))
 
         def serve(lines: Timelines, rows: Integers, keys: Integers) -> None:
             order = np.lexsort((-ids[rows] if newest else ids[rows], self._start[rows], keys))
@@ -283,6 +281,7 @@ class _Waits:
             # Operations of keys without events come first: their key is an empty one before all others.
             ends = np.searchsorted(keys, np.arange(-1, len(lines.begins) - 1), side="right").astype(np.int64)
             required, out = keyed.required[rows], [np.zeros(len(rows), np.int64) for _ in range(3)]
+            owners = np.full(len(lines.at), -1)
             Waiting(len(rows), len(lines.at)).serve(
                 lines.begins,
                 lines.at,
@@ -292,14 +291,19 @@ class _Waits:
                 lasts[rows].data,
                 required.data,
                 *(column.data for column in out),
+                *([owners.data] if self._keep_unused else ()),
                 newest=newest,
                 count=words.count,
                 add=words.combine == "sum",
             )
-            met[rows], brought[rows], served[rows] = out
+            met[rows], brought[rows], self.served[rows] = out
+            self.lacking[rows] = required
+            if self._keep_unused:
+                keys = np.repeat(np.stack([lines.places, lines.identities], axis=1), np.diff(lines.begins), axis=0)
+                self.unused.append(np.column_stack([keys, lines.values, lines.at])[owners < 0])
 
-        Lines(self._events, "each", self._each).by_shard(keyed, serve)
-        return met, _By(np.arange(self._rows), brought), served
+        Lines(self._unserved, "each", self._each).by_shard(keyed, serve)
+        return met, _By(np.arange(self._rows), brought), self.served
 
     # -- cancelled
 

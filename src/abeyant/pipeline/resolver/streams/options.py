@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal
+
+from abeyant.tables.words import Words
 
 __all__ = ["DEFAULT_LATENESS", "DEFAULT_SHARDS", "Deadline", "Options", "Time", "checked"]
 
@@ -29,6 +31,7 @@ class Options:
     lateness_us: int
     rate: int | None
     forget_after_us: int | None
+    words: Words = field(default_factory=Words)
 
     @property
     def ticking(self) -> bool:
@@ -44,6 +47,7 @@ def checked(
     tick: Seconds | None,
     forget_after: Seconds | None,
     shards: int,
+    words: Words | None = None,
 ) -> Options:
     """Check what the user gave; ValueError names the value and what it may be."""
     if deadline not in ("inclusive", "exclusive"):
@@ -59,6 +63,7 @@ def checked(
         lateness_us=_microseconds(lateness, "lateness"),
         rate=None if tick is None else _rate(tick),
         forget_after_us=None if forget_after is None else _microseconds(forget_after, "forget_after"),
+        words=words or Words(deadline="exclusive" if deadline == "exclusive" else "inclusive"),
     )
 
 

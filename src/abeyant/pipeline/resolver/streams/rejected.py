@@ -14,12 +14,20 @@ from abeyant.pipeline.resolver.rejected import DUPLICATE, LATE
 from abeyant.pipeline.resolver.streams.clock import Clock
 from abeyant.pipeline.resolver.streams.layout import REJECTED
 
-__all__ = ["reject_duplicates", "reject_late_events", "reject_late_operations", "reject_torn"]
+__all__ = [
+    "late_reason",
+    "reject_duplicates",
+    "reject_late_events",
+    "reject_late_operations",
+    "reject_torn",
+    "rejected_rows",
+    "time_text",
+]
 
 
 def reject_late_operations(watches: pa.RecordBatch, clock: Clock) -> pa.RecordBatch:
     """Reject operations that began before the watermark: one row each, however many watches."""
-    return _reject_operations(watches, lambda row: _late("start", row["start"], clock))
+    return _reject_operations(watches, lambda row: late_reason("start", row["start"], clock))
 
 
 def reject_duplicates(watches: pa.RecordBatch) -> pa.RecordBatch:
@@ -30,29 +38,31 @@ def reject_duplicates(watches: pa.RecordBatch) -> pa.RecordBatch:
 def reject_torn(reports: pa.RecordBatch) -> pa.RecordBatch:
     """Reject operations of which some watches counted for another row of the same id; given a report of each."""
     rows = reports.to_pylist()
-    return _rejected([("operations", f"{DUPLICATE}, with other watches", _shared(row)) for row in rows])
+    return rejected_rows([("operations", f"{DUPLICATE}, with other watches", _shared(row)) for row in rows])
 
 
 def reject_late_events(events: pa.RecordBatch, clock: Clock) -> pa.RecordBatch:
     """Reject events that happened before the watermark."""
-    rows = [("events", _late("at", row["at"], clock), _event(row)) for row in events.to_pylist()]
-    return _rejected(rows)
+    rows = [("events", late_reason("at", row["at"], clock), _event(row)) for row in events.to_pylist()]
+    return rejected_rows(rows)
 
 
 def _reject_operations(watches: pa.RecordBatch, reason: Callable[[dict[str, Any]], str]) -> pa.RecordBatch:
     first = watches.filter(pc.equal(watches.column("watch"), 0))
-    return _rejected([("operations", reason(row), _operation(row)) for row in first.to_pylist()])
+    return rejected_rows([("operations", reason(row), _operation(row)) for row in first.to_pylist()])
 
 
-def _rejected(rows: list[tuple[str, str, dict[str, Any]]]) -> pa.RecordBatch:
+def rejected_rows(rows: list[tuple[str, str, dict[str, Any]]]) -> pa.RecordBatch:
+    """Return rows of (table, reason, row) as `layout.REJECTED`."""
     texts = [(table, reason, json.dumps(row, ensure_ascii=False, separators=(",", ":"))) for table, reason, row in rows]
     return pa.RecordBatch.from_pylist([dict(zip(REJECTED.names, text, strict=True)) for text in texts], REJECTED)
 
 
-def _late(column: str, time_us: int, clock: Clock) -> str:
+def late_reason(column: str, time_us: int, clock: Clock) -> str:
+    """Return why a row is late whose time is in this column."""
     if clock.ended:
         return f"{LATE}the input has ended"
-    return f"{LATE}{column} {_time(time_us)} is before the watermark {_time(clock.watermark)}"
+    return f"{LATE}{column} {time_text(time_us)} is before the watermark {time_text(clock.watermark)}"
 
 
 def _operation(watch: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +77,7 @@ def _shared(row: dict[str, Any]) -> dict[str, Any]:
         "instance": row["instance"],
         "op_id": row["op_id"],
         "kind": row["kind"],
-        "start": _time(row["start"]),
+        "start": time_text(row["start"]),
         "timeout_ms": (row["deadline"] - row["start"]) // 1000,
         "condition": "any" if row["combine"] < 0 else "all",
     }
@@ -77,10 +87,11 @@ def _event(event: dict[str, Any]) -> dict[str, Any]:
     return {
         "instance": event["instance"],
         "key": event["key"],
-        "at": _time(event["at"]),
+        "at": time_text(event["at"]),
         "progress": event["progress"],
     }
 
 
-def _time(time_us: int) -> str:
+def time_text(time_us: int) -> str:
+    """Return a time of microseconds as the JSON of rejected rows has it."""
     return f"{np.datetime64(time_us, 'us')}Z"

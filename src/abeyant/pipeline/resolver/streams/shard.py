@@ -33,7 +33,7 @@ from abeyant.pipeline.resolver.streams.rejected import reject_duplicates, reject
 from abeyant.pipeline.resolver.streams.state import ShardState
 from abeyant.pipeline.resolver.streams.steps import kept_steps
 
-__all__ = ["BatchInput", "BatchOutput", "process_batch", "reached_by"]
+__all__ = ["BatchInput", "BatchOutput", "clock_after", "moved", "process_batch", "reached_by"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class BatchOutput:
 
 def process_batch(state: ShardState, arrived: BatchInput, options: Options) -> tuple[ShardState, BatchOutput]:
     """Take a batch in: return the state after it, and what ended."""
-    clock = _clock_after(state.clock, arrived, options)
+    clock = clock_after(state.clock, arrived, options)
     new_watches, new_events, late = _accepted(state.clock, clock, arrived, options)
     watches, duplicates = parted(joined([state.watches, new_watches], WATCHES), repeated)
     rows = np.concatenate([state.steps, table(new_events, *_STEP)])
@@ -91,7 +91,8 @@ def reached_by(staircases: Staircases, watches: pa.RecordBatch, kind: Deadline) 
     return reached
 
 
-def _clock_after(clock: Clock, arrived: BatchInput, options: Options) -> Clock:
+def clock_after(clock: Clock, arrived: BatchInput, options: Options) -> Clock:
+    """Return the clock after a batch."""
     ended = seen_of(arrived.marks, "end") is not None
     if options.time == "processing":
         return clock.at_processing(arrived.wall, ended=ended)
@@ -112,13 +113,13 @@ def _accepted(
     watches, events = joined(arrived.watches, WATCHES), joined(arrived.events, EVENTS)
     if options.time == "processing" and not before.ended:
         assert after.wall is not None
-        return _moved(watches, after.wall, "start", "deadline"), _moved(events, after.wall, "at"), []
+        return moved(watches, after.wall, "start", "deadline"), moved(events, after.wall, "at"), []
     watches, late_watches = parted(watches, lambda rows: before.are_final(column(rows, "start")))
     events, late_events = parted(events, lambda rows: before.are_final(column(rows, "at")))
     return watches, events, [reject_late_operations(late_watches, before), reject_late_events(late_events, before)]
 
 
-def _moved(rows: pa.RecordBatch, to: int, first: str, *others: str) -> pa.RecordBatch:
+def moved(rows: pa.RecordBatch, to: int, first: str, *others: str) -> pa.RecordBatch:
     """Shift rows in time, so that the first of these columns is at `to`."""
     by = to - column(rows, first)
     return replaced(rows, **{name: column(rows, name) + by for name in (first, *others)})

@@ -1,0 +1,1 @@
+"""Streams by the words of `docs/design-resolve.md`: a shard whose operations ask more than the plain question."""

@@ -1,0 +1,133 @@
+"""Which events of a shard can still decide something, and what the others come to.
+
+An operation that has started looks back no further than its start, but for `count="always"` and pauses; one that is
+still to come starts at the watermark or later. So from the earliest start that waits on a key (or the watermark, where
+nothing does) every event is kept, and what is *old*, before that, is
+
+    pauses              the last: whether it pauses
+    count="always"      one event, with what they come to: greatest, sum, last
+      with details      and since when it has been so: see `_since`
+    otherwise           nothing
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from abeyant.pipeline.resolver.streams.columns import Flags, Longs
+from abeyant.pipeline.resolver.streams.words.layout import AT, COUNTED, IDENTITY, PLACE, PROGRESS, USES, Use
+from abeyant.tables.words import Combine, Words
+
+__all__ = ["kept_events"]
+
+_MOST: Final = 2**63 - 1
+
+
+def kept_events(
+    events: Longs, places: Longs, starts: Longs, watermark: int, words: Words, forget_after_us: int | None
+) -> Longs:
+    """Return the rows to keep. `places` and `starts` are of the watches of operations that wait. O(n log n)."""
+    keys, first = np.unique(places, return_inverse=True)
+    earliest = np.full(len(keys) + 1, watermark)
+    np.minimum.at(earliest, first, starts)
+    place = np.minimum(np.searchsorted(keys, events[:, PLACE]), max(len(keys) - 1, 0))
+    waited_for = keys[place] == events[:, PLACE] if len(keys) else np.zeros(len(events), np.bool_)
+    old = events[:, AT] < np.where(waited_for, earliest[place], watermark)
+    before, events = events[old], events[~old]
+    parts = [events, _with(before, Use.SERVING)]
+    if words.count == "always":
+        parts.append(_folded(_with(before, Use.LINES), words.combine, details=words.details))
+    parts += [_last(_with(before, use)) for use in (Use.LEVELS, Use.SEEN)]
+    kept: Longs = np.concatenate(parts)
+    if forget_after_us is not None:
+        alive = kept[kept[:, AT] >= watermark - forget_after_us, PLACE]
+        kept = kept[np.isin(kept[:, PLACE], np.concatenate([alive, keys]))]
+    return kept
+
+
+def _with(events: Longs, use: int) -> Longs:
+    """Return those of one use, for that alone."""
+    some: Longs = events[events[:, USES] & use != 0]
+    some[:, USES] = use
+    return some
+
+
+def _last(events: Longs) -> Longs:
+    """Return the last of each key; of one instant the greatest."""
+    events = events[np.lexsort((events[:, PROGRESS], events[:, AT], events[:, IDENTITY], events[:, PLACE]))]
+    last: Longs = events[_ends(_new_keys(events))]
+    return last
+
+
+def _folded(events: Longs, combine: Combine, *, details: bool) -> Longs:
+    """Return for each key one event to which all come; with `details` more, of which `since` is as of all."""
+    if not len(events):
+        return events
+    events = events[np.lexsort((events[:, PROGRESS], events[:, AT], events[:, IDENTITY], events[:, PLACE]))]
+    new_key = _new_keys(events)
+    key = np.cumsum(new_key) - 1
+    counted = np.bincount(key, events[:, COUNTED]).astype(np.int64)
+    values = events[:, PROGRESS]
+    if combine == "sum":
+        values = _running_sums(values, new_key)
+    elif combine == "max":
+        values = _running(values, key)
+    new_instant = new_key.copy()
+    new_instant[1:] |= events[1:, AT] != events[:-1, AT]
+    last = _ends(new_instant)
+    key, values = key[last], values[last]
+    first = new_instant.nonzero()[0]
+    new_key = new_key[first]
+    keep = np.flatnonzero(_ends(new_key))
+    if details:
+        # Since when is it at least r? Since after it was last below. So what counts of an instant is the least from
+        # there on, and of equal ones the first.
+        values = ~_running(~values[::-1], key[-1] - key[::-1])[::-1]
+        differs = new_key.copy()
+        differs[1:] |= values[1:] != values[:-1]
+        keep = np.flatnonzero(differs)
+    kept, values, key = events[last][keep], values[keep], key[keep]
+    new_key = new_key[keep] if details else np.ones(len(keep), np.bool_)
+    if combine == "sum":
+        values = np.where(new_key, values, values - np.roll(values, 1))
+    kept[:, PROGRESS], kept[:, COUNTED] = values, 1
+    kept[_ends(new_key), COUNTED] += counted - np.bincount(key, minlength=len(counted))
+    return kept
+
+
+def _running(values: Longs, key: Longs) -> Longs:
+    """Return the greatest up to each row of its key; rows are in the order of keys, which are numbered from 0."""
+    distinct, rank = np.unique(values, return_inverse=True)
+    found: Longs = distinct[np.maximum.accumulate(key * len(distinct) + rank) - key * len(distinct)]
+    return found
+
+
+def _running_sums(values: Longs, new_key: Flags) -> Longs:
+    """Return the sum up to each row of its key, no further than 64 bits."""
+    if np.abs(values.astype(np.float64)).sum() < _MOST / 2:
+        sums = np.cumsum(values)
+        first = np.flatnonzero(new_key)
+        before = sums[first] - values[first]
+        found: Longs = sums - before[np.cumsum(new_key) - 1]
+        return found
+    sums, running = np.empty(len(values), np.int64), 0
+    for row, (value, begins) in enumerate(zip(values.tolist(), new_key.tolist(), strict=True)):
+        running = min(max((0 if begins else running) + value, -_MOST - 1), _MOST)
+        sums[row] = running
+    return sums
+
+
+def _new_keys(events: Longs) -> Flags:
+    """Mark the first row of each key; rows are in the order of keys."""
+    first = np.ones(len(events), np.bool_)
+    first[1:] = (events[1:, [PLACE, IDENTITY]] != events[:-1, [PLACE, IDENTITY]]).any(axis=1)
+    return first
+
+
+def _ends(begins: Flags) -> Flags:
+    """Mark the last row of each group whose first rows are marked."""
+    ends = np.ones(len(begins), np.bool_)
+    ends[:-1] = begins[1:]
+    return ends

@@ -1,0 +1,46 @@
+"""The operations that a shard of a stream with words rejects. See `streams.rejected`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from abeyant.pipeline.resolver.rejected import DUPLICATE
+from abeyant.pipeline.resolver.streams.clock import Clock
+from abeyant.pipeline.resolver.streams.rejected import late_reason, rejected_rows, time_text
+from abeyant.pipeline.resolver.streams.words.layout import Columns
+
+__all__ = ["reject_duplicates", "reject_late_operations"]
+
+
+def reject_late_operations(operations: pa.RecordBatch, clock: Clock, columns: Columns) -> pa.RecordBatch:
+    """Reject operations that began before the watermark."""
+    return _reject(operations, lambda row: late_reason("start", row["start"], clock), columns)
+
+
+def reject_duplicates(operations: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
+    """Reject operations whose id another row already holds."""
+    return _reject(operations, lambda row: DUPLICATE, columns)
+
+
+def _reject(operations: pa.RecordBatch, reason: Callable[[dict[str, Any]], str], columns: Columns) -> pa.RecordBatch:
+    rows = operations.to_pylist()
+    return rejected_rows([("operations", reason(row), _operation(row, columns)) for row in rows])
+
+
+def _operation(row: dict[str, Any], columns: Columns) -> dict[str, Any]:
+    """Return an operation as it was given, as far as it was kept: durations in milliseconds, watches with roles."""
+    shown = {name: row[name] for name in ("instance", "op_id", "kind")} | {"start": time_text(row["start"])}
+    if columns.deadline:
+        shown["deadline"] = time_text(row["deadline"])
+    else:
+        shown["timeout_ms"] = _milliseconds(row["deadline"] - row["start"])
+    if row["extend"] is not None:
+        shown["extend_ms"] = _milliseconds(row["extend"])
+    return shown | {"condition": row["condition"], "watches": row["watches"]}
+
+
+def _milliseconds(micros: int) -> float:
+    return micros / 1000 if micros % 1000 else micros // 1000

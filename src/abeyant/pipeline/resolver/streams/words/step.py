@@ -1,0 +1,277 @@
+"""A batch of a shard by the words: operations and events arrive, outcomes that are final leave.
+
+Why an outcome that is given cannot change. Let W be the watermark. Whatever is to come, an operation or an event, has
+its time at W or later, else it is late and rejected. So all operations that started before W are known, and all events
+before W. What the laws say of an instant t depends on what happened up to t and on nothing later: whether a condition
+holds, whom an event serves (among operations that have started by then and have not ended), how far a countdown has
+run, how far it was extended. So of the operations that have started before W, and the events before W, the tables'
+own `Waits` finds each outcome before W as it would with all that is to come; one at W or later is a guess, and waits.
+Events at W and later take no part before their time.
+
+What is forgotten cannot change one either. Events: see `kept`. Operations that have ended matter to others only by the
+events that served them. Those are marked as used up at once; and an operation that goes on keeps what it still lacks.
+Since all that happened before W has been handed out, doing so again with what is left hands out nothing: an event that
+is unused was wanted by nobody who still waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.pipeline.resolver.streams.clock import Clock
+from abeyant.pipeline.resolver.streams.columns import Flags, Longs, column, parted, picked, replaced
+from abeyant.pipeline.resolver.streams.layout import OUTCOMES, REJECTED, joined
+from abeyant.pipeline.resolver.streams.options import Options
+from abeyant.pipeline.resolver.streams.rejected import reject_late_events
+from abeyant.pipeline.resolver.streams.shard import BatchInput, clock_after, moved
+from abeyant.pipeline.resolver.streams.words.kept import kept_events
+from abeyant.pipeline.resolver.streams.words.layout import (
+    AT,
+    COUNTED,
+    DETAILS,
+    EVENTS,
+    IDENTITY,
+    PLACE,
+    PROGRESS,
+    USES,
+    WAITS,
+    WIDTH,
+    Columns,
+    Use,
+)
+from abeyant.pipeline.resolver.streams.words.rejected import reject_duplicates, reject_late_operations
+from abeyant.tables.columns import Watches, watches_of
+from abeyant.tables.duplicates import id_hashes, repeated
+from abeyant.tables.keys import PairHash, draw_seed
+from abeyant.tables.lines import EventRows
+from abeyant.tables.validity import Operations
+from abeyant.tables.waiting import Waits
+
+__all__ = ["WordsOutput", "WordsState", "process_batch"]
+
+
+@dataclass(frozen=True)
+class WordsState:
+    """What a shard remembers between batches: the operations that wait, and the events of `layout.WIDTH` columns."""
+
+    clock: Clock
+    seed: bytes  # of the hashes of its keys
+    operations: pa.RecordBatch  # layout.WAITS
+    events: Longs
+
+    @classmethod
+    def first(cls) -> WordsState:
+        """The state before the first batch."""
+        return cls(Clock(), draw_seed(), joined([], WAITS), np.empty((0, WIDTH), np.int64))
+
+
+@dataclass(frozen=True)
+class WordsOutput:
+    """What comes out of a batch."""
+
+    outcomes: pa.RecordBatch  # layout.OUTCOMES, or with details words.layout.DETAILS
+    rejected: pa.RecordBatch  # layout.REJECTED
+
+
+def process_batch(
+    state: WordsState, arrived: BatchInput, options: Options, columns: Columns
+) -> tuple[WordsState, WordsOutput]:
+    """Take a batch in: return the state after it, and what ended."""
+    clock = clock_after(state.clock, arrived, options)
+    pairs = PairHash(state.seed)
+    new, events, rejected = _accepted(state.clock, clock, arrived, options, columns)
+    operations = joined([state.operations, new], WAITS)
+    operations, duplicates = parted(operations, lambda rows: _repeated(rows, pairs))
+    rejected.append(reject_duplicates(duplicates, columns))
+    rows = np.concatenate([state.events, _rows_of(events, pairs, options, columns)])
+
+    started = clock.are_final(column(operations, "start"))
+    known = clock.are_final(rows[:, AT])
+    shard = _Known(picked(operations, started), rows[known], pairs, options, columns)
+    ended, outcomes = shard.resolve(clock)
+    operations = joined([picked(shard.operations, ~ended), picked(operations, ~started)], WAITS)
+    if clock.ended:
+        rows = rows[:0]
+    else:
+        rows = kept_events(
+            np.concatenate([shard.events, rows[~known]]),
+            *_watched(operations, pairs),
+            clock.watermark,
+            options.words,
+            options.forget_after_us,
+        )
+    return WordsState(clock, state.seed, operations, rows), WordsOutput(outcomes, joined(rejected, REJECTED))
+
+
+class _Known:
+    """The operations that have started by the watermark, and the events before it."""
+
+    def __init__(
+        self, operations: pa.RecordBatch, events: Longs, pairs: PairHash, options: Options, columns: Columns
+    ) -> None:
+        self.operations, self.events = operations, events
+        self._pairs, self._words, self._columns = pairs, options.words, columns
+        self._schema = DETAILS if options.words.details else OUTCOMES
+
+    def resolve(self, clock: Clock) -> tuple[Flags, pa.RecordBatch]:
+        """Return which have ended for good, and their outcomes. The others, and the events, are as of the watermark."""
+        if not self.operations.num_rows:
+            self._use_up(np.empty(0, np.int64), [])
+            return np.empty(0, np.bool_), joined([], self._schema)
+        places, _ = _watched(self.operations, self._pairs)
+        watched = self.events[np.isin(self.events[:, PLACE], places)]
+        operations = _operations(self.operations, self._columns)
+        lines, levels, unserved = (_of_use(watched, use) for use in (Use.LINES, Use.LEVELS, Use.SERVING))
+        waits = Waits(operations, lines, self._words, self._pairs, map, levels=levels, unserved=unserved)
+        outcomes = waits.outcomes()
+        at = pc.fill_null(outcomes["at"].cast(pa.int64()), np.iinfo(np.int64).max).to_numpy()
+        ended = clock.are_final(at)
+        if self._words.details:
+            outcomes = self._counted(outcomes, operations.watches, watched)
+        if self._words.serves != "every":
+            served = column(self.operations, "served") + waits.served
+            self.operations = replaced(self.operations, lacking=waits.lacking, served=served)
+            self._use_up(places, waits.unused)
+        return ended, joined(outcomes.filter(pa.array(ended)).to_batches(), self._schema)
+
+    def _use_up(self, places: Longs, unused: Sequence[Longs]) -> None:
+        """Let go of the events that have served, or that nobody may want any more."""
+        if self._words.serves == "every":
+            return
+        serving = self.events[:, USES] & Use.SERVING != 0
+        others = self.events.copy()
+        others[:, USES] &= ~Use.SERVING
+        parts = [others[others[:, USES] != 0]]
+        if self._words.count == "always":
+            elsewhere = self.events[serving & ~np.isin(self.events[:, PLACE], places)]
+            elsewhere[:, USES] = Use.SERVING
+            parts.append(elsewhere)
+            parts += [
+                np.column_stack([rows, np.ones(len(rows), np.int64), np.full(len(rows), Use.SERVING)])
+                for rows in unused
+            ]
+        self.events = np.concatenate(parts)
+
+    def _counted(self, outcomes: pa.Table, watches: Watches, events: Longs) -> pa.Table:
+        """Return the outcomes, with the events counted that were used up or folded before."""
+        counted = outcomes["counted"].to_numpy()
+        of = watches.operation()
+        role = _roles(watches)
+        extended = np.zeros(len(counted), np.bool_)
+        extended[of[pc.equal(role, "extend").to_numpy()]] = True
+        if self._words.serves != "every":
+            further = np.where(extended, 0, column(self.operations, "served"))
+        else:
+            further = np.zeros(len(counted), np.int64)
+            folded = events[(events[:, USES] & Use.LINES != 0) & (events[:, COUNTED] != 1)]
+            then = pc.equal(self.operations.column("condition"), "then").fill_null(False).to_numpy(False)
+            if len(folded) and self._words.count == "always":
+                places = self._pairs(
+                    pa.chunked_array([self.operations.column("instance").take(pa.array(of))]), watches.key
+                )[0].copy()
+                keys, first = np.unique(folded[:, PLACE], return_inverse=True)
+                more = np.bincount(first, folded[:, COUNTED] - 1).astype(np.int64)
+                place = np.minimum(np.searchsorted(keys, places), len(keys) - 1)
+                counts = (keys[place] == places) & pc.equal(role, "complete").to_numpy() & ~then[of] & ~extended[of]
+                np.add.at(further, of[counts], more[place[counts]])
+        place = outcomes.schema.get_field_index("counted")
+        return outcomes.set_column(place, outcomes.schema.field(place), pa.array(counted + further))
+
+
+def _repeated(operations: pa.RecordBatch, pairs: PairHash) -> Flags:
+    table = pa.Table.from_batches([operations])
+    valid = np.ones(len(table), np.bool_)
+    return repeated(
+        table,
+        column(operations, "start"),
+        column(operations, "deadline"),
+        watches_of(table["watches"]),
+        valid,
+        id_hashes(table, valid, pairs),
+    )
+
+
+def _operations(rows: pa.RecordBatch, columns: Columns) -> Operations:
+    """Return what waits as the tables have it; what is required as far as it is still lacking."""
+    table = pa.Table.from_batches([rows])
+    watches = watches_of(table["watches"])
+    lacking = table["lacking"]
+    if lacking.null_count < len(lacking):
+        of = watches.operation()
+        completes = pc.equal(_roles(watches), "complete").to_numpy()
+        left = lacking.take(pa.array(of))
+        watches = watches._replace(
+            required=pc.if_else(pc.and_(pa.array(completes), left.is_valid()), left, watches.required)
+        )
+    if not columns.deadline:
+        table = table.drop_columns("deadline")
+    return Operations(
+        table,
+        column(rows, "start"),
+        column(rows, "deadline"),
+        column(rows, "deadline"),
+        watches,
+        np.full(len(table), -1, np.int8),
+        (),
+    )
+
+
+def _roles(watches: Watches) -> pa.ChunkedArray:
+    if watches.role is None:
+        return pa.chunked_array([pa.array(["complete"] * len(watches.key), pa.string())])
+    return watches.role.fill_null("complete")
+
+
+def _watched(operations: pa.RecordBatch, pairs: PairHash) -> tuple[Longs, Longs]:
+    """Return for each watch of the operations the place of its key, and their start."""
+    watches = watches_of(pa.chunked_array([operations.column("watches")]))
+    of = watches.operation()
+    instance = pa.chunked_array([operations.column("instance").take(pa.array(of))], pa.string())
+    places, _ = pairs(instance, watches.key)
+    return places.copy(), column(operations, "start")[of]
+
+
+def _of_use(events: Longs, use: int) -> list[EventRows]:
+    rows = events[events[:, USES] & use != 0]
+    return [EventRows.of(*(np.ascontiguousarray(rows[:, n]) for n in (PLACE, IDENTITY, PROGRESS, AT)))]
+
+
+def _rows_of(events: pa.RecordBatch, pairs: PairHash, options: Options, columns: Columns) -> Longs:
+    """Return events that have arrived as rows of the state, with all that they may be for."""
+    uses = Use.LEVELS * columns.pauses | Use.SEEN * (options.forget_after_us is not None)
+    if options.words.serves == "every" or columns.roles:
+        uses |= Use.LINES
+    if options.words.serves != "every":
+        uses |= Use.SERVING
+    places, identities = pairs(*(pa.chunked_array([events.column(name)]) for name in ("instance", "key")))
+    ones = np.ones(events.num_rows, np.int64)
+    return np.column_stack(
+        [places, identities, column(events, "progress"), column(events, "at"), ones, uses * ones]
+    ).astype(np.int64)
+
+
+def _accepted(
+    before: Clock, after: Clock, arrived: BatchInput, options: Options, columns: Columns
+) -> tuple[pa.RecordBatch, pa.RecordBatch, list[pa.RecordBatch]]:
+    """Return the operations and events that count, and the rows that come too late, rejected."""
+    operations, events = joined(arrived.watches, WAITS), joined(arrived.events, EVENTS)
+    if options.time == "processing" and not before.ended:
+        assert after.wall is not None
+        others = () if columns.deadline else ("deadline",)
+        operations = moved(operations, after.wall, "start", *others)
+        if columns.deadline:
+            over = np.maximum(column(operations, "deadline"), after.wall)
+            operations = replaced(operations, deadline=over)
+        return operations, moved(events, after.wall, "at"), []
+    operations, late = parted(operations, lambda rows: before.are_final(column(rows, "start")))
+    events, late_events = parted(events, lambda rows: before.are_final(column(rows, "at")))
+    return (
+        operations,
+        events,
+        [reject_late_operations(late, before, columns), reject_late_events(late_events, before)],
+    )
