@@ -6,7 +6,19 @@ import argparse
 import os
 from pathlib import Path
 
-from abeyant.pipeline.commands.arguments import generate_java, is_small
+from abeyant.pipeline.commands.arguments import FORMATS, generate_java, is_small
+from abeyant.pipeline.sources.files import FileSource
+from abeyant.pipeline.sources.registry import SOURCES, source_of
+from abeyant.pipeline.sources.source import Input, Source
+
+
+def there(path: Path | str) -> Source:
+    return source_of(Input("events", str(path)))
+
+
+def test_every_format_can_be_chosen() -> None:
+    formats = {kind.format for kind in SOURCES if isinstance(kind, type) and issubclass(kind, FileSource)}
+    assert formats == set(FORMATS)
 
 
 def test_little_is_small_in_a_file_or_below_a_directory(tmp_path: Path) -> None:
@@ -14,20 +26,20 @@ def test_little_is_small_in_a_file_or_below_a_directory(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for number in range(3):
         (folder / f"part-{number}.csv").write_text("op_id,key,start\n")
-    assert is_small(str(tmp_path / "orders"), str(folder / "part-0.csv"))
+    assert is_small(there(tmp_path / "orders"), there(folder / "part-0.csv"))
 
 
 def test_much_is_not_and_both_tables_count(tmp_path: Path) -> None:
     half = tmp_path / "half.csv"
     half.touch()
     os.truncate(half, 9 << 20)  # takes no space
-    assert is_small(str(half))
-    assert not is_small(str(half), str(half))
-    assert not is_small(str(tmp_path), str(half))
+    assert is_small(there(half))
+    assert not is_small(there(half), there(half))
+    assert not is_small(there(tmp_path), there(half))
 
 
 def test_of_another_machine_nothing_is_known() -> None:
-    assert not is_small("s3a://shop/orders", "s3a://shop/payments")
+    assert not is_small(there("s3a://shop/orders"), there("s3a://shop/payments"))
 
 
 def test_java_is_generated_for_much_text_unless_the_user_says_otherwise() -> None:

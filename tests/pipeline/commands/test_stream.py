@@ -27,11 +27,12 @@ from abeyant.pipeline.analysis.outcomes import Counted
 from abeyant.pipeline.commands.stream_run import run as stream_run
 from abeyant.pipeline.commands.stream_run import summary
 from abeyant.pipeline.commands.stream_run.description import DESCRIPTION, LocalFolder, describe
-from abeyant.pipeline.commands.stream_run.inputs import Input, Kafka
 from abeyant.pipeline.commands.stream_run.lines import Lines
 from abeyant.pipeline.commands.stream_run.plan import Plan
 from abeyant.pipeline.commands.stream_run.summary import sum_up
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
+from abeyant.pipeline.sources.registry import source_of
+from abeyant.pipeline.sources.source import Input, Kafka
 from pages.page_checks import check_page
 from pipeline.jvm import BRIEF_OPTIONS, kill_jvm
 from pipeline.orders import MAPPING, write_orders
@@ -371,7 +372,7 @@ def test_a_summary_does_without_operations_that_were_taken_away(spark: SparkSess
     batch.mkdir(parents=True)
     ended = {"instance": ["i"], "op_id": ["a"], "kind": ["k"], "outcome": ["expired"], "waited_ms": [5.0]}
     pq.write_table(pa.table(ended), batch / "part.parquet")
-    gone = Input(table="operations", name=str(tmp_path / "gone.csv"), columns={})
+    gone = source_of(Input("operations", str(tmp_path / "gone.csv")))
     plan = Plan(gone, gone, tmp_path, str(tmp_path / "c"), "inclusive", "event", 0.0, None, None, None, drain=True)
     lines = Lines(quiet=True)
     lines.first = 0
@@ -389,12 +390,12 @@ def test_outcomes_sent_to_a_topic_have_the_same_page(
     orders.write_text(
         "".join(["op_id,key,start,timeout_ms\n", *(f"{op},{key},2026-01-01,5\n" for op, key, *_ in waits)])
     )
-    given = Input(table="operations", name=str(orders), columns={})
+    given, kafka = source_of(Input("operations", str(orders))), Kafka("localhost:1", {}, "earliest", 1)
     plan = Plan(
         given, given, tmp_path, str(tmp_path / "c"), "inclusive", "event", 0.0, None, None, None, drain=True,
-        kafka=Kafka("localhost:1", {}, "earliest", 1), to_topic="outcomes",
+        kafka=kafka, to_topic="outcomes",
     )  # fmt: skip
-    sink = TopicSink("localhost:1", "outcomes")
+    sink = TopicSink(kafka, "outcomes")
     columns = "instance string, op_id string, kind string, outcome string, waited_ms double"
     for rows in (waits[:2], [], waits[2:]):
         kinds = {"expired": "k", "completed": None}
@@ -407,8 +408,8 @@ def test_outcomes_sent_to_a_topic_have_the_same_page(
     assert (key["key"], key["expired"], key["one_in"]) == ("ant", 2, 1.0)
     # Of a stream that was stopped, and would have gone on, no topic of many operations is read again.
     monkeypatch.setattr(summary, "_FEW", 2)
-    topic = Input(table="operations", name="orders", columns={})
-    going_on = replace(plan, operations=topic, trigger=1.0, drain=False)
+    topic = source_of(Input("operations", "orders", kafka=kafka))
+    going_on = replace(plan, operations=topic, topics=("orders",), trigger=1.0, drain=False)
     assert sum_up(spark, going_on, Lines(quiet=True), sink.sent)
     assert "is not read again" in (tmp_path / "summary" / "report.html").read_text(encoding="utf-8")
     assert not (tmp_path / "summary" / "expired_keys").exists()

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyant.pipeline.sources.arrival import pattern_of
-from abeyant.pipeline.sources.files import stream_lines, stream_table
+from abeyant.pipeline.sources.csv import Csv
+from abeyant.pipeline.sources.json_lines import JsonLines
+from abeyant.pipeline.sources.source import Input
 
-SCHEMA = StructType([StructField("name", StringType())])
 SHUFFLED = (7, 2, 5, 0, 3, 6, 1, 4)
 """No directory lists files by name that were made in this order: ext4 goes by a hash, others by age."""
 
@@ -45,7 +45,7 @@ def test_files_of_one_time_go_by_name_and_what_spark_does_not_read_stays_unread(
     put(folder / "00 last", at=1_800_000_000)
     for unread in ("done/x.csv", "_temporary/x.csv", ".hidden/x.csv", "_x.csv", ".x.csv"):
         put(folder / unread, at=1_500_000_000)
-    batches = taken(stream_table(spark, str(folder), "csv", SCHEMA, 1), tmp_path)
+    batches = taken(Csv(Input("events", str(folder), schema="name STRING", files_a_batch=1)).rows(spark), tmp_path)
     wanted = [["aa first.csv"], *([f"{number:02}.csv"] for number in range(8)), ["00 last"]]
     assert [batch for batch in batches if batch] == wanted
 
@@ -53,12 +53,16 @@ def test_files_of_one_time_go_by_name_and_what_spark_does_not_read_stays_unread(
 def test_lines_and_the_folders_of_a_partitioned_table_go_by_name_too(spark: SparkSession, tmp_path: Path) -> None:
     for number in SHUFFLED:
         put(tmp_path / "in" / f"day={number % 2}" / f"{number:02}.csv")
-    both = stream_table(spark, str(tmp_path / "in"), "csv", SCHEMA.add("day", StringType()), 3)
+    both = Csv(Input("events", str(tmp_path / "in"), schema="name STRING, day STRING", files_a_batch=3)).rows(spark)
     batches = taken(both.selectExpr("concat(day, ':', name) AS name"), tmp_path / "table")
     assert [name for batch in batches for name in sorted(batch)] == [
         f"{number % 2}:{number:02}.csv" for number in (0, 2, 4, 6, 1, 3, 5, 7)
     ]
-    lines = stream_lines(spark, str(tmp_path / "in" / "day=1"), 1).where("value <> 'name'")
+    lines = (
+        JsonLines(Input("events", str(tmp_path / "in" / "day=1"), files_a_batch=1))
+        .lines(spark)
+        .where("value <> 'name'")
+    )
     assert taken(lines, tmp_path / "lines", "value") == [[f"{number:02}.csv"] for number in (1, 3, 5, 7)]
 
 

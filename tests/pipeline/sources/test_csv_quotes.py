@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
+from abeyant.pipeline.sources.csv import Csv
 from abeyant.pipeline.sources.csv_quotes import _ends_within, _lines, quoted_breaks
-from abeyant.pipeline.sources.files import file_format, read_files
+from abeyant.pipeline.sources.registry import source_of
+from abeyant.pipeline.sources.source import Input
 
 
 def written(folder: Path, content: bytes, name: str = "table.csv") -> Path:
@@ -83,8 +85,9 @@ def test_spark_reads_them_whole_from_files_folders_and_globs(spark: SparkSession
     written(tmp_path / "folder", quoted, "one.csv")
     written(tmp_path / "folder", b"a,b\r\n3,w\r\n", "two.csv")
     rows = [("1", 'x\r\ny, "z"'), ("2", '5" pipe'), ("3", "w")]
-    assert sorted(read_files(spark, str(tmp_path / "folder"), "csv").collect()) == rows
     pattern = f"{tmp_path}/fold*/*.csv"
-    assert file_format(pattern) == file_format(f"{tmp_path}/fol*") == "csv"
-    assert sorted(read_files(spark, pattern, "csv").collect()) == rows
-    assert read_files(spark, str(tmp_path / "folder" / "one.csv"), "csv").collect() == rows[:2]
+    for path in (str(tmp_path / "folder"), pattern, f"{tmp_path}/fol*"):
+        source = source_of(Input("events", path))
+        assert isinstance(source, Csv)
+        assert sorted(source.table(spark).collect()) == rows
+    assert Csv(Input("events", str(tmp_path / "folder" / "one.csv"))).table(spark).collect() == rows[:2]

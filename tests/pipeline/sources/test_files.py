@@ -11,8 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.sources.files import file_format, read_files
+from abeyant.pipeline.sources.csv import Csv
+from abeyant.pipeline.sources.registry import source_of
+from abeyant.pipeline.sources.source import Input, Source
 from abeyant.pipeline.spark.errors import explained
+
+
+def there(path: Path | str) -> Source:
+    return source_of(Input("events", str(path)))
 
 
 @pytest.mark.parametrize("name", ["a.csv", "A.CSV", "a.csv.gz", "a.csv.bz2", "a.csv.zst"])
@@ -22,8 +28,9 @@ def test_csv_is_known_by_its_name_however_it_is_written_or_compressed(
     form = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}.get(name.rpartition(".")[2])
     with pa.output_stream(tmp_path / name, compression=form) as file:
         file.write(b"a,b\n1,2\n")
-    assert file_format(name) == "csv"
-    assert read_files(spark, str(tmp_path / name), "csv").collect() == [("1", "2")]
+    source = there(tmp_path / name)
+    assert isinstance(source, Csv)
+    assert source.table(spark).collect() == [("1", "2")]
 
 
 def test_files_of_a_folder_have_one_header(spark: SparkSession, tmp_path: Path) -> None:
@@ -31,20 +38,20 @@ def test_files_of_a_folder_have_one_header(spark: SparkSession, tmp_path: Path) 
     (tmp_path / "1.csv").write_text("op_id,key\na,k\n")
     (tmp_path / "2.csv.gz").write_bytes(gzip.compress(b"op_id,KEY\nb,k\n"))
     (tmp_path / "3.csv").touch()
-    assert sorted(read_files(spark, str(tmp_path), "csv").collect()) == [("a", "k"), ("b", "k")]
-    assert [row.key for row in read_files(spark, str(tmp_path), "csv").select("key").collect()] == ["k", "k"]
+    assert sorted(there(tmp_path).table(spark).collect()) == [("a", "k"), ("b", "k")]
+    assert [row.key for row in there(tmp_path).table(spark).select("key").collect()] == ["k", "k"]
     (tmp_path / "4.csv").write_text("key,op_id\nk,c\n")
     with pytest.raises(AbeyantError, match=r"has other columns \(.*\) than the files before it \(.*\): "), explained():
-        read_files(spark, str(tmp_path), "csv").collect()
+        there(tmp_path).table(spark).collect()
     (tmp_path / "4.csv").write_text("a remark\n")
     with pytest.raises(AbeyantError, match=r"4\.csv has another number of columns than the files"), explained():
-        read_files(spark, str(tmp_path), "csv").collect()
+        there(tmp_path).table(spark).collect()
 
 
 def test_a_folder_may_have_headers_that_name_a_column_twice_or_not(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("1.csv", "2.csv"):
         (tmp_path / name).write_text("a,A,,b\n1,2,3,4\n")
-    table = read_files(spark, str(tmp_path), "csv")
+    table = there(tmp_path).table(spark)
     assert (table.columns, table.count()) == (["a0", "A1", "_c2", "b"], 2)
 
 
@@ -52,7 +59,7 @@ def test_quotes_and_backslashes_of_csv_are_read_as_all_others_write_them(spark: 
     """RFC 4180: a quote within quotes is doubled, and a backslash is a letter."""
     file = tmp_path / "table.csv"
     file.write_text('a,b\n"say ""hi"", then",1\n"c:\\",2\nd\\,3\n')
-    rows = [tuple(row) for row in read_files(spark, str(file), "csv").collect()]
+    rows = [tuple(row) for row in there(file).table(spark).collect()]
     assert rows == [('say "hi", then', "1"), ("c:\\", "2"), ("d\\", "3")]
 
 
@@ -60,14 +67,14 @@ def test_what_is_no_utf8_is_null_and_not_some_letter(spark: SparkSession, tmp_pa
     """Else Müller and Möller of a table in Latin-1 are one key. (A line of JSON is null as a whole.)"""
     lines = [f"{name},x\n".encode(code) for name, code in (("Müller", "latin-1"), ("Möller", "utf-8"))]
     (tmp_path / "table.csv").write_bytes(b"key,b\n" + b"".join(lines))
-    rows = read_files(spark, str(tmp_path / "table.csv"), "csv").collect()
+    rows = there(tmp_path / "table.csv").table(spark).collect()
     assert [tuple(row) for row in rows] == [(None, "x"), ("Möller", "x")]
 
 
 def test_json_that_is_not_in_lines_is_told_so(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "table.json").write_text('{\n"op_id": "a",\n"key": "k"\n}\n')
     with pytest.raises(AbeyantError, match=r"table\.json: no line of it is an object of JSON: there has to be one in"):
-        read_files(spark, str(tmp_path / "table.json"), "json")
+        there(tmp_path / "table.json").table(spark)
 
 
 def test_nanoseconds_of_parquet_are_refused_with_the_mend(spark: SparkSession, tmp_path: Path) -> None:
@@ -75,4 +82,4 @@ def test_nanoseconds_of_parquet_are_refused_with_the_mend(spark: SparkSession, t
     file = tmp_path / "table.parquet"
     pq.write_table(pa.table({"start": pa.array([1], pa.timestamp("ns"))}), file)
     with pytest.raises(AbeyantError, match=r"table\.parquet: its times are in nanoseconds, .* coerce_timestamps='us'"):
-        read_files(spark, str(file), "parquet")
+        there(file).table(spark)

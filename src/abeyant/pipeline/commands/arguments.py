@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from glob import glob, has_magic
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.spark.brief import GENERATED
+from abeyant.pipeline.spark.location import is_text
+
+if TYPE_CHECKING:
+    from abeyant.pipeline.sources.source import Source
 
 __all__ = [
     "FORMATS",
@@ -22,17 +24,15 @@ __all__ = [
     "add_out",
     "add_result",
     "add_tables",
-    "check_columns",
-    "check_path",
-    "check_table",
     "generate_java",
     "is_small",
     "named",
+    "table_source",
     "whole_number",
 ]
 
 _SMALL_BYTES: Final = 16 << 20
-FORMATS: Final = ("parquet", "json", "csv")
+FORMATS: Final = ("parquet", "orc", "json", "csv")
 
 
 def add_command(
@@ -78,7 +78,7 @@ def add_out(parser: argparse.ArgumentParser) -> None:
 
 def _place(text: str) -> Path | str:
     scheme, separator, rest = text.partition("://")
-    if not _is_text(text):
+    if not is_text(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8: Spark takes no such path")
     if not separator and text:
         return Path(text)
@@ -87,11 +87,6 @@ def _place(text: str) -> Path | str:
     if not rest.strip("/"):
         raise argparse.ArgumentTypeError(f"{text!r} names no place")
     return text.rstrip("/")
-
-
-def _is_text(path: str) -> bool:
-    """Whether a path has bytes of UTF-8 only: Python gives others as lone surrogates."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in path)
 
 
 def add_result(parser: argparse.ArgumentParser) -> None:
@@ -141,28 +136,6 @@ def add_master(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_path(path: str) -> None:
-    """Raise `AbeyantError` for a path of this machine at which there is nothing."""
-    if not path:
-        raise AbeyantError("a path is empty: it names no file and no directory")
-    if not _is_text(path):
-        raise AbeyantError(f"{path!r} is not UTF-8: Spark takes no such path")
-    if "://" not in path and not Path(path).exists():
-        if not has_magic(path):
-            raise AbeyantError(f"no such file or directory: {path}")
-        if not glob(path, recursive=True):
-            raise AbeyantError(f"nothing matches {path}")
-
-
-def check_table(path: str) -> None:
-    """Raise `AbeyantError` for a path of this machine at which there is nothing, or a directory with nothing in it."""
-    check_path(path)
-    if "://" in path or not Path(path).is_dir():
-        return
-    if all(each.name.startswith(("_", ".")) for each in Path(path).iterdir()):
-        raise AbeyantError(f"{path} is empty: no file is in it (names that begin with _ or . do not count)")
-
-
 def named(paths: Sequence[str]) -> str:
     """Name the first of some paths, and say how many more there are."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
@@ -175,33 +148,29 @@ def whole_number(text: str, least: int) -> int:
     return int(text)
 
 
-def is_small(*paths: str) -> bool:
-    """Whether what is at these paths of this machine is so little that Spark should not prepare for hours."""
-    left = _SMALL_BYTES
-    for path in paths:
-        if "://" in path:
-            return False
-        given = [Path(path)] if Path(path).exists() else map(Path, glob(path, recursive=True))
-        for file in (file for each in given for file in (each.rglob("*") if each.is_dir() else [each])):
-            with suppress(OSError):
-                left -= file.stat().st_size
-            if left < 0:
-                return False
-    return True
+def table_source(args: argparse.Namespace, table: Literal["operations", "events"], name: str) -> Source:
+    """Return the source that is there now; raise `AbeyantError` for one without rows, or for a column of no table."""
+    from abeyant.pipeline.sources.registry import source_of
+    from abeyant.pipeline.sources.source import Input
+    from abeyant.pipeline.sources.tables import check_mapped
+
+    source = source_of(Input(table, name, dict(getattr(args, table[:-1])), format=args.format))
+    if source.describe().empty:
+        raise AbeyantError(f"{name} is empty: no file is in it (names that begin with _ or . do not count)")
+    check_mapped(table, source.given.columns)
+    return source
+
+
+def is_small(*sources: Source) -> bool:
+    """Return whether sources are on this machine, and so small that Spark should not prepare for hours."""
+    sizes = [source.describe().bytes for source in sources]
+    return None not in sizes and sum(size or 0 for size in sizes) <= _SMALL_BYTES
 
 
 def generate_java(args: argparse.Namespace, text: int) -> None:
     """Let Spark generate Java for its queries where so many bytes of text are read that it pays; --conf still wins."""
     if text > _SMALL_BYTES:
         args.conf = [*GENERATED.items(), *args.conf]
-
-
-def check_columns(args: argparse.Namespace) -> None:
-    """Raise `AbeyantError` for a column of --operation or --event that the tables do not have."""
-    from abeyant.pipeline.sources.tables import check_mapped
-
-    check_mapped("operations", dict(args.operation))
-    check_mapped("events", dict(args.event))
 
 
 class _assignment:  # noqa: N801 - argparse shows the name of a type

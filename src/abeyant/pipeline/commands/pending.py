@@ -15,6 +15,7 @@ from abeyant.pages.words import visible
 from abeyant.pipeline.commands.arguments import add_command, add_master, whole_number
 from abeyant.pipeline.commands.running import spark_for
 from abeyant.pipeline.spark.extra import check_extra
+from abeyant.pipeline.spark.location import is_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,12 +64,12 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Print what waits; return the exit status. Raises `AbeyantError` for a checkpoint that is none of ours."""
-    checkpoint = args.stream if "://" in args.stream else _checkpoint(args.stream)
+    checkpoint = args.stream if is_uri(args.stream) else _checkpoint(args.stream)
     check_extra("pending")
     with spark_for(args, "abeyant pending", brief=True) as spark:
         from abeyant.pipeline import read_pending
 
-        table = read_pending(spark, _stored_checkpoint(spark, checkpoint) if "://" in args.stream else checkpoint)
+        table = read_pending(spark, _stored_checkpoint(spark, checkpoint) if is_uri(args.stream) else checkpoint)
         if args.key is not None:
             table = table.where(table["key"] == args.key)
         table = table.orderBy("deadline", "instance", "op_id").persist()

@@ -21,9 +21,8 @@ from abeyant.pipeline.commands.arguments import (
     add_master,
     add_result,
     add_tables,
-    check_columns,
-    check_table,
     named,
+    table_source,
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.durations import duration_or, milliseconds
@@ -38,12 +37,14 @@ if TYPE_CHECKING:
 
     from abeyant.pipeline import Configuration
     from abeyant.pipeline.results.result_writer import ResultWriter
+    from abeyant.pipeline.sources.source import Source
 
 __all__ = ["add_arguments", "run"]
 
 OWN: Final = "own"
 """For a time-out: each operation has its own."""
 
+_TABLES: Final = (".parquet", ".orc", ".json", ".csv")
 _MOST_KINDS: Final = 20
 """That an error names."""
 
@@ -156,14 +157,15 @@ def run(args: argparse.Namespace) -> int:
     """
     check_out(args.out, overwrite=args.overwrite)
     time_zone(args.timezone)
-    table = _table(args)
-    if table is None and not need_session(args.logs):
+    path = _table(args)
+    if path is None and not need_session(args.logs):
         find_logs(args.logs, instance=args.instance)
     check_extra("replay", report=True)
-    check_columns(args)
+    table = None if path is None else table_source(args, "operations", path)
+    events = None if path is None or args.events is None else table_source(args, "events", args.events)
     settings = _settings(args)
     with spark_for(args, "abeyant replay", brief=table is None) as spark:
-        result = _replay(spark, args, table, settings)
+        result = _replay(spark, args, table, events, settings)
     return end_with(args, result, lambda folder: print(_summary(folder)))
 
 
@@ -189,17 +191,19 @@ def _table(args: argparse.Namespace) -> str | None:
         check_former(first, os.listdir(first), MARKER, "analyze its log anew")
     if is_result(Path(first)) and (Path(first) / "operations").is_dir():
         first = str(Path(first) / "operations")
-    elif args.events is None and not Path(first).name.endswith((".parquet", ".json", ".csv")):
+    elif args.events is None and not first.startswith("table:") and not Path(first).name.endswith(_TABLES):
         return None
     if others:
         raise AbeyantError(f"one table of operations is replayed at a time, not {len(args.logs)}")
-    for path in (first, *([args.events] if args.events is not None else [])):
-        check_table(path)
     return first
 
 
 def _replay(
-    spark: SparkSession, args: argparse.Namespace, table: str | None, settings: list[Configuration]
+    spark: SparkSession,
+    args: argparse.Namespace,
+    table: Source | None,
+    events: Source | None,
+    settings: list[Configuration],
 ) -> ResultWriter:
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -209,7 +213,7 @@ def _replay(
     from abeyant.pipeline.spark.progress import Steps
 
     timeouts = {setting.timeout_ms for setting in settings if setting.timeout_ms is not None}.union(_LADDER_MS)
-    operations = _operations(spark, args, table, max(timeouts))
+    operations = _operations(spark, args, table, events, max(timeouts))
     everything = operations
     if args.kind:
         operations = operations.where(F.col("kind").isin(*args.kind))
@@ -260,7 +264,9 @@ def _check_kinds(asked: list[str], operations: DataFrame, everything: DataFrame)
         raise AbeyantError(f"--kind: no operation is a {missing[0]!r}; {there}{did_you_mean(missing[0], known)}")
 
 
-def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None, longest_ms: int) -> DataFrame:
+def _operations(
+    spark: SparkSession, args: argparse.Namespace, table: Source | None, events: Source | None, longest_ms: int
+) -> DataFrame:
     """Return operations of which it is known how they ended; by events, for as long as `longest_ms`."""
     from abeyant.pipeline.request_log.groups import with_sync_limits
     from abeyant.pipeline.schemas import OPERATIONS
@@ -272,20 +278,20 @@ def _operations(spark: SparkSession, args: argparse.Namespace, table: str | None
             read_kafka_request_log(spark, args.logs, timezone=args.timezone, instance=args.instance)
         )
     from abeyant.pipeline.replayer.foresight import watched_for
-    from abeyant.pipeline.sources.files import file_format, read_files
     from abeyant.pipeline.sources.tables import events_from, operations_from
 
-    operations = read_files(spark, table, file_format(table, args.format))
-    if args.events is None and "outcome" not in operations.columns:
+    operations = table.table(spark)
+    if events is None and "outcome" not in operations.columns:
         raise AbeyantError(
-            f"{table} does not tell how its operations ended (no column 'outcome'): --events names the table that does"
+            f"{table.given.name} does not tell how its operations ended (no column 'outcome'): --events names the "
+            "table that does"
         )
-    if args.events is None:
+    if events is None:
         return with_sync_limits(operations) if set(OPERATIONS.fieldNames()) <= set(operations.columns) else operations
-    events = read_files(spark, args.events, file_format(args.events, args.format))
-    operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
+    operations = operations_from(operations, table.given.columns)
     # One look for all three tables.
-    return watched_for(operations, events, longest_ms, keys=bool(args.purge_interval))
+    progress = events_from(events.table(spark), events.given.columns)
+    return watched_for(operations, progress, longest_ms, keys=bool(args.purge_interval))
 
 
 def _summary(out: Path) -> str:

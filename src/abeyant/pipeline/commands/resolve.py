@@ -12,9 +12,8 @@ from abeyant.pipeline.commands.arguments import (
     add_master,
     add_result,
     add_tables,
-    check_columns,
-    check_table,
     is_small,
+    table_source,
 )
 from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.results.directory import check_out
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from abeyant.pipeline.results.result_writer import ResultWriter
+    from abeyant.pipeline.sources.source import Source
 
 __all__ = ["add_arguments", "run"]
 
@@ -34,8 +34,8 @@ Tell which operations got their answer in time, and which did not. An operation
 waits until the progress of a key has reached what it requires. Each ends once:
 completed, or expired.
 
-OPERATIONS and EVENTS are files, directories or globs of Parquet, JSON lines, or
-CSV with a header. Their columns:
+OPERATIONS and EVENTS are files, directories or globs of Parquet, ORC, JSON lines,
+or CSV with a header; or table:NAME, of the session's catalogs. Their columns:
   operations   op_id, start, timeout_ms; key and required, or
                watches: array<struct<key, required>>; instance, kind and
                condition (all, any) where there is more than one
@@ -67,8 +67,8 @@ examples:
 def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     """Add the subcommand `resolve`."""
     parser = add_command(subparsers, "resolve", run, _HELP, _DESCRIPTION, _EXAMPLES)
-    parser.add_argument("operations", metavar="OPERATIONS", help="file, directory or glob")
-    parser.add_argument("events", metavar="EVENTS", help="file, directory or glob")
+    parser.add_argument("operations", metavar="OPERATIONS", help="file, directory, glob, or table:NAME")
+    parser.add_argument("events", metavar="EVENTS", help="the same")
     add_result(parser)
     add_tables(parser)
     add_deadline(parser)
@@ -86,34 +86,30 @@ def run(args: argparse.Namespace) -> int:
     Raises `AbeyantError` with one line for what the user can mend.
     """
     check_out(args.out, overwrite=args.overwrite)
-    for path in (args.operations, args.events):
-        check_table(path)
-    brief = is_small(args.operations, args.events)
     check_extra("resolve")
-    check_columns(args)
-    with spark_for(args, "abeyant resolve", brief=brief) as spark:
-        result, reported = _resolve(spark, args)
+    sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
+    with spark_for(args, "abeyant resolve", brief=is_small(*sources)) as spark:
+        result, reported = _resolve(spark, args, *sources)
     from abeyant.pipeline.commands.summary_text import print_outcomes
     from abeyant.pipeline.report.outcomes import read_outcomes
 
     return end_with(args, result, lambda folder: print_outcomes(read_outcomes(folder)), reported=reported)
 
 
-def _resolve(spark: SparkSession, args: argparse.Namespace) -> tuple[ResultWriter, bool]:
+def _resolve(
+    spark: SparkSession, args: argparse.Namespace, given_operations: Source, given_events: Source
+) -> tuple[ResultWriter, bool]:
     """Write the result; return it, and whether there is a report."""
     from abeyant.pipeline import invalid_events, invalid_operations, resolve
     from abeyant.pipeline.analysis.outcomes import count_outcomes
     from abeyant.pipeline.commands.outcome_result import write_summary
     from abeyant.pipeline.results.result_writer import open_result
-    from abeyant.pipeline.sources.files import file_format, read_files
     from abeyant.pipeline.sources.tables import events_from, operations_from
     from abeyant.pipeline.spark.jobs import name_jobs
     from abeyant.pipeline.spark.progress import Steps
     from abeyant.tables.defaults import check_instances
 
-    operations, events = (
-        read_files(spark, path, file_format(path, args.format)) for path in (args.operations, args.events)
-    )
+    operations, events = given_operations.table(spark), given_events.table(spark)
     check_instances([*operations.columns, *dict(args.operation)], [*events.columns, *dict(args.event)])
     operations, events = operations_from(operations, dict(args.operation)), events_from(events, dict(args.event))
     tables = {

@@ -17,8 +17,6 @@ from abeyant.pipeline.commands.arguments import (
     add_master,
     add_out,
     add_tables,
-    check_columns,
-    check_path,
     is_small,
     whole_number,
 )
@@ -27,12 +25,13 @@ from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
 from abeyant.pipeline.results.directory import below
 from abeyant.pipeline.results.leases.local import check_free, leased, stream_lease
 from abeyant.pipeline.spark.extra import check_extra
+from abeyant.pipeline.spark.location import is_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from abeyant.pipeline.commands.stream_run.inputs import Input, Kafka
     from abeyant.pipeline.commands.stream_run.plan import Plan
+    from abeyant.pipeline.sources.source import Kafka, Source
 
 __all__ = ["add_arguments", "run"]
 
@@ -46,10 +45,11 @@ arrive. Each operation ends once, completed or expired: even when nothing
 arrives any more, even after a kill -9.
 
 OPERATIONS and EVENTS are directories into which files are put, or single files:
-Parquet, JSON lines, or CSV with a header. With --kafka they are topics whose
-records are JSON objects. Columns are those of `abeyant resolve`; --operation
-and --event say where one comes from. A record of Kafka's also has record.topic,
-record.partition, record.offset, record.key and record.timestamp.
+Parquet, ORC, JSON lines, or CSV with a header; or table:NAME, of the session's
+catalogs. With --kafka they are topics whose records are JSON objects. Columns
+are those of `abeyant resolve`; --operation and --event say where one comes
+from. A record of Kafka's also has record.topic, record.partition,
+record.offset, record.key and record.timestamp.
 
 DIR gets the outcomes. It also gets the rows that came too late or cannot be
 read, with the reason. Both are Parquet, one directory per batch. After a stop
@@ -199,9 +199,8 @@ def run(args: argparse.Namespace) -> int:
     from abeyant.pipeline.commands.stream_run.watch import stop_when_asked
     from abeyant.pipeline.spark.progress import Steps
 
-    check_columns(args)
     plan = _plan(args)
-    topics = all(given.is_topic(plan.kafka) for given in (plan.operations, plan.events))
+    topics = {plan.operations.given.name, plan.events.given.name} <= set(plan.topics)
     changed = ChangedFiles(plan.checkpoint, quiet=args.quiet)
     lines = Lines(quiet=args.quiet, lateness=Lateness(args.lateness, topics=topics), changed=changed)
     if isinstance(plan.out, Path):
@@ -211,7 +210,7 @@ def run(args: argparse.Namespace) -> int:
         with (
             terminate_as_interrupt(),
             leased(stream_lease(plan.out), plan.out) if isinstance(plan.out, Path) else nullcontext(),
-            _spark(args) as spark,
+            _spark(args, plan) as spark,
             stop_when_asked() as asked,
         ):
             from abeyant.pipeline.commands.stream_run.run import run as run_stream
@@ -243,9 +242,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what can be refused before Spark takes its seconds to start."""
-    for path in (args.operations, args.events):
-        if args.kafka is None or "/" in path:
-            check_path(path)
     if args.tick is not None and not 0 < args.tick <= 1:
         raise AbeyantError(f"--tick is more than nothing and at most 1s, or off, not {args.tick:g}s")
     if args.time == "processing":
@@ -264,11 +260,11 @@ def _check(args: argparse.Namespace) -> None:
 _MEASURED: Final = ("spark.sql.execution.arrow.maxBytesPerBatch", "64m")
 
 
-def _spark(args: argparse.Namespace) -> AbstractContextManager[SparkSession]:
+def _spark(args: argparse.Namespace, plan: Plan) -> AbstractContextManager[SparkSession]:
     args.conf = [_MEASURED, *args.conf]
     if args.kafka is None:
         # A stream may begin with little and run for months: not one that ends here.
-        return spark_for(args, _NAME, brief=args.drain and is_small(args.operations, args.events))
+        return spark_for(args, _NAME, brief=args.drain and is_small(plan.operations, plan.events))
     from abeyant.pipeline.sources.connector import start_with_connector
     from abeyant.pipeline.sources.kafka import check_brokers
 
@@ -279,10 +275,14 @@ def _spark(args: argparse.Namespace) -> AbstractContextManager[SparkSession]:
 def _plan(args: argparse.Namespace) -> Plan:
     from abeyant.pipeline.commands.stream_run.plan import Plan
 
-    operations, events = (_input(args, table) for table in ("operation", "event"))
+    kafka = _kafka(args)
+    operations, events = _source(args, "operations", kafka), _source(args, "events", kafka)
+    facts = operations.describe(), events.describe()
     return Plan(
         operations=operations,
         events=events,
+        topics=facts[0].topics + facts[1].topics,
+        one_batch=all(fact.one_batch for fact in facts),
         out=args.out.absolute() if isinstance(args.out, Path) else args.out,
         checkpoint=_checkpoint(args),
         deadline=args.deadline,
@@ -292,7 +292,7 @@ def _plan(args: argparse.Namespace) -> Plan:
         forget_after=args.forget_after,
         trigger=args.trigger,
         drain=args.drain,
-        kafka=_kafka(args),
+        kafka=kafka,
         to_topic=args.to_topic,
         aside_topic=args.aside_topic,
     )
@@ -300,30 +300,36 @@ def _plan(args: argparse.Namespace) -> Plan:
 
 def _checkpoint(args: argparse.Namespace) -> str:
     given = args.checkpoint or str(below(args.out, "checkpoint"))
-    return given if "://" in given else str(Path(given).absolute())
+    return given if is_uri(given) else str(Path(given).absolute())
 
 
-def _input(args: argparse.Namespace, table: Literal["operation", "event"]) -> Input:
-    from abeyant.pipeline.commands.stream_run.inputs import Input
+def _source(args: argparse.Namespace, table: Literal["operations", "events"], kafka: Kafka | None) -> Source:
+    from abeyant.pipeline.sources.registry import source_of
+    from abeyant.pipeline.sources.source import Input
+    from abeyant.pipeline.sources.tables import check_mapped
 
-    columns = dict(getattr(args, table))
+    columns = dict(getattr(args, table[:-1]))
+    check_mapped(table, columns)
     if args.time == "processing":
-        columns |= {"start" if table == "operation" else "at": "current_timestamp()"}
-    return Input(
-        table="operations" if table == "operation" else "events",
-        name=args.operations if table == "operation" else args.events,
-        columns=columns,
-        schema=getattr(args, f"{table}_schema"),
-        format=args.format,
-        files_a_batch=args.files_per_batch,
+        columns |= {"start" if table == "operations" else "at": "current_timestamp()"}
+    return source_of(
+        Input(
+            table,
+            getattr(args, table),
+            columns,
+            schema=getattr(args, f"{table[:-1]}_schema"),
+            format=args.format,
+            files_a_batch=args.files_per_batch,
+            kafka=kafka,
+        )
     )
 
 
 def _kafka(args: argparse.Namespace) -> Kafka | None:
     if args.kafka is None:
         return None
-    from abeyant.pipeline.commands.stream_run.inputs import Kafka
     from abeyant.pipeline.sources.kafka import read_properties
+    from abeyant.pipeline.sources.source import Kafka
 
     properties = read_properties(args.kafka_config) if args.kafka_config else {}
     return Kafka(args.kafka, properties, args.start, args.records_per_batch)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,10 +13,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.sources.properties import parse_properties
+from abeyant.pipeline.sources.source import Facts, Input, Kafka
 from abeyant.pipeline.spark.connect import is_connect
 from abeyant.pipeline.spark.kafka_client import KafkaClientError, describe_topics
 
-__all__ = ["KafkaError", "check_brokers", "check_topics", "read_properties", "read_topic", "stream_topic"]
+__all__ = ["KafkaError", "Topic", "check_brokers", "check_topics", "client_options", "read_properties"]
 
 _CONNECT_SECONDS: Final = 5.0
 _ANSWER_MS: Final = 15_000
@@ -41,7 +43,7 @@ def check_brokers(servers: str) -> None:
     raise KafkaError(f"no Kafka broker can be reached: {'; '.join(refused)}")
 
 
-def check_topics(spark: SparkSession, servers: str, topics: Iterable[str], properties: Mapping[str, str]) -> None:
+def check_topics(spark: SparkSession, kafka: Kafka, topics: Iterable[str]) -> None:
     """Raise `KafkaError` unless a broker knows all topics; within 15 seconds. The client is the one Spark uses.
 
     On Spark Connect that client is out of reach: there a missing topic ends the stream itself.
@@ -50,11 +52,11 @@ def check_topics(spark: SparkSession, servers: str, topics: Iterable[str], prope
         return
     limits = {"request.timeout.ms": str(_ANSWER_MS), "default.api.timeout.ms": str(_ANSWER_MS)}
     try:
-        describe_topics(spark, topics, {**properties, **limits, "bootstrap.servers": servers})
+        describe_topics(spark, topics, {**kafka.properties, **limits, "bootstrap.servers": kafka.servers})
     except KafkaClientError as error:
         if error.kind == "UnknownTopicOrPartitionException":
-            raise KafkaError(f"Kafka at {servers} does not have all of the topics {', '.join(topics)}") from error
-        raise KafkaError(f"Kafka at {servers} does not answer: {error.kind}: {error}") from error
+            raise KafkaError(f"Kafka at {kafka.servers} does not have all of the topics {', '.join(topics)}") from error
+        raise KafkaError(f"Kafka at {kafka.servers} does not answer: {error.kind}: {error}") from error
 
 
 def read_properties(file: str) -> dict[str, str]:
@@ -67,36 +69,52 @@ def read_properties(file: str) -> dict[str, str]:
         raise KafkaError(f"cannot read {file}: it is not UTF-8") from error
 
 
-def stream_topic(
-    spark: SparkSession,
-    servers: str,
-    topic: str,
-    *,
-    start: str = "earliest",
-    records_a_batch: int | None = None,
-    properties: Mapping[str, str] | None = None,
-) -> DataFrame:
-    """Read a topic as records: `value` (bytes), and in `record` topic, partition, offset, key and timestamp.
+@dataclass(frozen=True)
+class Topic:
+    """A topic as records: `value` (bytes), and in `record` topic, partition, offset, key and timestamp.
 
-    `start` (`earliest` or `latest`) is where a query without a checkpoint begins. `properties` are the client's, as
-    Kafka names them. Offsets that Kafka has deleted before they were read end the query: nothing is lost silently.
+    Offsets that Kafka has deleted before they were read end a stream: nothing is lost silently.
     """
-    options = _options(servers, topic, properties) | {"startingOffsets": start}
-    if records_a_batch is not None:
-        options["maxOffsetsPerTrigger"] = str(records_a_batch)
-    return _records(spark.readStream.format("kafka").options(**options).load())
+
+    given: Input
+
+    @staticmethod
+    def takes(name: str, given: Input) -> bool:
+        """Return whether a name is that of a topic: with Kafka's servers given, and no slash in it."""
+        return given.kafka is not None and "/" not in name
+
+    def describe(self) -> Facts:
+        """Return the topic's name: only brokers know more."""
+        return Facts(topics=(self.given.name,))
+
+    def table(self, spark: SparkSession) -> DataFrame:
+        """Return the records that are there now."""
+        return _records(spark.read.format("kafka").options(**self._options()).load())
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """Return the records that are there and those that arrive, as operations or events."""
+        kafka, options = self.given.kafka, self._options()
+        assert kafka is not None, "the name is that of a topic"
+        options["startingOffsets"] = kafka.start  # of a query without a checkpoint
+        if kafka.records_a_batch is not None:
+            options["maxOffsetsPerTrigger"] = str(kafka.records_a_batch)
+        records = _records(spark.readStream.format("kafka").options(**options).load())
+        return self.given.of_records(records, self.given.fields())
+
+    def again(self, spark: SparkSession) -> DataFrame:
+        """Return the records that are there now, as `stream` reads them."""
+        return self.given.of_records(self.table(spark), self.given.fields())
+
+    def _options(self) -> dict[str, str]:
+        assert self.given.kafka is not None, "the name is that of a topic"
+        return client_options(self.given.kafka) | {"subscribe": self.given.name}
 
 
-def read_topic(
-    spark: SparkSession, servers: str, topic: str, *, properties: Mapping[str, str] | None = None
-) -> DataFrame:
-    """Return the records that are in a topic now, as `stream_topic` reads them: a table that is no stream."""
-    return _records(spark.read.format("kafka").options(**_options(servers, topic, properties)).load())
-
-
-def _options(servers: str, topic: str, properties: Mapping[str, str] | None) -> dict[str, str]:
-    options = {f"kafka.{name}": value for name, value in (properties or {}).items()}
-    return options | {"kafka.bootstrap.servers": servers, "subscribe": topic}
+def client_options(kafka: Kafka) -> dict[str, str]:
+    """Return the options by which Spark's connector reaches the brokers, with the client's own settings."""
+    return {f"kafka.{name}": value for name, value in kafka.properties.items()} | {
+        "kafka.bootstrap.servers": kafka.servers
+    }
 
 
 def _records(read: DataFrame) -> DataFrame:

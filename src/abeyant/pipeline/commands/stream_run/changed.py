@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
+from abeyant.pipeline.spark.location import is_uri
+
 __all__ = ["ChangedFiles"]
 
 _EVERY_SECONDS: Final = 30.0
@@ -23,7 +25,7 @@ class ChangedFiles:
     def __init__(self, checkpoint: str, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self.found: set[str] = set()
         """The paths of those that have changed."""
-        self._sources = None if "://" in checkpoint else Path(checkpoint) / "sources"
+        self._sources = None if is_uri(checkpoint) else Path(checkpoint) / "sources"
         self._quiet = quiet
         self._clock = clock
         self._next = clock() + _EVERY_SECONDS

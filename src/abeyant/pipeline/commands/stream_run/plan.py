@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.commands.stream_run.description import Folder, LocalFolder, check
-from abeyant.pipeline.commands.stream_run.inputs import Input, Kafka
 from abeyant.pipeline.results.directory import Out, below
+from abeyant.pipeline.sources.source import Kafka, Source
 from abeyant.pipeline.spark.connect import is_connect
+from abeyant.pipeline.spark.location import is_uri
 from abeyant.pipeline.spark.store import Store
 
 __all__ = ["ENDING", "Plan"]
@@ -25,8 +26,8 @@ ENDING: Final = "input-ended"
 class Plan:
     """What is to be run; durations in seconds."""
 
-    operations: Input
-    events: Input
+    operations: Source
+    events: Source
     out: Out
     checkpoint: str
     deadline: Literal["inclusive", "exclusive"]
@@ -37,6 +38,10 @@ class Plan:
     trigger: float | None
     """How often a batch begins; None for what is there now, and then no more."""
     drain: bool
+    topics: tuple[str, ...] = ()
+    """Those that are read."""
+    one_batch: bool = False
+    """Whether the first batch has all of the input."""
     kafka: Kafka | None = None
     to_topic: str | None = None
     aside_topic: str | None = None
@@ -45,17 +50,6 @@ class Plan:
     def ending(self) -> Out:
         """The directory that tells the stream of the end of its input."""
         return below(self.out, ENDING)
-
-    @property
-    def topics(self) -> list[str]:
-        """All topics that are read or written."""
-        read = [given.name for given in (self.operations, self.events) if given.is_topic(self.kafka)]
-        return list(dict.fromkeys([*read, *(topic for topic in (self.to_topic, self.aside_topic) if topic)]))
-
-    def is_one_batch(self) -> bool:
-        """Whether the first batch has all of the input: two files. To a folder, more may come at any moment."""
-        given = (self.operations, self.events)
-        return not any(table.is_topic(self.kafka) for table in given) and all(Path(t.name).is_file() for t in given)
 
     def check(self) -> None:
         """Raise `AbeyantError` for a result that this stream may not go on with, as far as is known without Spark."""
@@ -72,17 +66,17 @@ class Plan:
 
     def begun(self, spark: SparkSession | None) -> bool:
         """Whether the checkpoint has been used; of a URI only Spark knows."""
-        if "://" not in self.checkpoint:
+        if not is_uri(self.checkpoint):
             return (Path(self.checkpoint) / "metadata").exists()
         return spark is not None and not is_connect(spark) and Store(spark, self.checkpoint).exists("metadata")
 
     def identity(self) -> dict[str, Any]:
         """What has to stay the same for as long as a checkpoint is used."""
         return {
-            "operations": self.operations.name,
-            "events": self.events.name,
-            "operation columns": dict(self.operations.columns),
-            "event columns": dict(self.events.columns),
+            "operations": self.operations.given.name,
+            "events": self.events.given.name,
+            "operation columns": dict(self.operations.given.columns),
+            "event columns": dict(self.events.given.columns),
             "deadline": self.deadline,
             "time": self.time,
             "ticks": self.tick is not None,

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.analysis.outcomes import Counted
 from abeyant.pipeline.commands.stream_run.description import Folder, LocalFolder, describe
-from abeyant.pipeline.commands.stream_run.inputs import open_input
 from abeyant.pipeline.commands.stream_run.plan import ENDING, Plan
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyant.pipeline.commands.stream_run.watch import follow
@@ -21,6 +20,7 @@ from abeyant.pipeline.resolver.streams.end import END_OF_INPUT
 from abeyant.pipeline.resolver.streams.options import DEFAULT_SHARDS
 from abeyant.pipeline.results.leases.queries import acquire_store, release_store
 from abeyant.pipeline.sources.kafka import check_topics
+from abeyant.pipeline.spark.location import is_uri, plain
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, shuffle_partitions
 from abeyant.pipeline.spark.store import Store
 
@@ -49,10 +49,11 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
 
 
 def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: threading.Event) -> Counted:
-    if plan.kafka is not None and plan.topics:
-        check_topics(spark, plan.kafka.servers, plan.topics, plan.kafka.properties)
+    topics = [*plan.topics, *(topic for topic in (plan.to_topic, plan.aside_topic) if topic)]
+    if plan.kafka is not None and topics:
+        check_topics(spark, plan.kafka, list(dict.fromkeys(topics)))
     # Inputs first, so that one that is refused leaves nothing behind.
-    operations, events = (open_input(spark, given, plan.kafka) for given in (plan.operations, plan.events))
+    operations, events = (source.stream(spark) for source in (plan.operations, plan.events))
     begun = plan.begun(spark)
     drained = plan.check_in(folder, begun=begun)
     describe(folder, plan.out, plan.checkpoint, plan.identity(), begun=begun)
@@ -63,7 +64,7 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     answers, sent = _answers(operations, events, plan), Counted()
     # The end is told when all has been read; or with all that there is, unless an earlier run has left a batch half
     # done: Spark does that one first, as it was.
-    if not drained and not (plan.drain and not begun and plan.is_one_batch()):
+    if not drained and not (plan.drain and not begun and plan.one_batch):
         _run_once(answers, plan, lines, asked, sent)
     if plan.drain and not asked.is_set():
         folder.put(f"{ENDING}/{END_OF_INPUT}", "end of input\n")
@@ -84,7 +85,7 @@ def _no_processes_for_files(spark: SparkSession, checkpoint: str) -> None:
     `FileContext` starts `readlink`, a process, for each file that it looks at: some 70 in a batch of three partitions.
     """
     for name, value in LOCAL_CHECKPOINTS.items():
-        if "://" not in checkpoint and spark.conf.get(name, None) is None:
+        if not is_uri(checkpoint) and spark.conf.get(name, None) is None:
             spark.conf.set(name, value)
 
 
@@ -125,8 +126,7 @@ def _answers(operations: DataFrame, events: DataFrame, plan: Plan) -> DataFrame:
 
 def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Event, sent: Counted) -> None:
     # Without a scheme it is this machine's, whatever file system the cluster takes for granted.
-    checkpoint = plan.checkpoint if "://" in plan.checkpoint else f"file://{plan.checkpoint}"
-    writer = answers.writeStream.foreachBatch(_sink(plan, sent)).option("checkpointLocation", checkpoint)
+    writer = answers.writeStream.foreachBatch(_sink(plan, sent)).option("checkpointLocation", plain(plan.checkpoint))
     if plan.trigger is None or plan.drain:
         writer = writer.trigger(availableNow=True)
     else:
@@ -138,4 +138,4 @@ def _sink(plan: Plan, sent: Counted) -> Callable[[DataFrame, int], None]:
     files = ParquetSink(plan.out, checkpoint=plan.checkpoint, manifests=isinstance(plan.out, str))
     if plan.kafka is None or plan.to_topic is None:
         return files
-    return TopicSink(plan.kafka.servers, plan.to_topic, files, plan.aside_topic, plan.kafka.properties, sent)
+    return TopicSink(plan.kafka, plan.to_topic, files, plan.aside_topic, sent)

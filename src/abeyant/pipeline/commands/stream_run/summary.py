@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.analysis.outcomes import Counted, Ended, count_outcomes
 from abeyant.pipeline.commands.outcome_result import write_summary
-from abeyant.pipeline.commands.stream_run.inputs import read_again
 from abeyant.pipeline.results.directory import below
 from abeyant.pipeline.results.manifests import BATCHES, batch_manifest, files_of, read_manifest
 from abeyant.pipeline.results.result_writer import ResultWriter, open_result
@@ -45,10 +44,14 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> tupl
     if lines.first:
         return _write(spark, plan, lines, ended, None, _CONTINUED)
     stopped = plan.trigger is not None and not plan.drain
-    if stopped and plan.operations.is_topic(plan.kafka) and (pc.sum(ended.waits["operations"]).as_py() or 0) > _FEW:
+    if (
+        stopped
+        and plan.operations.given.name in plan.topics
+        and (pc.sum(ended.waits["operations"]).as_py() or 0) > _FEW
+    ):
         return _write(spark, plan, lines, ended, None, _TOPIC)
     try:
-        return _write(spark, plan, lines, ended, read_again(spark, plan.operations, plan.kafka))
+        return _write(spark, plan, lines, ended, plan.operations.again(spark))
     except (AbeyantError, PySparkException):
         # The stream has read them; that somebody has taken them away since is no failure of it.
         return _write(spark, plan, lines, ended, None, _GONE)
@@ -71,8 +74,8 @@ def _write(
             kicker="a stream: what completed in time, and what expired",
             rejected=_rejected(lines),
             about={
-                "operations": plan.operations.name,
-                "events": plan.events.name,
+                "operations": plan.operations.given.name,
+                "events": plan.events.given.name,
                 "deadline": plan.deadline,
                 "first_batch": lines.first,
                 "pending": lines.pending,

@@ -8,7 +8,7 @@ counts each operation once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from abeyant.pipeline.analysis.outcomes import SAMPLED, Counted, binned
 from abeyant.pipeline.resolver.rejected import TIME_FORMAT
 from abeyant.pipeline.schemas import OUTCOMES
+from abeyant.pipeline.sources.kafka import client_options
+from abeyant.pipeline.sources.source import Kafka
 
 __all__ = ["TopicSink", "outcome_records"]
 
@@ -31,11 +33,10 @@ class TopicSink:
     What was sent is counted in `sent`, and of what expired a sample is drawn.
     """
 
-    servers: str
+    kafka: Kafka
     topic: str
     aside: Callable[[DataFrame, int], None] | None = None
     aside_topic: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
     sent: Counted = field(default_factory=Counted)
 
     def __call__(self, answers: DataFrame, batch: int) -> None:
@@ -64,9 +65,7 @@ class TopicSink:
             self.sent.sample.add_drawn(some.select(*SAMPLED).coalesce(1).toArrow())
 
     def _send(self, records: DataFrame, topic: str) -> None:
-        options = {f"kafka.{name}": value for name, value in self.properties.items()}
-        options |= {"kafka.bootstrap.servers": self.servers, "topic": topic}
-        records.write.format("kafka").options(**options).save()
+        records.write.format("kafka").options(**client_options(self.kafka), topic=topic).save()
 
 
 def outcome_records(outcomes: DataFrame) -> DataFrame:

@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.spark.location import location
+from abeyant.pipeline.spark.location import is_uri, location
 
 __all__ = ["END_OF_INPUT", "end_of_input", "end_rows"]
 
@@ -37,6 +37,6 @@ def end_of_input(directory: str | Path) -> None:
 def end_rows(spark: SparkSession, directory: str | Path) -> DataFrame:
     """Return the stream of lines in the directory, which is made if it is local and not there."""
     text = str(directory)
-    if "://" not in text:
+    if not is_uri(text):
         Path(text).mkdir(parents=True, exist_ok=True)
     return spark.readStream.text(location(text))

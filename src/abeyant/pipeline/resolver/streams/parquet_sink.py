@@ -25,6 +25,7 @@ from abeyant.pipeline.results.leases.queries import lease_store_while_query_runs
 from abeyant.pipeline.results.leases.store import StoreLease
 from abeyant.pipeline.spark.connect import is_connect
 from abeyant.pipeline.spark.file_system import FileSystem, file_system
+from abeyant.pipeline.spark.location import plain
 from abeyant.pipeline.spark.store import Store, renames
 
 __all__ = ["ParquetSink"]
@@ -48,9 +49,7 @@ class ParquetSink:
     """
 
     def __init__(self, out: str | Path, *, checkpoint: str | Path | None = None, manifests: bool | None = None) -> None:
-        text = str(out)
-        # Not a URI with %20 and the like: Hadoop takes the path as it is.
-        self.out: Final = text.rstrip("/") if "://" in text else f"file://{Path(text).absolute()}"
+        self.out: Final = plain(str(out)).rstrip("/")
         self._checkpoint: Final = checkpoint_of("ParquetSink", checkpoint)
         self._manifests: Final = not renames(self.out) if manifests is None else manifests
 

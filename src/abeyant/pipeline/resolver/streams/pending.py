@@ -19,6 +19,7 @@ from abeyant.kernels.resolve import Staircases
 from abeyant.pipeline.resolver.streams.columns import column
 from abeyant.pipeline.resolver.streams.shard import reached_by
 from abeyant.pipeline.resolver.streams.state import deadline_of, decode_shard
+from abeyant.pipeline.spark.location import plain
 
 __all__ = ["PENDING_WATCHES", "read_pending"]
 
@@ -48,15 +49,14 @@ def read_pending(spark: SparkSession, checkpoint: str | Path) -> DataFrame:
     An operation is pending until the watermark has passed its outcome. Raises `AbeyantError` where there is no state
     to be read, and `StateError` (through Spark, at the first action) for a state of another version.
     """
-    text = str(checkpoint)
-    place = text if "://" in text else f"file://{Path(text).absolute()}"
+    place = plain(str(checkpoint))
     try:
         states = spark.read.format("statestore").load(place)
     except PySparkException as error:
         why = str(error).splitlines()[0]
         # Spark's own reader of states quotes the path, and then takes it as it is; beyond ASCII it quotes nothing.
-        plain = place.encode("ascii", "ignore").decode()
-        if quote(plain, safe="/:@!$&'()*+,;=~") != plain:
+        shown = place.encode("ascii", "ignore").decode()
+        if quote(shown, safe="/:@!$&'()*+,;=~") != shown:
             why = "Spark reads no state below a path with a space, or another character that a URI has quoted"
         raise AbeyantError(f"no state can be read from the checkpoint {checkpoint}: {why}") from error
     if "groupState" not in states.select("value.*").columns:

@@ -1,0 +1,76 @@
+"""CSV with a header. All columns are text: what cannot be read as its column's type is rejected row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType, StructType
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.sources.csv_quotes import quoted_breaks
+from abeyant.pipeline.sources.files import FileSource, is_shown
+from abeyant.pipeline.spark.location import is_uri
+
+__all__ = ["Csv"]
+
+_UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
+# A quote within quotes is doubled, as RFC 4180 has it and all but Spark write it.
+_OPTIONS: Final = {"header": "true", "escape": '"'}
+
+
+@dataclass(frozen=True)
+class Csv(FileSource):
+    """Files of CSV."""
+
+    format: ClassVar[str] = "csv"
+    called: ClassVar[str] = "CSV"
+    endings: ClassVar[tuple[str, ...]] = ("csv",)
+    # Of several files one whose header differs from the first one's is refused; by default Spark goes by position.
+    # Nobody knows beforehand whether a file that arrives has line breaks within quotes.
+    stream_options: ClassVar = {**_OPTIONS, "enforceSchema": "false", "multiLine": "true"}
+
+    def columns_of(self, rows: DataFrame) -> DataFrame:
+        """Make null what is no UTF-8: Spark has one letter for all that it cannot read, and two keys would be one.
+
+        (A table in Latin-1 would have one key for Müller and Möller.)
+        """
+        texts = [field.name for field in rows.schema.fields if isinstance(field.dataType, StringType)]
+        columns = {name: F.col(f"`{name.replace('`', '``')}`") for name in texts}
+        read = {name: F.when(~column.contains(_UNREADABLE), column) for name, column in columns.items()}
+        return rows.withColumns(read) if read else rows
+
+    def _load(self, spark: SparkSession, schema: StructType | None) -> DataFrame:
+        reader = spark.read.format("csv").options(**_OPTIONS, **self._quoting(spark))
+        table = (reader if schema is None else reader.schema(schema)).load(self.locations())
+        if not Path(self.given.name).is_file() and not _renamed(table.columns):
+            return reader.options(enforceSchema="false").schema(table.schema).load(self.locations())
+        return table
+
+    def _quoting(self, spark: SparkSession) -> dict[str, str]:
+        """Return how Spark is to read the line breaks within quotes; nothing where there are none.
+
+        Where the files cannot be looked at here, one job looks for a line with an odd number of quotes, and its file is
+        refused.
+        """
+        here = sorted(file for file in self.files() if is_shown(file.name))
+        local = not is_uri(self.given.name)
+        if local and not any(file.suffix == ".zst" for file in here):
+            ending = quoted_breaks(here)
+            return {} if ending is None else {"multiLine": "true", "lineSep": ending}
+        odd = "length(regexp_replace(value, '[^\"]', '')) % 2 = 1"
+        torn = spark.read.text(self.locations()).where(odd).select("_metadata.file_path").first()
+        if torn is not None:
+            raise AbeyantError(
+                f"{torn[0]}: a line of it ends within quotes: from {'a .zst file' if local else 'a store'} no line "
+                "breaks within quotes are read: bring it to this machine, uncompressed, or write it as Parquet"
+            )
+        return {}
+
+
+def _renamed(names: list[str]) -> bool:
+    """Whether names may not be those of the header: Spark adds its place to one that is there twice, or to none."""
+    return any(name.endswith(str(place)) for place, name in enumerate(names))

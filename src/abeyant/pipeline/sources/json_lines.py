@@ -1,0 +1,62 @@
+"""JSON lines: a table with columns as Spark finds them; in a stream, records whose fields are read one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType, MapType, StructType
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.sources.files import FileSource
+
+__all__ = ["JsonLines"]
+
+
+@dataclass(frozen=True)
+class JsonLines(FileSource):
+    """Files of one JSON object a line."""
+
+    format: ClassVar[str] = "json"
+    called: ClassVar[str] = "JSON"
+    endings: ClassVar[tuple[str, ...]] = ("json", "jsonl", "ndjson")
+    first_file_counts: ClassVar[bool] = False
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """Return the lines as operations or events; what cannot be read in one is marked, and rejected."""
+        return self._of_lines(spark, self.lines(spark))
+
+    def again(self, spark: SparkSession) -> DataFrame:
+        """Return the lines that are there now, as `stream` reads them."""
+        return self._of_lines(spark, _as_records(spark.read.format("text").load(self.locations())))
+
+    def lines(self, spark: SparkSession) -> DataFrame:
+        """Return the lines as records: `value`, and in `record` the file they stand in."""
+        return _as_records(self.arriving(spark, spark.readStream.format("text")))
+
+    def _load(self, spark: SparkSession, schema: StructType | None) -> DataFrame:
+        table = super()._load(spark, schema)
+        if table.columns == [str(spark.conf.get("spark.sql.columnNameOfCorruptRecord"))]:
+            raise AbeyantError(
+                f"{self.given.name}: no line of it is an object of JSON: there has to be one in each line"
+            )
+        return table
+
+    def _of_lines(self, spark: SparkSession, lines: DataFrame) -> DataFrame:
+        fields = self.given.fields()
+        return self.given.of_records(lines, _composed(self.schema(spark)) if fields is None else fields)
+
+
+def _as_records(lines: DataFrame) -> DataFrame:
+    return lines.select("value", F.struct(F.col("_metadata.file_path").alias("file")).alias("record"))
+
+
+def _composed(schema: StructType | None) -> StructType | None:
+    """Return the fields that have parts. The others are read as text: what is wrong with one can then be said."""
+    if schema is None:
+        return None
+    parts = (StructType, ArrayType, MapType)
+    composed = [part for part in schema.fields if isinstance(part.dataType, parts) and part.name != "watches"]
+    return StructType(composed)

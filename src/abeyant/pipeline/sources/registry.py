@@ -1,0 +1,42 @@
+"""All kinds of sources. A new one is a module beside these, and its class in `SOURCES`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Protocol
+
+from abeyant.pipeline.sources.catalog import CatalogTable
+from abeyant.pipeline.sources.csv import Csv
+from abeyant.pipeline.sources.files import Orc, Parquet, expand
+from abeyant.pipeline.sources.json_lines import JsonLines
+from abeyant.pipeline.sources.kafka import Topic
+from abeyant.pipeline.sources.source import Input, Source
+
+__all__ = ["SOURCES", "source_of"]
+
+
+class _Kind(Protocol):
+    def __call__(self, given: Input) -> Source: ...
+
+    def takes(self, name: str, given: Input) -> bool: ...
+
+
+SOURCES: Final[tuple[_Kind, ...]] = (Topic, CatalogTable, Csv, JsonLines, Orc, Parquet)
+"""In the order in which they are asked whether a name is theirs."""
+
+
+def source_of(given: Input) -> Source:
+    """Return the source that a name means; Parquet where neither it nor a file in it says what it is."""
+    kinds = (kind for name in _names(given.name) for kind in SOURCES if kind.takes(name, given))
+    return next(kinds, Parquet)(given)
+
+
+def _names(name: str) -> Iterator[str]:
+    """Yield a name, the files of this machine that it matches, and those in its directories."""
+    yield name
+    found = expand(name)
+    yield from found
+    for folder in map(Path, found):
+        if folder.is_dir():
+            yield from map(str, sorted(folder.iterdir()))
