@@ -17,14 +17,15 @@ from abeyant.former import former
 from abeyant.pages.style import ReportError
 from abeyant.pipeline import read_result
 from abeyant.pipeline.commands.pending import _stored_checkpoint
-from abeyant.pipeline.commands.stream_run.description import DESCRIPTION, LocalFolder, check
+from abeyant.pipeline.commands.stream_run.description import DESCRIPTION, check
 from abeyant.pipeline.report.analysis import read_analysis
 from abeyant.pipeline.resolver.streams.listed_batches import write_listed
 from abeyant.pipeline.resolver.streams.state import ShardState, StateError, decode_shard, encode_shard
 from abeyant.pipeline.results.directory import MARKER, check_target
 from abeyant.pipeline.results.leases.local import check_free, leased, result_lease, stream_lease
+from abeyant.pipeline.results.local import LocalFolder
 from abeyant.pipeline.results.manifests import batch_manifest, manifest, read_manifest
-from abeyant.pipeline.results.result_writer import open_result
+from abeyant.pipeline.results.registry import sink_of
 from pipeline.report import samples
 from pipeline.resolver.streams.cuts import how
 
@@ -126,7 +127,7 @@ def test_a_shard_of_a_checkpoint_is_none() -> None:
 
 
 def test_on_a_store_nothing_is_read_or_replaced(spark: SparkSession, result: Path, stream: Path) -> None:
-    refused(lambda: open_result(spark, result.as_uri(), overwrite=True).__enter__())
+    refused(lambda: sink_of(result.as_uri()).table(spark, overwrite=True).__enter__())
     assert (result / former(MARKER)).exists()
     for place in (result, stream, result.as_uri()):
         refused(lambda place=place: read_result(spark, place))  # type: ignore[misc]

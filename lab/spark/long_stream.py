@@ -30,7 +30,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from abeyant import pipeline
-from abeyant.pipeline.sources.files import stream_table
+from abeyant.pipeline.sources.files import Parquet
+from abeyant.pipeline.sources.source import Input
 from lab.spark.cluster import SETTINGS, Cluster, cluster
 from lab.spark.processes import live_heap, resident
 
@@ -71,8 +72,10 @@ def streams(spark: SparkSession, folder: Path) -> tuple[DataFrame, DataFrame]:
     at = F.timestamp_micros(F.col("since") + hour * _HOUR_US + _EPOCH_US)
 
     def read(name: str) -> DataFrame:
-        schema = spark.read.parquet((folder / f"hour-of-{name}").as_uri()).schema
-        return stream_table(spark, str(folder / name), "parquet", schema, 1).withColumns({"hour": hour, "at": at})
+        fields = spark.read.parquet((folder / f"hour-of-{name}").as_uri()).schema.fields
+        schema = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
+        files = Parquet(Input("events", str(folder / name), schema=schema, files_a_batch=1))
+        return files.rows(spark).withColumns({"hour": hour, "at": at})
 
     # Progress is the time, so what an operation waits for is the first event after its start.
     level = F.col("since") + F.col("hour") * _HOUR_US

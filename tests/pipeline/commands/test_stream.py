@@ -26,11 +26,13 @@ from abeyant.errors import AbeyantError
 from abeyant.pipeline.analysis.outcomes import Counted
 from abeyant.pipeline.commands.stream_run import run as stream_run
 from abeyant.pipeline.commands.stream_run import summary
-from abeyant.pipeline.commands.stream_run.description import DESCRIPTION, LocalFolder, describe
+from abeyant.pipeline.commands.stream_run.description import DESCRIPTION, describe
 from abeyant.pipeline.commands.stream_run.lines import Lines
 from abeyant.pipeline.commands.stream_run.plan import Plan
 from abeyant.pipeline.commands.stream_run.summary import sum_up
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
+from abeyant.pipeline.results.local import LocalFolder
+from abeyant.pipeline.results.registry import sink_of
 from abeyant.pipeline.sources.registry import source_of
 from abeyant.pipeline.sources.source import Input, Kafka
 from pages.page_checks import check_page
@@ -373,7 +375,9 @@ def test_a_summary_does_without_operations_that_were_taken_away(spark: SparkSess
     ended = {"instance": ["i"], "op_id": ["a"], "kind": ["k"], "outcome": ["expired"], "waited_ms": [5.0]}
     pq.write_table(pa.table(ended), batch / "part.parquet")
     gone = source_of(Input("operations", str(tmp_path / "gone.csv")))
-    plan = Plan(gone, gone, tmp_path, str(tmp_path / "c"), "inclusive", "event", 0.0, None, None, None, drain=True)
+    plan = Plan(
+        gone, gone, sink_of(tmp_path), str(tmp_path / "c"), "inclusive", "event", 0.0, None, None, None, drain=True
+    )
     lines = Lines(quiet=True)
     lines.first = 0
     assert sum_up(spark, plan, lines, Counted())
@@ -392,7 +396,7 @@ def test_outcomes_sent_to_a_topic_have_the_same_page(
     )
     given, kafka = source_of(Input("operations", str(orders))), Kafka("localhost:1", {}, "earliest", 1)
     plan = Plan(
-        given, given, tmp_path, str(tmp_path / "c"), "inclusive", "event", 0.0, None, None, None, drain=True,
+        given, given, sink_of(tmp_path), str(tmp_path / "c"), "inclusive", "event", 0.0, None, None, None, drain=True,
         kafka=kafka, to_topic="outcomes",
     )  # fmt: skip
     sink = TopicSink(kafka, "outcomes")

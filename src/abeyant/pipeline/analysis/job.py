@@ -33,8 +33,10 @@ from abeyant.pipeline.request_log.files import Chunk, DamagedFileError, read_lin
 from abeyant.pipeline.request_log.layout import layouts
 from abeyant.pipeline.request_log.line import NOT_A_REQUEST
 from abeyant.pipeline.request_log.tables import KafkaRequestLog
-from abeyant.pipeline.results.directory import Out, below, check_out, write_marker
-from abeyant.pipeline.results.result_writer import ResultWriter, open_result
+from abeyant.pipeline.results.directory import REPORT, write_marker
+from abeyant.pipeline.results.registry import sink_of
+from abeyant.pipeline.results.sink import Out, ResultWriter
+from abeyant.pipeline.results.tables import put_table
 from abeyant.pipeline.schemas import PENDING, TABLES
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.pipeline.spark.errors import explained
@@ -48,8 +50,6 @@ if TYPE_CHECKING:
     from abeyant.pipeline.request_log.files import Paths
 
 __all__ = ["AnalysisResult", "analyze"]
-
-REPORT: Final = "report.html"
 
 _SORTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "requests_by_kind": ("instance", "api"),
@@ -107,21 +107,21 @@ def analyze(
     is what repeats this analysis, for the report to name. Raises
     `AbeyantError` with one line for what the user can mend: paths, a log with no request in it, a full disk.
     """
-    target: Out = str(out) if "://" in os.fspath(out) else Path(os.path.abspath(out))
-    check_out(target, overwrite=overwrite)
+    sink = sink_of(out)
+    sink.check(overwrite=overwrite)
     write_report = _report_writer()
     log = KafkaRequestLog(spark, logs, timezone=timezone, instance=instance)
     steps = Steps(quiet=quiet)
-    with open_result(spark, target, overwrite=overwrite) as result:
+    with sink.table(spark, overwrite=overwrite) as result:
         run = _Run(spark, result, steps)
-        with run.failures_explained(target):
+        with run.failures_explained(sink.place):
             run.apart(lambda: run.tables(log))
             found = run.counts()
             write_marker(result.folder, _marker(spark, log, found, timezone, command))
             with steps.step("writing the report"):
                 result.fetch("rejected")  # the others that it draws are there
                 write_report(result.folder, result.folder / REPORT)
-    return AnalysisResult(out=target, report=below(result.page, REPORT), folder=result.folder, **found)
+    return AnalysisResult(out=sink.place, report=result.report, folder=result.folder, **found)
 
 
 class _Run:
@@ -199,7 +199,7 @@ class _Run:
         """Write those of the tables that belong to the result, sorted."""
         for name in _SORTED_BY.keys() & tables.keys():
             self.small[name] = _sorted(tables[name], _SORTED_BY[name])
-            self._result.put(name, self.small[name])
+            put_table(self._result.folder / name, self.small[name])
 
     def counts(self) -> dict[str, int]:
         """Count what was written."""
@@ -219,7 +219,7 @@ class _Run:
             # The cause is all that Spark says of its failure.
             if any(full in f"{error} {error.__cause__}" for full in _FULL):
                 raise AbeyantError(
-                    f"the disk is full, of {_parent(out)} or of Spark's temporary files: {out} was not written"
+                    f"the disk is full, of {os.path.dirname(out)} or of Spark's temporary files: {out} was not written"
                 ) from error
             raise
 
@@ -331,10 +331,6 @@ def _marker(
         "inputs": [{"instance": f.instance, "file": f.path, "bytes": f.size} for f in log.files],
         "tables": list(TABLES),
     }
-
-
-def _parent(out: Out) -> Out:
-    return out.parent if isinstance(out, Path) else out.rpartition("/")[0]
 
 
 def _files(count: int) -> str:

@@ -12,13 +12,13 @@ from abeyant.pipeline.commands.arguments import (
     add_logs,
     add_master,
     add_result,
+    check_place,
     generate_java,
 )
 from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.running import spark_for
 from abeyant.pipeline.request_log.files import chunks, find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
-from abeyant.pipeline.results.directory import check_out
 from abeyant.pipeline.spark.extra import check_extra
 
 __all__ = ["add_arguments", "run"]
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     Raises `AbeyantError` with one line for what the user can mend.
     """
     # All that can be refused is refused before Spark takes its seconds to start.
-    check_out(args.out, overwrite=args.overwrite)
+    check_place(args)
     time_zone(args.timezone)
     brief = False
     if not need_session(args.logs):

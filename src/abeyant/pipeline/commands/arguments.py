@@ -24,9 +24,11 @@ __all__ = [
     "add_out",
     "add_result",
     "add_tables",
+    "check_place",
     "generate_java",
     "is_small",
     "named",
+    "source_for",
     "table_source",
     "whole_number",
 ]
@@ -95,6 +97,13 @@ def add_result(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace DIR, but only if it holds an earlier result")
 
 
+def check_place(args: argparse.Namespace) -> None:
+    """Raise `AbeyantError` unless a result may be put at --out, as far as that is known without Spark."""
+    from abeyant.pipeline.results.registry import sink_of
+
+    sink_of(args.out).check(overwrite=args.overwrite)
+
+
 def add_tables(parser: argparse.ArgumentParser) -> None:
     """Add --format, and where each column comes from."""
     parser.add_argument(
@@ -148,16 +157,22 @@ def whole_number(text: str, least: int) -> int:
     return int(text)
 
 
-def table_source(args: argparse.Namespace, table: Literal["operations", "events"], name: str) -> Source:
-    """Return the source that is there now; raise `AbeyantError` for one without rows, or for a column of no table."""
+def source_for(args: argparse.Namespace, table: Literal["operations", "events"], name: str, **more: Any) -> Source:
+    """Return the source of a name; `more` are further fields of `Input`. Raise `AbeyantError` for an unknown column."""
     from abeyant.pipeline.sources.registry import source_of
     from abeyant.pipeline.sources.source import Input
     from abeyant.pipeline.sources.tables import check_mapped
 
-    source = source_of(Input(table, name, dict(getattr(args, table[:-1])), format=args.format))
+    columns = dict(getattr(args, table[:-1]))
+    check_mapped(table, columns)
+    return source_of(Input(table, name, columns, format=args.format, **more))
+
+
+def table_source(args: argparse.Namespace, table: Literal["operations", "events"], name: str) -> Source:
+    """Return the source of a name; raise `AbeyantError` where no row is there now."""
+    source = source_for(args, table, name)
     if source.describe().empty:
         raise AbeyantError(f"{name} is empty: no file is in it (names that begin with _ or . do not count)")
-    check_mapped(table, source.given.columns)
     return source
 
 

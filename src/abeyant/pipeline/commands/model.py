@@ -10,18 +10,25 @@ from typing import TYPE_CHECKING, Any, Final
 from abeyant.ending import add_output_options
 from abeyant.errors import AbeyantError
 from abeyant.pages.words import counted
-from abeyant.pipeline.commands.arguments import add_command, add_logs, add_master, add_result, named, whole_number
+from abeyant.pipeline.commands.arguments import (
+    add_command,
+    add_logs,
+    add_master,
+    add_result,
+    check_place,
+    named,
+    whole_number,
+)
 from abeyant.pipeline.commands.command_line import redacted_command_line
 from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
-from abeyant.pipeline.results.directory import check_out
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from abeyant.pipeline.results.result_writer import ResultWriter
+    from abeyant.pipeline.results.sink import ResultWriter
 
 __all__ = ["add_arguments", "run"]
 
@@ -71,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises `AbeyantError` with one line for what the user can mend.
     """
-    check_out(args.out, overwrite=args.overwrite)
+    check_place(args)
     time_zone(args.timezone)
     if not need_session(args.logs):
         find_logs(args.logs)

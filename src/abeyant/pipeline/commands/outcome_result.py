@@ -7,16 +7,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from abeyant.pages.style import ReportError
 from abeyant.pipeline.analysis.outcomes import Ended, expired_keys
 from abeyant.pipeline.commands.command_line import redacted_command_line
-from abeyant.pipeline.results.directory import write_marker
-from abeyant.pipeline.results.tables import REPORT
+from abeyant.pipeline.results.directory import REPORT, write_marker
+from abeyant.pipeline.results.tables import put_table
 
 __all__ = ["write_summary"]
 
@@ -37,12 +35,12 @@ def write_summary(
     The `operations` are read once more, for their keys, if any expired. If they are None, `no_keys` says why. The page
     needs the extra `report`: without it the error stream says how to install it.
     """
-    _write(ended.waits, directory / "waits")
+    put_table(directory / "waits", ended.waits)
     counts = {"completed": pc.sum(ended.waits["operations"]).as_py() or 0, "expired": ended.expired}
     counts["completed"] -= ended.expired
     written = [*tables, "waits"]
     if operations is not None and ended.expired:
-        _write(expired_keys(ended, operations), directory / "expired_keys")
+        put_table(directory / "expired_keys", expired_keys(ended, operations))
         written.append("expired_keys")
     command = {"command": redacted_command_line()}
     write_marker(directory, {**command, **about, **counts, "set_aside": dict(rejected), "tables": written})
@@ -53,8 +51,3 @@ def write_summary(
         return False
     write_outcome_report(directory, directory / REPORT, kicker=kicker, no_keys=no_keys)
     return True
-
-
-def _write(table: pa.Table, directory: Path) -> None:
-    directory.mkdir()
-    pq.write_table(table, directory / "part-0.parquet")

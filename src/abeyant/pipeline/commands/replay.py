@@ -21,6 +21,7 @@ from abeyant.pipeline.commands.arguments import (
     add_master,
     add_result,
     add_tables,
+    check_place,
     named,
     table_source,
 )
@@ -29,14 +30,14 @@ from abeyant.pipeline.commands.durations import duration_or, milliseconds
 from abeyant.pipeline.commands.running import end_with, spark_for
 from abeyant.pipeline.request_log.files import find_logs, need_session
 from abeyant.pipeline.request_log.time_zone import time_zone
-from abeyant.pipeline.results.directory import MARKER, check_out, is_result
+from abeyant.pipeline.results.directory import MARKER, is_result
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from abeyant.pipeline import Configuration
-    from abeyant.pipeline.results.result_writer import ResultWriter
+    from abeyant.pipeline.results.sink import ResultWriter
     from abeyant.pipeline.sources.source import Source
 
 __all__ = ["add_arguments", "run"]
@@ -155,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises `AbeyantError` with one line for what the user can mend.
     """
-    check_out(args.out, overwrite=args.overwrite)
+    check_place(args)
     time_zone(args.timezone)
     path = _table(args)
     if path is None and not need_session(args.logs):

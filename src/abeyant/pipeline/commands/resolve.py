@@ -12,17 +12,17 @@ from abeyant.pipeline.commands.arguments import (
     add_master,
     add_result,
     add_tables,
+    check_place,
     is_small,
     table_source,
 )
 from abeyant.pipeline.commands.running import end_with, spark_for
-from abeyant.pipeline.results.directory import check_out
 from abeyant.pipeline.spark.extra import check_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from abeyant.pipeline.results.result_writer import ResultWriter
+    from abeyant.pipeline.results.sink import ResultWriter
     from abeyant.pipeline.sources.source import Source
 
 __all__ = ["add_arguments", "run"]
@@ -34,8 +34,9 @@ Tell which operations got their answer in time, and which did not. An operation
 waits until the progress of a key has reached what it requires. Each ends once:
 completed, or expired.
 
-OPERATIONS and EVENTS are files, directories or globs of Parquet, ORC, JSON lines,
-or CSV with a header; or table:NAME, of the session's catalogs. Their columns:
+OPERATIONS and EVENTS are files, directories or globs of Parquet, ORC, JSON
+lines, or CSV with a header; or table:NAME, of the session's catalogs. Their
+columns:
   operations   op_id, start, timeout_ms; key and required, or
                watches: array<struct<key, required>>; instance, kind and
                condition (all, any) where there is more than one
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises `AbeyantError` with one line for what the user can mend.
     """
-    check_out(args.out, overwrite=args.overwrite)
+    check_place(args)
     check_extra("resolve")
     sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
     with spark_for(args, "abeyant resolve", brief=is_small(*sources)) as spark:
@@ -103,7 +104,7 @@ def _resolve(
     from abeyant.pipeline import invalid_events, invalid_operations, resolve
     from abeyant.pipeline.analysis.outcomes import count_outcomes
     from abeyant.pipeline.commands.outcome_result import write_summary
-    from abeyant.pipeline.results.result_writer import open_result
+    from abeyant.pipeline.results.registry import sink_of
     from abeyant.pipeline.sources.tables import events_from, operations_from
     from abeyant.pipeline.spark.jobs import name_jobs
     from abeyant.pipeline.spark.progress import Steps
@@ -119,7 +120,7 @@ def _resolve(
     }
     steps = Steps(quiet=args.quiet)
     group = "abeyant-resolve"
-    with open_result(spark, args.out, overwrite=args.overwrite) as result:
+    with sink_of(args.out).table(spark, overwrite=args.overwrite) as result:
         for name, table in tables.items():
             name_jobs(spark, group, name)
             with steps.step(f"writing {name}", spark, group):

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from abeyant.ending import end
-from abeyant.pipeline.results.directory import below, read_marker
-from abeyant.pipeline.results.leases.local import leased, result_lease
+from abeyant.pipeline.results.directory import read_marker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from abeyant.pipeline.results.result_writer import ResultWriter
+    from abeyant.pipeline.results.sink import ResultWriter
 
 __all__ = ["end_with", "spark_for", "terminate_as_interrupt"]
 
@@ -31,19 +30,19 @@ def spark_for(
 ) -> Iterator[SparkSession]:
     """Give a session on `args.master` with `args.conf`, and stop it unless it was there before.
 
-    `start` starts one in place of `command_session`. A command whose result appears whole (`--overwrite`) holds its
-    place from before Spark starts, so that a second one there is refused at once. A failure of Spark becomes an
+    `start` starts one in place of `command_session`. A command with a result (`--out`) holds its place
+    from before Spark starts, so that a second one there is refused at once. A failure of Spark becomes an
     `AbeyantError` of one line. SIGTERM interrupts as Ctrl-C does; the KeyboardInterrupt then says that `args.out` was
     not written.
     """
+    from abeyant.pipeline.results.registry import sink_of
     from abeyant.pipeline.spark.errors import explained, logged_nowhere_else
 
     whole = "overwrite" in args
     try:
         with terminate_as_interrupt(), ExitStack() as held:
-            if whole and isinstance(args.out, Path):
-                out = args.out.absolute()
-                held.enter_context(leased(result_lease(out), out))
+            if "out" in args:
+                held.enter_context(sink_of(args.out).held(whole=whole))
             # From before it starts until it has stopped: Ctrl-C may come at any time, and Py4J would log where.
             held.enter_context(logged_nowhere_else())
             spark = held.enter_context(_session(args, app_name, brief=brief, start=start))
@@ -59,9 +58,7 @@ def end_with(
     args: argparse.Namespace, result: ResultWriter, summary: Callable[[Path], None], *, reported: bool = True
 ) -> int:
     """Print what `summary` prints of the result's folder, and where its report is; return the exit status, 0."""
-    from abeyant.pipeline.results.tables import REPORT
-
-    report = below(result.page, REPORT) if reported else None
+    report = result.report if reported else None
     end(args, lambda: summary(result.folder), out=args.out, report=report, found=read_marker(result.folder))
     return 0
 

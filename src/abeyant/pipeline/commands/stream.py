@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from abeyant.ending import add_output_options, end
 from abeyant.errors import AbeyantError
@@ -18,12 +18,11 @@ from abeyant.pipeline.commands.arguments import (
     add_out,
     add_tables,
     is_small,
+    source_for,
     whole_number,
 )
 from abeyant.pipeline.commands.durations import duration, duration_or
 from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
-from abeyant.pipeline.results.directory import below
-from abeyant.pipeline.results.leases.local import check_free, leased, stream_lease
 from abeyant.pipeline.spark.extra import check_extra
 from abeyant.pipeline.spark.location import is_uri
 
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from abeyant.pipeline.commands.stream_run.plan import Plan
-    from abeyant.pipeline.sources.source import Kafka, Source
+    from abeyant.pipeline.results.sink import Sink
+    from abeyant.pipeline.sources.source import Kafka
 
 __all__ = ["add_arguments", "run"]
 
@@ -203,13 +203,10 @@ def run(args: argparse.Namespace) -> int:
     topics = {plan.operations.given.name, plan.events.given.name} <= set(plan.topics)
     changed = ChangedFiles(plan.checkpoint, quiet=args.quiet)
     lines = Lines(quiet=args.quiet, lateness=Lateness(args.lateness, topics=topics), changed=changed)
-    if isinstance(plan.out, Path):
-        check_free(stream_lease(plan.out), plan.out)
     plan.check()
     try:
         with (
             terminate_as_interrupt(),
-            leased(stream_lease(plan.out), plan.out) if isinstance(plan.out, Path) else nullcontext(),
             _spark(args, plan) as spark,
             stop_when_asked() as asked,
         ):
@@ -225,14 +222,12 @@ def run(args: argparse.Namespace) -> int:
         raise KeyboardInterrupt("the same command goes on") from interrupt
     if stopped and not args.quiet:
         print("stopped between two batches: the same command goes on", file=sys.stderr)
-    from abeyant.pipeline.results.tables import REPORT
-
     counts = dict(lines.totals) | ({} if lines.pending is None else {"pending": lines.pending})
     end(
         args,
         lambda: _tell(lines.pending or 0, summary.folder),
         out=args.out,
-        report=below(summary.page, REPORT) if reported else None,
+        report=summary.report if reported else None,
         found=counts | {"stopped": stopped, "changed_files": sorted(changed.found)},
     )
     if (late := lines.told_of_late()) is not None:
@@ -274,17 +269,23 @@ def _spark(args: argparse.Namespace, plan: Plan) -> AbstractContextManager[Spark
 
 def _plan(args: argparse.Namespace) -> Plan:
     from abeyant.pipeline.commands.stream_run.plan import Plan
+    from abeyant.pipeline.results.registry import sink_of
 
-    kafka = _kafka(args)
-    operations, events = _source(args, "operations", kafka), _source(args, "events", kafka)
+    kafka, sink = _kafka(args), sink_of(args.out)
+    if args.time == "processing":
+        args.operation = [*args.operation, ("start", "current_timestamp()")]
+        args.event = [*args.event, ("at", "current_timestamp()")]
+    more = {"files_a_batch": args.files_per_batch, "kafka": kafka}
+    operations = source_for(args, "operations", args.operations, schema=args.operation_schema, **more)
+    events = source_for(args, "events", args.events, schema=args.event_schema, **more)
     facts = operations.describe(), events.describe()
     return Plan(
         operations=operations,
         events=events,
         topics=facts[0].topics + facts[1].topics,
         one_batch=all(fact.one_batch for fact in facts),
-        out=args.out.absolute() if isinstance(args.out, Path) else args.out,
-        checkpoint=_checkpoint(args),
+        out=sink,
+        checkpoint=_checkpoint(args, sink),
         deadline=args.deadline,
         time=args.time,
         lateness=args.lateness,
@@ -298,31 +299,9 @@ def _plan(args: argparse.Namespace) -> Plan:
     )
 
 
-def _checkpoint(args: argparse.Namespace) -> str:
-    given = args.checkpoint or str(below(args.out, "checkpoint"))
+def _checkpoint(args: argparse.Namespace, sink: Sink) -> str:
+    given = args.checkpoint or str(sink.below("checkpoint").place)
     return given if is_uri(given) else str(Path(given).absolute())
-
-
-def _source(args: argparse.Namespace, table: Literal["operations", "events"], kafka: Kafka | None) -> Source:
-    from abeyant.pipeline.sources.registry import source_of
-    from abeyant.pipeline.sources.source import Input
-    from abeyant.pipeline.sources.tables import check_mapped
-
-    columns = dict(getattr(args, table[:-1]))
-    check_mapped(table, columns)
-    if args.time == "processing":
-        columns |= {"start" if table == "operations" else "at": "current_timestamp()"}
-    return source_of(
-        Input(
-            table,
-            getattr(args, table),
-            columns,
-            schema=getattr(args, f"{table[:-1]}_schema"),
-            format=args.format,
-            files_a_batch=args.files_per_batch,
-            kafka=kafka,
-        )
-    )
 
 
 def _kafka(args: argparse.Namespace) -> Kafka | None:

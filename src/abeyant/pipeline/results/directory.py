@@ -22,12 +22,9 @@ from abeyant.pipeline.results.leases.local import check_free, leased, result_lea
 
 __all__ = [
     "MARKER",
+    "REPORT",
     "STREAM",
-    "Out",
-    "below",
-    "check_out",
     "check_target",
-    "check_written",
     "is_result",
     "new_result",
     "read_marker",
@@ -38,22 +35,10 @@ MARKER: Final = "abeyant-analysis.json"
 STREAM: Final = "abeyant-stream.json"
 """What a stream is, in its result: see `stream_run.description`."""
 
-Out = Path | str
-"""Where a result goes: a path of this machine, or a URI."""
+REPORT: Final = "report.html"
 
 _TOOL: Final = "abeyant"
 _LOCK: Final = ".lock"
-
-
-def below(out: Out, name: str) -> Out:
-    """Return what is called so below a place."""
-    return out / name if isinstance(out, Path) else f"{out}/{name}"
-
-
-def check_out(out: Out, *, overwrite: bool) -> None:
-    """Raise `AbeyantError` unless a result may be put there. Of a URI that is known only when Spark runs."""
-    if isinstance(out, Path):
-        check_target(out.absolute(), overwrite=overwrite)
 
 
 def check_target(out: Path, *, overwrite: bool) -> None:
@@ -93,14 +78,6 @@ def _check_not_here(out: Path) -> None:
         raise AbeyantError(
             f"{out} is the working directory, or holds it, and a result takes its place: name a directory in it, "
             "or run this elsewhere"
-        )
-
-
-def check_written(directory: Path) -> None:
-    """Raise `AbeyantError` unless what Spark was told to write here is here: its driver may be on another machine."""
-    if not directory.is_dir():
-        raise AbeyantError(
-            f"Spark wrote {directory} on a machine of its own: name a directory that this machine and Spark's share"
         )
 
 

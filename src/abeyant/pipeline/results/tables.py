@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from abeyant.pipeline.results.directory import Out, write_marker
-from abeyant.pipeline.results.result_writer import ResultWriter, open_result
+from abeyant.pipeline.results.directory import REPORT, write_marker
+from abeyant.pipeline.results.registry import sink_of
+from abeyant.pipeline.results.sink import Out, ResultWriter
 from abeyant.pipeline.spark.jobs import name_jobs
 from abeyant.pipeline.spark.progress import Steps
 from abeyant.pipeline.spark.versions import versions_of
 
-__all__ = ["REPORT", "write_result"]
-
-REPORT: Final = "report.html"
+__all__ = ["put_table", "write_result"]
 
 
 def write_result(
@@ -36,7 +37,7 @@ def write_result(
     `about` says how it was made. Raises `AbeyantError` where `out` may not be written. Returns the result.
     """
     steps, group = Steps(quiet=quiet), "abeyant-result"
-    with open_result(spark, out, overwrite=overwrite) as result:
+    with sink_of(out).table(spark, overwrite=overwrite) as result:
         for name, table in tables.items():
             name_jobs(spark, group, name)
             with steps.step(f"writing {name}", spark, group):
@@ -47,3 +48,9 @@ def write_result(
             result.fetch(*drawn)
             write_report(result.folder, result.folder / REPORT)
     return result
+
+
+def put_table(directory: Path, table: pa.Table) -> None:
+    """Write a small table into a new directory of a result's folder: it goes where the result goes."""
+    directory.mkdir()
+    pq.write_table(table, directory / "part-0.zstd.parquet", compression="zstd")

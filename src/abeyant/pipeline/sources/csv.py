@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -22,13 +21,10 @@ _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
 _OPTIONS: Final = {"header": "true", "escape": '"'}
 
 
-@dataclass(frozen=True)
 class Csv(FileSource):
     """Files of CSV."""
 
-    format: ClassVar[str] = "csv"
-    called: ClassVar[str] = "CSV"
-    endings: ClassVar[tuple[str, ...]] = ("csv",)
+    format, called, endings = "csv", "CSV", ("csv",)
     # Of several files one whose header differs from the first one's is refused; by default Spark goes by position.
     # Nobody knows beforehand whether a file that arrives has line breaks within quotes.
     stream_options: ClassVar = {**_OPTIONS, "enforceSchema": "false", "multiLine": "true"}

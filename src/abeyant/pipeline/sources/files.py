@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
 from typing import ClassVar, Final
@@ -18,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.sources.arrival import first_file, list_at_once, pattern_of
-from abeyant.pipeline.sources.source import Facts, Input
+from abeyant.pipeline.sources.source import Facts, Input, Source
 from abeyant.pipeline.spark.errors import says_nanoseconds
 from abeyant.pipeline.spark.location import is_text, is_uri, location
 
@@ -31,11 +30,9 @@ _COMPRESSED: Final = (".gz", ".bz2", ".zst")  # which Spark reads without more
 _LETTER: Final = re.compile(r"([A-Za-z0-9])")
 
 
-@dataclass(frozen=True)
-class FileSource:
+class FileSource(Source):
     """A file, a directory, or what a glob matches; by URI, as Hadoop takes it. The subclasses are formats."""
 
-    given: Input
     format: ClassVar[str]
     """As Spark names it."""
     called: ClassVar[str]
@@ -166,22 +163,16 @@ class FileSource:
         return (reader if schema is None else reader.schema(schema)).load(self.locations())
 
 
-@dataclass(frozen=True)
 class Parquet(FileSource):
     """Files of Parquet."""
 
-    format: ClassVar[str] = "parquet"
-    called: ClassVar[str] = "Parquet"
-    endings: ClassVar[tuple[str, ...]] = ("parquet",)
+    format, called, endings = "parquet", "Parquet", ("parquet",)
 
 
-@dataclass(frozen=True)
 class Orc(FileSource):
     """Files of ORC."""
 
-    format: ClassVar[str] = "orc"
-    called: ClassVar[str] = "ORC"
-    endings: ClassVar[tuple[str, ...]] = ("orc",)
+    format, called, endings = "orc", "ORC", ("orc",)
 
 
 def _is_glob(path: str) -> bool:

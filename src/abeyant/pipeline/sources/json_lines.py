@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, MapType, StructType
@@ -15,14 +12,11 @@ from abeyant.pipeline.sources.files import FileSource
 __all__ = ["JsonLines"]
 
 
-@dataclass(frozen=True)
 class JsonLines(FileSource):
     """Files of one JSON object a line."""
 
-    format: ClassVar[str] = "json"
-    called: ClassVar[str] = "JSON"
-    endings: ClassVar[tuple[str, ...]] = ("json", "jsonl", "ndjson")
-    first_file_counts: ClassVar[bool] = False
+    format, called, endings = "json", "JSON", ("json", "jsonl", "ndjson")
+    first_file_counts = False
 
     def stream(self, spark: SparkSession) -> DataFrame:
         """Return the lines as operations or events; what cannot be read in one is marked, and rejected."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.sources.properties import parse_properties
-from abeyant.pipeline.sources.source import Facts, Input, Kafka
+from abeyant.pipeline.sources.source import Facts, Input, Kafka, Source
 from abeyant.pipeline.spark.connect import is_connect
 from abeyant.pipeline.spark.kafka_client import KafkaClientError, describe_topics
 
@@ -69,17 +68,14 @@ def read_properties(file: str) -> dict[str, str]:
         raise KafkaError(f"cannot read {file}: it is not UTF-8") from error
 
 
-@dataclass(frozen=True)
-class Topic:
+class Topic(Source):
     """A topic as records: `value` (bytes), and in `record` topic, partition, offset, key and timestamp.
 
     Offsets that Kafka has deleted before they were read end a stream: nothing is lost silently.
     """
 
-    given: Input
-
-    @staticmethod
-    def takes(name: str, given: Input) -> bool:
+    @classmethod
+    def takes(cls, name: str, given: Input) -> bool:
         """Return whether a name is that of a topic: with Kafka's servers given, and no slash in it."""
         return given.kafka is not None and "/" not in name
 
@@ -112,9 +108,8 @@ class Topic:
 
 def client_options(kafka: Kafka) -> dict[str, str]:
     """Return the options by which Spark's connector reaches the brokers, with the client's own settings."""
-    return {f"kafka.{name}": value for name, value in kafka.properties.items()} | {
-        "kafka.bootstrap.servers": kafka.servers
-    }
+    properties = {**kafka.properties, "bootstrap.servers": kafka.servers}
+    return {f"kafka.{name}": value for name, value in properties.items()}
 
 
 def _records(read: DataFrame) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from abeyant.pipeline.sources.catalog import CatalogTable
 from abeyant.pipeline.sources.csv import Csv
@@ -15,14 +15,7 @@ from abeyant.pipeline.sources.source import Input, Source
 
 __all__ = ["SOURCES", "source_of"]
 
-
-class _Kind(Protocol):
-    def __call__(self, given: Input) -> Source: ...
-
-    def takes(self, name: str, given: Input) -> bool: ...
-
-
-SOURCES: Final[tuple[_Kind, ...]] = (Topic, CatalogTable, Csv, JsonLines, Orc, Parquet)
+SOURCES: Final[tuple[type[Source], ...]] = (Topic, CatalogTable, Csv, JsonLines, Orc, Parquet)
 """In the order in which they are asked whether a name is theirs."""
 
 
@@ -35,8 +28,5 @@ def source_of(given: Input) -> Source:
 def _names(name: str) -> Iterator[str]:
     """Yield a name, the files of this machine that it matches, and those in its directories."""
     yield name
-    found = expand(name)
-    yield from found
-    for folder in map(Path, found):
-        if folder.is_dir():
-            yield from map(str, sorted(folder.iterdir()))
+    yield from (found := expand(name))
+    yield from (str(file) for folder in map(Path, found) if folder.is_dir() for file in sorted(folder.iterdir()))

@@ -74,14 +74,20 @@ class Facts(NamedTuple):
 
 
 class Source(Protocol):
-    """One of the two tables."""
+    """One of the two tables. A kind of source says which names are its own, and overrides what it does otherwise."""
 
-    @property
-    def given(self) -> Input:
-        """What the user said of it."""
+    given: Input
+
+    def __init__(self, given: Input) -> None:
+        self.given = given
+
+    @classmethod
+    def takes(cls, name: str, given: Input) -> bool:
+        """Return whether a name (the given one, or that of a file in it) says that the source is of this kind."""
 
     def describe(self) -> Facts:
         """Return what is known without Spark. Raise `AbeyantError` where there is nothing to be read."""
+        return Facts()
 
     def table(self, spark: SparkSession) -> DataFrame:
         """Return what is there now, with its own columns."""
@@ -94,3 +100,4 @@ class Source(Protocol):
 
     def again(self, spark: SparkSession) -> DataFrame:
         """Return what is there now as `stream` reads it: a table that is no stream."""
+        return self.given.of_columns(self.table(spark))

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 from pyspark.sql import SparkSession
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.commands.stream_run.description import Folder, LocalFolder, check
-from abeyant.pipeline.results.directory import Out, below
+from abeyant.pipeline.commands.stream_run.description import check
+from abeyant.pipeline.results.sink import Folder, Out, Sink
 from abeyant.pipeline.sources.source import Kafka, Source
 from abeyant.pipeline.spark.connect import is_connect
 from abeyant.pipeline.spark.location import is_uri
@@ -28,7 +28,7 @@ class Plan:
 
     operations: Source
     events: Source
-    out: Out
+    out: Sink
     checkpoint: str
     deadline: Literal["inclusive", "exclusive"]
     time: Literal["event", "processing"]
@@ -49,19 +49,20 @@ class Plan:
     @property
     def ending(self) -> Out:
         """The directory that tells the stream of the end of its input."""
-        return below(self.out, ENDING)
+        return self.out.below(ENDING).place
 
     def check(self) -> None:
         """Raise `AbeyantError` for a result that this stream may not go on with, as far as is known without Spark."""
-        if isinstance(self.out, Path):
-            self.check_in(LocalFolder(self.out), begun=self.begun(None))
+        folder = self.out.describe()
+        if folder is not None:
+            self.check_in(folder, begun=self.begun(None))
 
     def check_in(self, folder: Folder, *, begun: bool) -> bool:
         """Do so for a result in `folder`; return whether the end of the input was told in an earlier run."""
-        check(folder, self.out, self.checkpoint, self.identity(), begun=begun)
+        check(folder, self.out.place, self.checkpoint, self.identity(), begun=begun)
         drained = any(not name.startswith(".") for name in folder.names(ENDING))
         if drained and not self.drain:
-            raise AbeyantError(f"{self.out} was drained: its input has ended; begin anew with another --out")
+            raise AbeyantError(f"{self.out.place} was drained: its input has ended; begin anew with another --out")
         return drained
 
     def begun(self, spark: SparkSession | None) -> bool:

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.analysis.outcomes import Counted
-from abeyant.pipeline.commands.stream_run.description import Folder, LocalFolder, describe
+from abeyant.pipeline.commands.stream_run.description import describe
 from abeyant.pipeline.commands.stream_run.plan import ENDING, Plan
 from abeyant.pipeline.commands.stream_run.topic_sink import TopicSink
 from abeyant.pipeline.commands.stream_run.watch import follow
 from abeyant.pipeline.resolver.streams import ParquetSink, resolve_stream
 from abeyant.pipeline.resolver.streams.end import END_OF_INPUT
 from abeyant.pipeline.resolver.streams.options import DEFAULT_SHARDS
-from abeyant.pipeline.results.leases.queries import acquire_store, release_store
+from abeyant.pipeline.results.sink import Folder
 from abeyant.pipeline.sources.kafka import check_topics
 from abeyant.pipeline.spark.location import is_uri, plain
 from abeyant.pipeline.spark.session import SHUFFLE_PARTITIONS, shuffle_partitions
-from abeyant.pipeline.spark.store import Store
 
 if TYPE_CHECKING:
     from abeyant.pipeline.commands.stream_run.lines import Lines
 
 __all__ = ["run"]
-
-_COMMAND: Final = "command"
 
 
 def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -> Counted:
@@ -37,15 +33,8 @@ def run(spark: SparkSession, plan: Plan, lines: Lines, asked: threading.Event) -
 
     Raises `AbeyantError` for what the user can mend.
     """
-    if isinstance(plan.out, Path):
-        return _run(spark, plan, LocalFolder(plan.out), lines, asked)
-    store = Store(spark, plan.out)
-    # At once, not by the first batch: a second query would write into the first one's checkpoint before that.
-    acquire_store(store, _COMMAND)
-    try:
-        return _run(spark, plan, store, lines, asked)
-    finally:
-        release_store(store, _COMMAND)
+    with plan.out.stream(spark) as folder:
+        return _run(spark, plan, folder, lines, asked)
 
 
 def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: threading.Event) -> Counted:
@@ -56,7 +45,7 @@ def _run(spark: SparkSession, plan: Plan, folder: Folder, lines: Lines, asked: t
     operations, events = (source.stream(spark) for source in (plan.operations, plan.events))
     begun = plan.begun(spark)
     drained = plan.check_in(folder, begun=begun)
-    describe(folder, plan.out, plan.checkpoint, plan.identity(), begun=begun)
+    describe(folder, plan.out.place, plan.checkpoint, plan.identity(), begun=begun)
     folder.make_directory(ENDING)
     _no_empty_partitions(spark)
     _no_processes_for_files(spark, plan.checkpoint)
@@ -135,7 +124,7 @@ def _run_once(answers: DataFrame, plan: Plan, lines: Lines, asked: threading.Eve
 
 
 def _sink(plan: Plan, sent: Counted) -> Callable[[DataFrame, int], None]:
-    files = ParquetSink(plan.out, checkpoint=plan.checkpoint, manifests=isinstance(plan.out, str))
+    files = ParquetSink(plan.out.place, checkpoint=plan.checkpoint, manifests=plan.out.manifests)
     if plan.kafka is None or plan.to_topic is None:
         return files
     return TopicSink(plan.kafka, plan.to_topic, files, plan.aside_topic, sent)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
@@ -14,10 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.analysis.outcomes import Counted, Ended, count_outcomes
 from abeyant.pipeline.commands.outcome_result import write_summary
-from abeyant.pipeline.results.directory import below
-from abeyant.pipeline.results.manifests import BATCHES, batch_manifest, files_of, read_manifest
-from abeyant.pipeline.results.result_writer import ResultWriter, open_result
-from abeyant.pipeline.spark.store import Store
+from abeyant.pipeline.results.sink import ResultWriter
 
 if TYPE_CHECKING:
     from abeyant.pipeline.commands.stream_run.lines import Lines
@@ -40,7 +34,8 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> tupl
     It reads the files that this run wrote, once; what was `sent` to a topic is counted already. It reads the operations
     once more, where this run has read all of them; but for a stream that was stopped, no topic of many.
     """
-    ended = sent.ended() if plan.to_topic is not None else count_outcomes(_files(spark, plan, lines.first))
+    written = iter(()) if lines.first is None else plan.out.outcomes(spark, lines.first)
+    ended = sent.ended() if plan.to_topic is not None else count_outcomes(written)
     if lines.first:
         return _write(spark, plan, lines, ended, None, _CONTINUED)
     stopped = plan.trigger is not None and not plan.drain
@@ -57,16 +52,10 @@ def sum_up(spark: SparkSession, plan: Plan, lines: Lines, sent: Counted) -> tupl
         return _write(spark, plan, lines, ended, None, _GONE)
 
 
-def _files(spark: SparkSession, plan: Plan, first: int | None) -> Iterable[Path]:
-    if isinstance(plan.out, Path):
-        return _written(plan.out / "outcomes", first)
-    return _fetched(Store(spark, plan.out), first)
-
-
 def _write(
     spark: SparkSession, plan: Plan, lines: Lines, ended: Ended, operations: DataFrame | None, no_keys: str = ""
 ) -> tuple[ResultWriter, bool]:
-    with open_result(spark, below(plan.out, SUMMARY), overwrite=True) as result:
+    with plan.out.below(SUMMARY).table(spark, overwrite=True) as result:
         reported = write_summary(
             result.folder,
             ended,
@@ -90,26 +79,3 @@ def _rejected(lines: Lines) -> dict[str, int]:
     if lines.changed is not None and lines.changed.found:
         rejected["files that changed after they were read"] = len(lines.changed.found)
     return rejected
-
-
-def _written(outcomes: Path, first: int | None) -> list[Path]:
-    """Return the files of the batches from `first` on."""
-    if first is None:
-        return []
-    batches = ((int(directory.name.partition("=")[2]), directory) for directory in outcomes.glob("batch=*"))
-    return [file for batch, directory in sorted(batches) for file in directory.glob("*.parquet") if batch >= first]
-
-
-def _fetched(store: Store, first: int | None) -> Iterator[Path]:
-    """Yield copies of the files of the batches from `first` on, each to be read before the next."""
-    named = (name.removesuffix(".json") for name in store.names(BATCHES) if first is not None)
-    with tempfile.TemporaryDirectory(prefix="abeyant-outcomes-") as passing:
-        for batch in sorted(int(name) for name in named if name.isdecimal()):
-            if first is None or batch < first:
-                continue
-            found = read_manifest(store.read(batch_manifest(batch)), store.uri(batch_manifest(batch)))
-            for file in files_of(found, "outcomes") if found is not None else []:
-                copied = Path(passing) / file.rpartition("/")[2]
-                store.fetch(file, copied)
-                yield copied
-                copied.unlink()

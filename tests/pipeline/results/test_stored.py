@@ -13,13 +13,14 @@ from pyspark.sql import SparkSession
 from abeyant import pipeline
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.results.directory import MARKER, write_marker
-from abeyant.pipeline.results.result_writer import ResultWriter, open_result
+from abeyant.pipeline.results.registry import sink_of
+from abeyant.pipeline.results.sink import ResultWriter
 
 LIVE = {"host": "elsewhere", "process": 7, "since": "2026-01-01T00:00:00+00:00"}
 
 
 def make(spark: SparkSession, out: Path, rows: int, *, overwrite: bool = False, fail: bool = False) -> ResultWriter:
-    with open_result(spark, f"file://{out}", overwrite=overwrite) as result:
+    with sink_of(f"file://{out}").table(spark, overwrite=overwrite) as result:
         result.write("outcomes", spark.range(rows))
         assert result.rows("outcomes") == rows
         assert sum(pq.read_metadata(part).num_rows for part in result.files("outcomes")) == rows
@@ -55,7 +56,7 @@ def test_a_result_is_there_when_its_marker_is(spark: SparkSession, tmp_path: Pat
     assert not torn.exists()
     assert pipeline.read_result(spark, out).count() == 3
     assert [row.n for row in pipeline.read_result(spark, out, "waits").collect()] == [3]
-    assert Path(str(made.page).removeprefix("file://"), "report.html").read_text() == "3 rows"
+    assert Path(str(made.report).removeprefix("file://")).read_text() == "3 rows"
     assert json.loads((out / MARKER).read_text())["deadline"] == "inclusive"
     with pytest.raises(AbeyantError, match=r"has no table 'keys'; there are outcomes, waits"):
         pipeline.read_result(spark, out, "keys")
@@ -87,7 +88,7 @@ def test_what_is_not_ours_is_left_alone_and_one_run_writes_at_a_time(spark: Spar
     assert (out / "run-other" / "outcomes").exists()
 
     def taken_over() -> None:
-        with open_result(spark, f"file://{tmp_path / 'slow'}", overwrite=False) as result:
+        with sink_of(f"file://{tmp_path / 'slow'}").table(spark, overwrite=False) as result:
             result.write("outcomes", spark.range(1))
             write_marker(result.folder, {})
             for claim in (tmp_path / "slow" / "claims").glob("*.json"):

@@ -1,0 +1,131 @@
+"""Results in a directory that this machine and Spark's see: made beside their place and renamed (`directory`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from abeyant.errors import AbeyantError
+from abeyant.pipeline.results.directory import REPORT, check_target, new_result
+from abeyant.pipeline.results.leases.local import check_free, leased, result_lease, stream_lease
+from abeyant.pipeline.results.sink import Folder, ResultWriter, Sink
+
+__all__ = ["LocalFolder", "LocalSink"]
+
+
+class LocalSink(Sink):
+    """A directory, by its path."""
+
+    place: Path
+    manifests = False
+
+    def __init__(self, place: str) -> None:
+        self.place = Path(os.path.abspath(place))
+
+    @classmethod
+    def takes(cls, place: str) -> bool:
+        """Return True: what is no other's is a path."""
+        return True
+
+    def describe(self) -> Folder:
+        """Return the folder of a stream; raise `AbeyantError` where another process writes there."""
+        check_free(stream_lease(self.place), self.place)
+        return LocalFolder(self.place)
+
+    def check(self, *, overwrite: bool) -> None:
+        """Raise `AbeyantError` unless a result may be put there."""
+        check_target(self.place, overwrite=overwrite)
+
+    def held(self, *, whole: bool) -> AbstractContextManager[None]:
+        """Hold the lease on a whole result, or on a stream's directory."""
+        return leased((result_lease if whole else stream_lease)(self.place), self.place)
+
+    @contextmanager
+    def table(self, spark: SparkSession, *, overwrite: bool) -> Iterator[ResultWriter]:
+        """Give a result to be made beside its place, and to be renamed."""
+        with new_result(self.place, overwrite=overwrite) as aside:
+            result = _Result(aside, self.place)
+            yield result
+        result.folder = self.place
+
+    @contextmanager
+    def stream(self, spark: SparkSession) -> Iterator[Folder]:
+        """Give the folder of a stream: `held` keeps others out."""
+        yield LocalFolder(self.place)
+
+    def outcomes(self, spark: SparkSession, first: int) -> Iterator[Path]:
+        """Yield the files of a stream's outcomes from batch `first` on."""
+        batches = ((int(each.name.partition("=")[2]), each) for each in (self.place / "outcomes").glob("batch=*"))
+        return (file for batch, each in sorted(batches) if batch >= first for file in each.glob("*.parquet"))
+
+
+class LocalFolder:
+    """The small files of a stream in a directory."""
+
+    def __init__(self, root: Path) -> None:
+        self._root: Final = root
+
+    def read(self, name: str) -> str | None:
+        """Return a file's text; None where there is none."""
+        file = self._root / name
+        try:
+            return file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError as error:
+            raise AbeyantError(f"{file.parent} is not a directory") from error
+        except (OSError, ValueError) as error:
+            raise AbeyantError(f"cannot read {file}: {error}") from error
+
+    def put(self, name: str, text: str) -> None:
+        """Write a file, whole or not at all."""
+        file = self._root / name
+        aside = file.with_name(f".{file.name}")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            aside.write_text(text, encoding="utf-8")
+            os.replace(aside, file)
+        except OSError as error:
+            raise AbeyantError(f"cannot write {file}: {error.strerror or error}") from error
+
+    def names(self, name: str) -> list[str]:
+        """Return what is in a folder of it; a file in its place is itself."""
+        folder = self._root / name
+        if folder.is_dir():
+            return sorted(file.name for file in folder.iterdir())
+        return [folder.name] if folder.exists() else []
+
+    def make_directory(self, name: str) -> None:
+        """Make a folder of it, unless it is there."""
+        (self._root / name).mkdir(parents=True, exist_ok=True)
+
+
+class _Result:
+    def __init__(self, folder: Path, out: Path) -> None:
+        self.folder = folder
+        self.report: Final = out / REPORT
+
+    def write(self, name: str, table: DataFrame) -> None:
+        # Not a URI with %20 and the like: Hadoop takes the path as it is.
+        table.write.parquet(f"file://{self.folder / name}")
+        if not (self.folder / name).is_dir():  # the driver may be on another machine
+            raise AbeyantError(
+                f"Spark wrote {self.folder / name} on a machine of its own: name a directory that this machine and "
+                "Spark's share"
+            )
+
+    def fetch(self, *names: str) -> None:
+        """Nothing: they are there."""
+
+    def files(self, name: str) -> Iterator[Path]:
+        yield from sorted((self.folder / name).glob("*.parquet"))
+
+    def rows(self, name: str) -> int:
+        import pyarrow.parquet as pq
+
+        return sum(pq.read_metadata(part).num_rows for part in self.files(name))

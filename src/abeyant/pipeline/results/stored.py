@@ -1,0 +1,171 @@
+"""Results on a store that Spark reaches, by URI, where there may be no rename.
+
+Tables go below `out/run-ID`, a name that is new for each run; then the marker, which names that run and all its files,
+appears at once, or over an earlier one. What no marker names is of a run that was killed, and the next one removes it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from abeyant.errors import AbeyantError
+from abeyant.former import check_former
+from abeyant.pipeline.results.directory import MARKER, REPORT, read_marker
+from abeyant.pipeline.results.leases.queries import acquire_store, release_store
+from abeyant.pipeline.results.leases.store import StoreLease
+from abeyant.pipeline.results.manifests import (
+    BATCHES,
+    LEASES,
+    batch_manifest,
+    files_of,
+    manifest,
+    read_manifest,
+)
+from abeyant.pipeline.results.sink import Folder, ResultWriter, Sink
+from abeyant.pipeline.spark.location import is_uri, literal
+from abeyant.pipeline.spark.store import Store
+
+__all__ = ["StoreSink"]
+
+_RUN: Final = "run"
+_COMMAND: Final = "command"
+
+
+class StoreSink(Sink):
+    """A place on a store, by its URI; nothing is known of it before Spark runs."""
+
+    manifests = True
+
+    @classmethod
+    def takes(cls, place: str) -> bool:
+        """Return whether a place is named by a URI."""
+        return is_uri(place)
+
+    @contextmanager
+    def table(self, spark: SparkSession, *, overwrite: bool) -> Iterator[ResultWriter]:
+        """Give a result to be made below a run's name, which a marker names at last."""
+        store = Store(spark, str(self.place))
+        with StoreLease(store, _RUN) as lease:
+            _check_stored(store, overwrite=overwrite)
+            for name in lease.expired:
+                lease.remove_expired(name)  # whoever was taken for dead, and is not, learns of it by this
+            stored = _Result(spark, store, lease.name)
+            try:
+                yield stored
+                stored.send()
+                lease.check()
+                # Asked again: much time has passed, and nothing that appeared meanwhile may be lost.
+                _check_stored(store, overwrite=overwrite)
+            except BaseException:
+                store.remove(lease.name)
+                raise
+            # Where this fails nobody knows whether the marker is there: what it names stays, the next run looks.
+            stored.mark()
+            lease.check()
+            # Not earlier: until our marker is there, that of a run taken for dead may still come, and name its files.
+            _remove_runs(store, keep=lease.name)
+
+    @contextmanager
+    def stream(self, spark: SparkSession) -> Iterator[Folder]:
+        """Give the folder of a stream, leased: a second query would write into the first one's checkpoint at once."""
+        store = Store(spark, str(self.place))
+        acquire_store(store, _COMMAND)
+        try:
+            yield store
+        finally:
+            release_store(store, _COMMAND)
+
+    def outcomes(self, spark: SparkSession, first: int) -> Iterator[Path]:
+        """Yield copies of the files of a stream's outcomes from batch `first` on."""
+        store = Store(spark, str(self.place))
+        names = (name.removesuffix(".json") for name in store.names(BATCHES))
+        with tempfile.TemporaryDirectory(prefix="abeyant-outcomes-") as passing:
+            for batch in sorted(int(name) for name in names if name.isdecimal() and int(name) >= first):
+                found = read_manifest(store.read(batch_manifest(batch)), store.uri(batch_manifest(batch)))
+                for file in files_of(found, "outcomes") if found is not None else []:
+                    copied = Path(passing) / file.rpartition("/")[2]
+                    store.fetch(file, copied)
+                    yield copied
+                    copied.unlink()
+
+
+# Each goes when the process ends, not before: what a command says at its end is read there.
+_folders: Final[list[tempfile.TemporaryDirectory[str]]] = []
+
+
+class _Result:
+    def __init__(self, spark: SparkSession, store: Store, run: str) -> None:
+        _folders.append(tempfile.TemporaryDirectory(prefix="abeyant-result-"))
+        self.folder: Final = Path(_folders[-1].name)
+        self.report: Final = store.uri(f"{run}/{REPORT}")
+        self._spark: Final = spark
+        self._store: Final = store
+        self._run: Final = run
+        self._tables: Final[dict[str, dict[str, int]]] = {}
+        self._fetched: Final[set[Path]] = set()
+
+    def write(self, name: str, table: DataFrame) -> None:
+        table.write.parquet(self._store.uri(f"{self._run}/{name}"))
+        self._tables[name] = self._store.written(f"{self._run}/{name}")
+
+    def fetch(self, *names: str) -> None:
+        for name in names:
+            (self.folder / name).mkdir()
+            for file in self._tables[name]:
+                self._fetched.add(self._copy(file, self.folder / name))
+
+    def files(self, name: str) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory(prefix="abeyant-table-") as passing:
+            for file in self._tables[name]:
+                copied = self._copy(file, Path(passing))
+                yield copied
+                copied.unlink()
+
+    def rows(self, name: str) -> int:
+        return self._spark.read.parquet(*(literal(self._store.uri(file)) for file in self._tables[name])).count()
+
+    def send(self) -> None:
+        """Copy what this process has made, but for the marker."""
+        for file in sorted(self.folder.rglob("*")):
+            if file.is_file() and file not in self._fetched and file != self.folder / MARKER:
+                below = file.relative_to(self.folder).as_posix()
+                self._store.send(file, f"{self._run}/{below}")
+                table, slash, _ = below.partition("/")
+                if slash:
+                    self._tables.setdefault(table, {})[f"{self._run}/{below}"] = file.stat().st_size
+
+    def mark(self) -> None:
+        """Write the marker: from now on the result is there."""
+        told = {name: value for name, value in read_marker(self.folder).items() if name != "tool"}
+        self._store.put(MARKER, manifest({**told, "run": self._run}, self._tables))
+
+    def _copy(self, file: str, to: Path) -> Path:
+        copied = to / file.rpartition("/")[2]
+        self._store.fetch(file, copied)
+        copied.with_name(f".{copied.name}.crc").unlink(missing_ok=True)
+        return copied
+
+
+def _check_stored(store: Store, *, overwrite: bool) -> None:
+    """As `directory.check_target`: only a result of ours is ever replaced, and only when told to."""
+    there = store.names("")
+    check_former(store.root, there, MARKER, "name another place, or remove it and run this again")
+    if read_manifest(store.read(MARKER), store.uri(MARKER)) is not None:
+        if not overwrite:
+            raise AbeyantError(f"{store.root} already holds a result; use --overwrite to replace it")
+        return
+    others = [name for name in there if name != LEASES and not name.startswith((f"{_RUN}-", "."))]
+    if others:
+        raise AbeyantError(f"{store.root} exists and is not a result of abeyant: it is left alone")
+
+
+def _remove_runs(store: Store, *, keep: str | None) -> None:
+    for name in store.names(""):
+        if name.startswith(f"{_RUN}-") and name != keep:
+            store.remove(name)
