@@ -26,6 +26,7 @@ WORDS = {
     "pages": "what reports are made of",
     "aio": "event loop, virtual time",
     "purgatory": "operations that wait, by key",
+    "resolver": "complete or expire, live",
     "idle": "idle time-outs",
     "timer": "the wheel with a clock",
     "kernels": "columns of integers",
@@ -33,7 +34,7 @@ WORDS = {
 }
 PLACES = {
     "cli": 440, "broker": 210, "pipeline": 670, "aio": 210, "idle": 100, "purgatory": 320, "tables": 560, "pages": 780,
-    "timer": 210, "kernels": 560, "engine": 385,
+    "resolver": 560, "timer": 210, "kernels": 560, "engine": 385,
 }  # fmt: skip
 """The middle of each room's box, in pixels from the left. Its height follows from what it imports."""
 WIDTH, WIDE, NARROW, HIGH, GAP, ABOVE = 880, 330, 190, 52, 20, 44  # pixels
@@ -83,6 +84,7 @@ def _room(target: str, names: list[str]) -> str:
 
 _SURFACE = {
     "purgatory": ("Purgatory", "DelayedOperation", "Outcome"),
+    "resolver": ("Resolver", "Resolution", "Watch", "Calendar"),
     "idle": ("IdleDetector",),
     "timer": ("SystemTimer", "ManualTimer", "TimerTask"),
 }

@@ -29,7 +29,7 @@ from scripts.browser_files import NotHadError
 from scripts.set_up import ROOT, requirements
 
 BELOW_SPARK = (
-    "tests/engine", "tests/kernels", "tests/timer", "tests/idle", "tests/purgatory", "tests/aio",
+    "tests/engine", "tests/kernels", "tests/timer", "tests/idle", "tests/purgatory", "tests/resolver", "tests/aio",
     "tests/test_never_made.py",
 )  # fmt: skip
 QUICK = (

@@ -1,11 +1,11 @@
 """Abeyant: delayed operations that complete when their condition holds, or expire at their deadline, once.
 
-In process: `SystemTimer`, `ManualTimer`, `IdleDetector`, `DelayedOperation`, `Purgatory`. In asyncio: `abeyant.aio`.
-On Apache Spark: `abeyant.pipeline` (needs the extra `spark`). This import pulls in none of them.
+In process: `SystemTimer`, `ManualTimer`, `IdleDetector`, `DelayedOperation`, `Purgatory`, `Resolver`. In asyncio:
+`abeyant.aio`. On Apache Spark: `abeyant.pipeline` (needs the extra `spark`). This import loads none of the last three.
 """
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if os.environ.get("ABEYANT_PURE", "0") not in ("", "0"):
     from abeyant import _interpreted
@@ -21,6 +21,7 @@ else:
 
 if TYPE_CHECKING:
     from abeyant._idle_generic import IdleDetector
+    from abeyant.resolver import Calendar, Resolution, Resolver, Watch
 else:
     from abeyant.idle import IdleDetector
 
@@ -50,6 +51,7 @@ from abeyant.timer import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Calendar",
     "Callback",
     "DelayedOperation",
     "ErrorHandler",
@@ -64,10 +66,26 @@ __all__ = [
     "PurgatoryError",
     "PurgatoryStats",
     "RepeatingTask",
+    "Resolution",
+    "Resolver",
     "SystemTimer",
     "Timer",
     "TimerClosedError",
     "TimerStats",
     "TimerTask",
+    "Watch",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Calendar", "Resolution", "Resolver", "Watch"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from abeyant import resolver
+
+    globals()[name] = found = getattr(resolver, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,206 @@
+"""Business time: which hours of which days count, and how far a countdown over them reaches."""
+
+from __future__ import annotations
+
+import re
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Container, Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from abeyant.kernels.timelines import NEVER
+
+__all__ = ["Calendar"]
+
+_DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_FORM: Final = re.compile(
+    r"(?P<first>[a-z]{3})(?:-(?P<last>[a-z]{3}))?\s+(?P<from>\d{1,2}:\d\d)-(?P<to>\d{1,2}:\d\d)", re.IGNORECASE
+)
+_REFERENCE: Final = date(1970, 1, 1)
+_SPAN: Final = timedelta(days=366)  # at least so many days are looked at
+_MARGIN: Final = timedelta(days=3)  # more than any zone is from UTC, and any hours go past their day
+_FURTHEST: Final = date(9990, 1, 1)
+
+
+class _Hours(NamedTuple):
+    """The hours known so far, in microseconds since 1970."""
+
+    first: date
+    last: date
+    begins: list[int]
+    ends: list[int]
+    before: list[int]
+    """What `elapsed_at` is at each begin, and at the end of all."""
+
+    def elapsed(self, at: int) -> int:
+        place = bisect_right(self.begins, at) - 1
+        return self.before[max(place, 0)] + (min(at, self.ends[place]) - self.begins[place] if place >= 0 else 0)
+
+    def due(self, start: int, reading: int) -> int:
+        if reading <= self.elapsed(start):  # where nothing is left to pass, it is over at once: in an open hour or not
+            return start
+        place = min(bisect_left(self.before, reading, 1) - 1, len(self.begins) - 1)
+        return max(start, self.begins[place] + (reading - self.before[place]))
+
+
+class _Columns:
+    """The same for whole columns of NumPy, which is imported by those who have some."""
+
+    def __init__(self, hours: _Hours) -> None:
+        import numpy as np
+
+        self.of, self._np = hours, np
+        self._begins, self._ends, self._before = (np.array(column, np.int64) for column in hours[2:])
+
+    def elapsed(self, times: Any) -> Any:
+        np = self._np
+        place = np.searchsorted(self._begins, times, side="right") - 1
+        inside = np.clip(times, self._begins[place], self._ends[place]) - self._begins[place]
+        return np.where(place < 0, self._before[0], self._before[place] + inside)
+
+    def due(self, starts: Any, readings: Any) -> Any:
+        np = self._np
+        place = np.minimum(np.searchsorted(self._before[1:], readings, side="left"), len(self._begins) - 1)
+        at = np.maximum(starts, self._begins[place] + (readings - self._before[place]))
+        at = np.where(readings <= self.elapsed(starts), starts, at)
+        return np.where(readings == NEVER, NEVER, at)
+
+
+class Calendar:
+    """Opening hours by weekday, less holidays, in a time zone with its clock changes.
+
+        Calendar("Mon-Fri 09:00-17:00", zone="Europe/Berlin", holidays=holidays.country_holidays("DE"))
+
+    `hours` are one or more of `DAY HH:MM-HH:MM` or `DAY-DAY HH:MM-HH:MM`, with commas between; hours that end before
+    they begin go on past midnight, and 24:00 is the end of a day. `holidays` is anything that knows whether it contains
+    a date: a set, a list, or an object of the package `holidays`. A day that is a holiday opens no hours. Time is what
+    passes: an hour that the zone's clock skips is none, and one that it has twice is two.
+
+    Raises ValueError for hours that cannot be read, overlap, or are never; and for an unknown zone.
+    """
+
+    def __init__(self, hours: str, *, zone: str = "UTC", holidays: Iterable[date] | Container[date] = ()) -> None:
+        """See the class."""
+        self._weekly = _read(hours)
+        try:
+            self._zone = ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"zone must be a name such as 'Europe/Berlin' or 'UTC', not {zone!r}") from None
+        self._holidays: Any = holidays if hasattr(holidays, "__contains__") else set(holidays)
+        self._lock = threading.Lock()  # of growing; what is known is replaced as a whole
+        self._known = _Hours(_REFERENCE, _REFERENCE, [], [], [0])
+        self._columns: _Columns | None = None
+
+    def elapsed_at(self, at: int) -> int:
+        """Return how much was open up to a time, both in microseconds; 0 at the beginning of 1970, before it negative.
+
+        O(log n) in the hours known; the first call for a year reads that year's.
+        """
+        return self._covering(at, at).elapsed(at)
+
+    def due_at(self, start: int, reading: int) -> int:
+        """Return the first instant at or after `start` by which `elapsed_at` is the reading. O(log n)."""
+        return self._reaching(self._covering(start, start), reading).due(start, reading)
+
+    def elapsed(self, times: Any) -> Any:
+        """Return `elapsed_at` of a column of NumPy."""
+        return self._columns_of(self._covering(int(times.min(initial=0)), int(times.max(initial=0)))).elapsed(times)
+
+    def due(self, starts: Any, readings: Any) -> Any:
+        """Return `due_at` of columns of NumPy; `NEVER` for `NEVER`."""
+        known = self._covering(int(starts.min(initial=0)), int(starts.max(initial=0)))
+        most = int(readings[readings != NEVER].max(initial=0))
+        return self._columns_of(self._reaching(known, most)).due(starts, readings)
+
+    def _columns_of(self, known: _Hours) -> _Columns:
+        columns = self._columns
+        if columns is None or columns.of is not known:
+            self._columns = columns = _Columns(known)
+        return columns
+
+    def _covering(self, earliest: int, latest: int) -> _Hours:
+        """Return the hours around all times between two."""
+        known = self._known
+        first, last = _day_of(earliest), _day_of(latest)
+        if known.begins and known.first < first and last < known.last:
+            return known
+        return self._grow(min(first - _MARGIN, known.first), max(last + _MARGIN, known.last, first + _SPAN))
+
+    def _reaching(self, known: _Hours, reading: int) -> _Hours:
+        """Return the hours up to when so much was open."""
+        while reading > known.before[-1]:
+            further = min((_FURTHEST - known.last).days, max(_SPAN.days, (known.last - known.first).days))
+            opened = known.before[-1]
+            known = self._grow(known.first, known.last + timedelta(days=further))
+            if known.before[-1] == opened:
+                raise ValueError(f"calendar: nothing is open in the {further:,} days before {known.last}")
+        return known
+
+    def _grow(self, first: date, last: date) -> _Hours:
+        with self._lock:
+            first, last = min(first, self._known.first), max(last, self._known.last)
+            spans: list[tuple[int, int]] = []
+            day = first
+            while day < last:
+                if (hours := self._weekly[day.weekday()]) and day not in self._holidays:
+                    spans += [(self._instant(day, begin), self._instant(day, end)) for begin, end in hours]
+                day += timedelta(days=1)
+            spans = sorted((begin, end) for begin, end in spans if end > begin) or [(_micros(last), _micros(last))]
+            begins, ends = map(list, zip(*spans, strict=True))
+            before = list(accumulate((end - begin for begin, end in spans), initial=0))
+            known = _Hours(first, last, begins, ends, before)
+            zero = known.elapsed(0)
+            self._known = known._replace(before=[opened - zero for opened in before])
+            return self._known
+
+    def _instant(self, day: date, minutes: int) -> int:
+        days, minutes = divmod(minutes, 24 * 60)
+        local = datetime.combine(day + timedelta(days=days), time(*divmod(minutes, 60)), self._zone)
+        return _micros(local.astimezone(UTC))
+
+
+def _micros(at: date) -> int:
+    if not isinstance(at, datetime):
+        at = datetime.combine(at, time(), UTC)
+    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def _day_of(micros: int) -> date:
+    """Return the day of a time, or the nearest from year 2 to 9990."""
+    most = (_FURTHEST - _REFERENCE).days
+    return _REFERENCE + timedelta(days=min(max(micros // 86_400_000_000, -718_000), most))
+
+
+def _read(hours: str) -> list[list[tuple[int, int]]]:
+    """Return for each weekday its hours in minutes of the day."""
+    weekly: list[list[tuple[int, int]]] = [[] for _ in _DAYS]
+    for part in hours.split(","):
+        found = _FORM.fullmatch(part.strip())
+        names = () if found is None else (found["first"].lower(), (found["last"] or found["first"]).lower())
+        if found is None or not set(names) <= set(_DAYS):
+            raise ValueError(f"hours must be such as 'Mon-Fri 09:00-17:00, Sat 10:00-14:00', not {part.strip()!r}")
+        begin, end = (_minutes(found[name], part) for name in ("from", "to"))
+        if end <= begin:
+            end += 24 * 60
+        first, last = (_DAYS.index(name) for name in names)
+        for number in range((last - first) % 7 + 1):
+            weekly[(first + number) % 7].append((begin, end))
+    _check_apart(weekly, hours)
+    return weekly
+
+
+def _minutes(text: str, part: str) -> int:
+    hour, minute = map(int, text.split(":"))
+    if minute > 59 or 60 * hour + minute > 24 * 60:
+        raise ValueError(f"{text} is no time of a day, in {part.strip()!r}")
+    return 60 * hour + minute
+
+
+def _check_apart(weekly: list[list[tuple[int, int]]], hours: str) -> None:
+    spans = sorted((1440 * day + begin, 1440 * day + end) for day, some in enumerate(weekly) for begin, end in some)
+    following = [*spans[1:], (spans[0][0] + 7 * 1440, 0)]
+    if any(end > later for (_, end), (later, _) in zip(spans, following, strict=True)):
+        raise ValueError(f"hours overlap in {hours!r}: give each once")

@@ -1,0 +1,66 @@
+"""The words of complete or expire: which events count, what they come to, when that is judged, whom they serve.
+
+`docs/design-resolve.md` defines them, and why some do not go together. Tables and `Resolver` have the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final, Literal, get_args, get_type_hints
+
+from abeyant.kernels.timelines import Count
+from abeyant.resolver.calendar import Calendar
+
+__all__ = ["ROLES", "Combine", "Condition", "Count", "Deadline", "Holds", "Role", "Serves", "Within", "Words", "either"]
+
+Deadline = Literal["inclusive", "exclusive"]
+Combine = Literal["max", "sum", "last"]
+Holds = Literal["ever", "at_deadline"]
+Serves = Literal["every", "oldest", "newest"]
+Within = Literal["whole", "step"]
+Role = Literal["complete", "cancel", "extend", "pause"]
+Condition = Literal["all", "any", "then"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of one call, with their defaults."""
+
+    deadline: Deadline = "inclusive"
+    count: Count = "always"
+    combine: Combine = "max"
+    holds: Holds = "ever"
+    serves: Serves = "every"
+    within: Within = "whole"
+    calendar: Calendar | None = None
+    details: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a value that a word does not have, or for words that contradict each other."""
+        hints = get_type_hints(Words)
+        for field in fields(Words):
+            allowed = get_args(hints[field.name])
+            value = getattr(self, field.name)
+            if allowed and isinstance(allowed[0], str) and value not in allowed:
+                raise ValueError(f"{field.name} must be {either(allowed)}, not {value!r}")
+        if self.calendar is not None and not isinstance(self.calendar, Calendar):
+            raise TypeError(f"calendar must be an abeyant.Calendar, not {type(self.calendar).__name__}")
+        if self.serves != "every":
+            for name, value in (("combine", "last"), ("holds", "at_deadline")):
+                if getattr(self, name) == value:
+                    raise ValueError(
+                        f"serves={self.serves!r} and {name}={value!r} do not go together: an event that serves one "
+                        f"operation is used up when it comes; leave one of them out"
+                    )
+
+    @property
+    def plain(self) -> bool:
+        """Whether all words but `deadline` have their defaults."""
+        return self == Words(deadline=self.deadline)
+
+
+def either(values: tuple[str, ...]) -> str:
+    """Return values as a message lists them: `'a', 'b' or 'c'`."""
+    quoted = [repr(value) for value in values]
+    return f"{', '.join(quoted[:-1])} or {quoted[-1]}"
