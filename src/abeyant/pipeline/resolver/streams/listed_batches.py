@@ -8,6 +8,7 @@ removes them.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Final
 from uuid import uuid4
 
@@ -21,7 +22,7 @@ from abeyant.pipeline.results.leases.queries import lease_store_while_query_runs
 from abeyant.pipeline.results.manifests import batch_manifest, manifest, read_manifest
 from abeyant.pipeline.spark.store import Store
 
-__all__ = ["write_listed"]
+__all__ = ["write_listed", "write_tables"]
 
 _QUERY: Final = "query.json"
 _TABLES: Final = ("outcomes", "aside")
@@ -43,7 +44,12 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
     else:
         attempt = uuid4().hex[:12]
         entries = {"batch": batch, "query": query, "attempt": attempt}
-        whole = manifest(entries, _written(answers, store, batch, attempt))
+        places = {table: f"{table}/batch={batch}/{attempt}" for table in _TABLES}
+        there = write_tables(answers, lambda table: store.uri(places[table]))
+        files = {table: store.written(place) if table in there else {} for table, place in places.items()}
+        if "outcomes" not in there:
+            store.remove(places["outcomes"])
+        whole = manifest(entries, files)
         lease.check()
         # Where there is one now, a run that was taken for dead was not: what it says stands, and is the same.
         store.put_new(batch_manifest(batch), whole)
@@ -57,29 +63,19 @@ def write_listed(answers: DataFrame, batch: int, out: str, query: str) -> None:
                 store.remove(f"{table}/batch={batch}/{name}")
 
 
-def _written(answers: DataFrame, store: Store, batch: int, attempt: str) -> dict[str, dict[str, int]]:
-    """Write the files of a batch where nobody looks; return them by table."""
-    files: dict[str, dict[str, int]] = {table: {} for table in _TABLES}
-
-    def write(rows: DataFrame, table: str) -> str:
-        name = f"{table}/batch={batch}/{attempt}"
-        rows.write.parquet(store.uri(name))
-        return name
-
+def write_tables(answers: DataFrame, place: Callable[[str], str]) -> list[str]:
+    """Write a batch's outcomes and rejected rows where `place` says; return the tables with rows, outcomes last."""
     answers.persist()  # for the rejected rows: seldom there, and then not worth a second turn of every shard
     try:
+        # Outcomes always, since a batch that nobody reads to its end leaves no state behind. Counted on the way.
         seen = Observation()
         counted = answers.observe(seen, *(F.count(column).alias(column) for column in ("outcome", "reason")))
-        name = write(outcomes_of(counted), "outcomes")
-        if seen.get["outcome"]:
-            files["outcomes"] = store.written(name)
-        else:
-            store.remove(name)
+        outcomes_of(counted).write.parquet(place("outcomes"))
         if seen.get["reason"]:
-            files["aside"] = store.written(write(rejected_rows_of(answers), "aside"))
+            rejected_rows_of(answers).write.parquet(place("aside"))
+        return [table for table, column in (("aside", "reason"), ("outcomes", "outcome")) if seen.get[column]]
     finally:
         answers.unpersist()
-    return files
 
 
 def _belongs_to(store: Store, query: str) -> None:

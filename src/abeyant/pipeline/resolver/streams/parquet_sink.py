@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import DataFrame
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.resolver.rejected import rejected_rows_of
-from abeyant.pipeline.resolver.streams.listed_batches import write_listed
-from abeyant.pipeline.resolver.streams.plan import outcomes_of
+from abeyant.pipeline.resolver.streams.listed_batches import write_listed, write_tables
 from abeyant.pipeline.resolver.streams.query_identity import checkpoint_of, query_of
 from abeyant.pipeline.results.leases.local import stream_lease
 from abeyant.pipeline.results.leases.queries import lease_store_while_query_runs, lease_while_query_runs
@@ -63,20 +60,9 @@ class ParquetSink:
         place = _Place(files, self.out, self._hold(answers, query))
         place.bind_to(query)
         files.remove(_UNFINISHED)
-        answers.persist()  # for the rejected rows: seldom there, and then not worth a second turn of every shard
-        try:
-            # Always, since a batch that nobody reads to its end leaves no state behind. Counted on the way.
-            seen = Observation()
-            counted = answers.observe(seen, *(F.count(column).alias(column) for column in ("outcome", "reason")))
-            outcomes_of(counted).write.parquet(place.aside(f"outcomes/batch={batch}"))
-            if seen.get["reason"]:
-                rejected_rows_of(answers).write.parquet(place.aside(f"aside/batch={batch}"))
-                place.put(f"aside/batch={batch}")
-            if seen.get["outcome"]:
-                place.put(f"outcomes/batch={batch}")
-            files.remove(_UNFINISHED)
-        finally:
-            answers.unpersist()
+        for table in write_tables(answers, lambda table: place.aside(f"{table}/batch={batch}")):
+            place.put(f"{table}/batch={batch}")
+        files.remove(_UNFINISHED)
 
     def _hold(self, answers: DataFrame, query: str) -> StoreLease | None:
         """Keep other processes out until the query ends: by a lock on this machine, elsewhere by the lease returned."""
