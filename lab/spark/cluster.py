@@ -15,8 +15,8 @@ from typing import Final
 import pyspark
 
 from abeyant.pipeline.spark.archive import archive_options
-from abeyant.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA
 from abeyant.pipeline.spark.java import find_java
+from abeyant.pipeline.spark.session import BRIEF_COLLECTOR, BRIEF_JAVA
 
 __all__ = ["SETTINGS", "Cluster", "brief_java", "cluster"]
 

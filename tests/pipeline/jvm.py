@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from abeyant.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA, INTERPRETED
+from abeyant.pipeline.spark.session import BRIEF_COLLECTOR, BRIEF_JAVA, INTERPRETED
 
 __all__ = ["BRIEF", "BRIEF_OPTIONS", "kill_jvm"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from abeyant.pipeline.spark.brief import GENERATED
+from abeyant.pipeline.spark.session import GENERATED
 
 ROOT = Path(__file__).parents[2]
 

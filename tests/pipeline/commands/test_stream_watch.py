@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.commands.durations import duration, duration_or
-from abeyant.pipeline.commands.stream_run.late import Lateness
-from abeyant.pipeline.commands.stream_run.lines import Lines
+from abeyant.pipeline.commands.stream_run.lines import Lateness, Lines
 from abeyant.pipeline.commands.stream_run.watch import follow
 from abeyant.pipeline.resolver.streams import BatchCounts, StateError
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.spark.brief import GENERATED
 from abeyant.pipeline.spark.location import is_text
+from abeyant.pipeline.spark.session import GENERATED
 
 if TYPE_CHECKING:
     from abeyant.pipeline.sources.source import Source
@@ -24,9 +24,9 @@ __all__ = [
     "add_out",
     "add_result",
     "add_tables",
+    "are_small",
     "check_place",
     "generate_java",
-    "is_small",
     "named",
     "source_for",
     "table_source",
@@ -176,9 +176,9 @@ def table_source(args: argparse.Namespace, table: Literal["operations", "events"
     return source
 
 
-def is_small(*sources: Source) -> bool:
-    """Return whether sources are on this machine, and so small that Spark should not prepare for hours."""
-    sizes = [source.describe().bytes for source in sources]
+def are_small(*sources: Source) -> bool:
+    """Return whether sources are so small that Spark should not prepare for hours."""
+    sizes = [source.size(_SMALL_BYTES) for source in sources]
     return None not in sizes and sum(size or 0 for size in sizes) <= _SMALL_BYTES
 
 

@@ -12,8 +12,8 @@ from abeyant.pipeline.commands.arguments import (
     add_master,
     add_result,
     add_tables,
+    are_small,
     check_place,
-    is_small,
     table_source,
 )
 from abeyant.pipeline.commands.running import end_with, spark_for
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     check_place(args)
     check_extra("resolve")
     sources = table_source(args, "operations", args.operations), table_source(args, "events", args.events)
-    with spark_for(args, "abeyant resolve", brief=is_small(*sources)) as spark:
+    with spark_for(args, "abeyant resolve", brief=are_small(*sources)) as spark:
         result, reported = _resolve(spark, args, *sources)
     from abeyant.pipeline.commands.summary_text import print_outcomes
     from abeyant.pipeline.report.outcomes import read_outcomes

@@ -17,7 +17,7 @@ from abeyant.pipeline.commands.arguments import (
     add_master,
     add_out,
     add_tables,
-    is_small,
+    are_small,
     source_for,
     whole_number,
 )
@@ -194,8 +194,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     check_extra("stream")
     from abeyant.pipeline.commands.stream_run.changed import ChangedFiles
-    from abeyant.pipeline.commands.stream_run.late import Lateness
-    from abeyant.pipeline.commands.stream_run.lines import Lines
+    from abeyant.pipeline.commands.stream_run.lines import Lateness, Lines
     from abeyant.pipeline.commands.stream_run.watch import stop_when_asked
     from abeyant.pipeline.spark.progress import Steps
 
@@ -259,7 +258,7 @@ def _spark(args: argparse.Namespace, plan: Plan) -> AbstractContextManager[Spark
     args.conf = [_MEASURED, *args.conf]
     if args.kafka is None:
         # A stream may begin with little and run for months: not one that ends here.
-        return spark_for(args, _NAME, brief=args.drain and is_small(plan.operations, plan.events))
+        return spark_for(args, _NAME, brief=args.drain and are_small(plan.operations, plan.events))
     from abeyant.pipeline.sources.connector import start_with_connector
     from abeyant.pipeline.sources.kafka import check_brokers
 

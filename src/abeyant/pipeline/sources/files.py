@@ -21,10 +21,7 @@ from abeyant.pipeline.sources.source import Facts, Input, Source
 from abeyant.pipeline.spark.errors import says_nanoseconds
 from abeyant.pipeline.spark.location import is_text, is_uri, location
 
-__all__ = ["ENOUGH", "FileSource", "Orc", "Parquet", "expand", "is_shown"]
-
-ENOUGH: Final = 16 << 20
-"""Bytes from which on files are not counted further."""
+__all__ = ["FileSource", "Orc", "Parquet", "expand", "is_shown"]
 
 _COMPRESSED: Final = (".gz", ".bz2", ".zst")  # which Spark reads without more
 _LETTER: Final = re.compile(r"([A-Za-z0-9])")
@@ -53,7 +50,7 @@ class FileSource(Source):
         return name.rpartition(".")[2] in cls.endings
 
     def describe(self) -> Facts:
-        """Return how much there is. Raise `AbeyantError` for a path of this machine at which there is nothing."""
+        """Return what is there. Raise `AbeyantError` for a path of this machine at which there is nothing."""
         path = self.given.name
         if not path:
             raise AbeyantError("a path is empty: it names no file and no directory")
@@ -66,15 +63,18 @@ class FileSource(Source):
                 raise AbeyantError(f"no such file or directory: {path}")
             if not expand(path):
                 raise AbeyantError(f"nothing matches {path}")
-        folder = Path(path).is_dir()
-        empty = folder and not any(is_shown(each.name) for each in Path(path).iterdir())
+        empty = Path(path).is_dir() and not any(is_shown(each.name) for each in Path(path).iterdir())
+        return Facts(one_batch=Path(path).is_file(), empty=empty)
+
+    def size(self, most: int) -> int | None:
+        """Return the bytes of the files, counted no further than beyond `most`; None on a store."""
         size = 0
-        for file in self.files():
-            with suppress(OSError):
+        with suppress(OSError):
+            for file in self.files():
                 size += file.stat().st_size
-            if size > ENOUGH:
-                break
-        return Facts(one_batch=Path(path).is_file(), empty=empty, bytes=size)
+                if size > most:
+                    break
+        return None if is_uri(self.given.name) else size
 
     def table(self, spark: SparkSession) -> DataFrame:
         """Return what is there now, with its own columns."""

@@ -15,10 +15,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
-from abeyant.errors import AbeyantError
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, REJECTED_ROW, SchemaError
 from abeyant.pipeline.sources.expressions import fields_named, null_on_error
-from abeyant.pipeline.sources.tables import cast_or_null, default, is_readable, unreadable
+from abeyant.pipeline.sources.tables import Name, cast_or_null, check_mapped, default, is_readable, unreadable
 
 __all__ = ["read_events", "read_operations"]
 
@@ -69,7 +68,7 @@ class _Opened:
     def __init__(
         self,
         records: DataFrame,
-        table: str,
+        table: Name,
         ours: list[StructField],
         columns: Mapping[str, str] | None,
         fields: StructType | None,
@@ -77,11 +76,7 @@ class _Opened:
         self._name = table
         self._mapped = dict(columns or {})
         names = [field.name for field in ours]
-        for column in self._mapped:
-            if column not in names:
-                raise AbeyantError(
-                    f"{table}: there is no column {column!r} to be mapped; there are {', '.join(sorted(names))}"
-                )
+        check_mapped(table, self._mapped)
         given = list(fields.fields) if fields is not None else []
         there = {field.name.lower() for field in given}  # Spark's names are the same in capitals
         given += [StructField(name, _TEXT) for name in names if name not in self._mapped and name not in there]

@@ -69,8 +69,6 @@ class Facts(NamedTuple):
     one_batch: bool = False
     """Whether a stream's first batch has all of it, as of one file. To a folder, more may come at any moment."""
     empty: bool = False
-    bytes: int | None = None
-    """How much is on this machine, from `files.ENOUGH` on at least so much; None where that is not known."""
 
 
 class Source(Protocol):
@@ -88,6 +86,9 @@ class Source(Protocol):
     def describe(self) -> Facts:
         """Return what is known without Spark. Raise `AbeyantError` where there is nothing to be read."""
         return Facts()
+
+    def size(self, most: int) -> int | None:
+        """Return its bytes, counted no further than beyond `most`; None where only Spark knows."""
 
     def table(self, spark: SparkSession) -> DataFrame:
         """Return what is there now, with its own columns."""

@@ -7,13 +7,13 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from abeyant.errors import AbeyantError
 from abeyant.lazy import needs
 from abeyant.pipeline.spark.archive import archive_options
-from abeyant.pipeline.spark.brief import BRIEF_COLLECTOR, BRIEF_JAVA, INTERPRETED
 from abeyant.pipeline.spark.java import Java, find_java
 from abeyant.pipeline.spark.jvm import end_quietly, gateway_to_jvm, how_it_ended, last_words
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "BRIEF_COLLECTOR",
+    "BRIEF_JAVA",
+    "GENERATED",
+    "INTERPRETED",
     "SHUFFLE_PARTITIONS",
     "adapts_partitions",
     "command_session",
@@ -30,6 +34,22 @@ __all__ = [
 ]
 
 SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
+# What Spark and its JVM are told where they work for a minute: to spend little on making themselves fast.
+BRIEF_COLLECTOR: Final = "-XX:+UseSerialGC"
+"""Apart from the others: a JVM that is told of two collectors does not start."""
+
+# A JVM with the first compiler alone would keep 48 MB for compiled code: Spark's fill that within minutes, and without
+# any space left a task fails so badly that Spark ends the JVM. It is only reserved, not used.
+# Nor does it collect for want of space for classes before it has Spark's.
+BRIEF_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-XX:MetaspaceSize=256m")
+"""Options of such a JVM."""
+
+INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Java that is written, compiled and loaded for a few rows takes a seventh of a small command's processor time."""
+
+GENERATED: Final = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+"""The opposite, Spark's own default: to interpret takes 0.15 s a megabyte of a log more."""
 
 _LOG_OPTION: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
 _CONNECT: Final = "sc://"
@@ -69,29 +89,21 @@ def spark_session(
     *,
     brief: bool = False,
     config: Mapping[str, str] | None = None,
+    for_command: bool = False,
 ) -> SparkSession:
     """Return the active Spark session, or start one on `master`.
 
     It finds a Java (`NoJavaError` when there is none), makes the workers run this interpreter, sets the session's
     time zone to UTC, and keeps Spark's own log off the terminal. `brief` is for work of seconds: on a local master,
     Spark then spends little on making itself fast. `config` adds to these settings or overrides them.
+    `for_command`: as the process ends, the JVM may make the next start shorter (see `archive`).
 
     Java, its memory and its options are those of the process's first session, because PySpark keeps one JVM. Under
     `spark-submit`, that decides master, Java, Python and settings. With `sc://HOST:PORT` the session is one of that
     Spark Connect server, which decides all these but `config`. Raises `AbeyantError` when Spark does not start,
     with the last thing it said.
     """
-    return _session(master, app_name, brief=brief, config=config or {}, for_command=False)
-
-
-def command_session(
-    master: str, app_name: str, *, brief: bool = False, config: Mapping[str, str] | None = None
-) -> SparkSession:
-    """As `spark_session`, for a command: as it ends, its JVM may make the next start shorter (see `archive`)."""
-    return _session(master, app_name, brief=brief, config=config or {}, for_command=True)
-
-
-def _session(master: str, app_name: str, *, brief: bool, config: Mapping[str, str], for_command: bool) -> SparkSession:
+    config = config or {}
     try:
         from pyspark import SparkConf, SparkContext
         from pyspark.errors import PySparkRuntimeError
@@ -126,6 +138,9 @@ def _session(master: str, app_name: str, *, brief: bool, config: Mapping[str, st
     except Exception as error:
         raise AbeyantError(f"Spark did not start with master {master!r}: {_cause(error)}") from error
     return SparkSession.builder.getOrCreate()
+
+
+command_session: Final = partial(spark_session, for_command=True)
 
 
 def _connected(url: str, config: Mapping[str, str]) -> SparkSession:

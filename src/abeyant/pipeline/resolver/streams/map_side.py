@@ -22,8 +22,7 @@ from abeyant.pipeline.resolver.streams.layout import (
     packed_rows,
     rows_to,
 )
-from abeyant.pipeline.spark.chunks import chunks
-from abeyant.pipeline.spark.workers import freeze_imports
+from abeyant.pipeline.spark.chunks import chunks, freeze_imports
 
 __all__ = ["pack", "pack_marks"]
 

@@ -28,7 +28,7 @@ from abeyant.pipeline.resolver.streams.layout import (
 from abeyant.pipeline.resolver.streams.options import Options
 from abeyant.pipeline.resolver.streams.shard import BatchInput, process_batch
 from abeyant.pipeline.resolver.streams.state import ShardState, decode_shard, encode_shard
-from abeyant.pipeline.spark.workers import freeze_imports
+from abeyant.pipeline.spark.chunks import freeze_imports
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState

@@ -27,8 +27,7 @@ from abeyant.pipeline.resolver.tables.packing import PACKED, EventPacker, WatchN
 from abeyant.pipeline.resolver.tables.profile import is_repeated
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
 from abeyant.pipeline.schemas import OPERATIONS
-from abeyant.pipeline.spark.chunks import cut, gathered
-from abeyant.pipeline.spark.workers import freeze_imports
+from abeyant.pipeline.spark.chunks import cut, freeze_imports, gathered
 from abeyant.tables.columns import Mask
 
 __all__ = ["packed_by_spark"]

@@ -32,8 +32,7 @@ from pyspark.sql import DataFrame
 
 from abeyant.pipeline.resolver.tables.hot_keys import IDENTITY, PLACE, Integers, Sample, cuts_of_keys
 from abeyant.pipeline.resolver.tables.packing import binary
-from abeyant.pipeline.spark.chunks import gathered
-from abeyant.pipeline.spark.workers import freeze_imports
+from abeyant.pipeline.spark.chunks import freeze_imports, gathered
 
 __all__ = ["GROUP_SHIFT", "PROFILE", "is_repeated", "merge_profiles", "pack_profile", "profile_tables"]
 

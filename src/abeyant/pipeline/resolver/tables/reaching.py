@@ -24,7 +24,7 @@ from abeyant.pipeline.resolver.tables.packing import (
     unpacked_events,
     unpacked_operations,
 )
-from abeyant.pipeline.spark.workers import freeze_imports
+from abeyant.pipeline.spark.chunks import freeze_imports
 
 __all__ = ["REACHED", "first_reached"]
 

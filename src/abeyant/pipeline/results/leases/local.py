@@ -9,16 +9,17 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from abeyant.errors import AbeyantError
 from abeyant.former import former, written_before
-from abeyant.pipeline.results.leases.owner import describe_owner, this_owner
 
 __all__ = ["LEASE_FILE", "acquire", "check_free", "leased", "release", "result_lease", "stream_lease"]
 
@@ -192,3 +193,16 @@ def _taken(lease: Path, out: Path) -> str:
     else:
         who = "a process that has just begun"
     return f"{out} is being written by {who}: wait for its end, or name another place"
+
+
+def this_owner() -> dict[str, Any]:
+    """Return what a lease of this process says: its host, its number, and since when."""
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"host": socket.gethostname(), "process": os.getpid(), "since": since}
+
+
+def describe_owner(owner: Mapping[str, Any]) -> str:
+    """Name the process that holds a lease; an empty `owner` is one that was cut short."""
+    if not owner:
+        return "a run whose lease is not whole, as one that was killed while it renewed it"
+    return f"process {owner.get('process')} on {owner.get('host')}, since {owner.get('since')}"

@@ -43,15 +43,10 @@ def lease_store_while_query_runs(store: Store, answers: DataFrame, query: str) -
     has the place, or has taken it over.
     """
     run = _run_of(answers) or query
-    lease, fresh = _acquire_store(store, run)
+    lease, fresh = acquire_store(store, run)
     if fresh:
         _when_it_ends(query, partial(release_store, store, run))
     return lease
-
-
-def acquire_store(store: Store, holder: str) -> StoreLease:
-    """Lease a store until `release_store`; `AbeyantError` where another process has it, or has taken it over."""
-    return _acquire_store(store, holder)[0]
 
 
 def release_store(store: Store, holder: str) -> None:
@@ -65,8 +60,11 @@ def release_store(store: Store, holder: str) -> None:
             _ours.pop(store.root).lease.close()
 
 
-def _acquire_store(store: Store, holder: str) -> tuple[StoreLease, bool]:
-    """Return the lease, and whether this holder is new."""
+def acquire_store(store: Store, holder: str) -> tuple[StoreLease, bool]:
+    """Lease a store until `release_store`; return the lease, and whether this holder is new.
+
+    Raises `AbeyantError` where another process has it, or has taken it over.
+    """
     with _guard:
         held = _ours.get(store.root)
         if held is not None:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from abeyant.errors import AbeyantError
-from abeyant.pipeline.results.leases.owner import describe_owner, this_owner
+from abeyant.pipeline.results.leases.local import describe_owner, this_owner
 from abeyant.pipeline.results.manifests import LEASES
 from abeyant.pipeline.spark.store import Store
 

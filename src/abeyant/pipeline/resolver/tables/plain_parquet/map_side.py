@@ -30,8 +30,7 @@ from abeyant.pipeline.resolver.tables.plain_parquet.footers import RowGroup, row
 from abeyant.pipeline.resolver.tables.plain_parquet.tasks import BATCH_ROWS, Task, chunks_of, tasks_of
 from abeyant.pipeline.resolver.tables.profile import GROUP_SHIFT, PROFILE, pack_profile
 from abeyant.pipeline.schemas import EVENTS, OPERATIONS
-from abeyant.pipeline.spark.chunks import cut
-from abeyant.pipeline.spark.workers import freeze_imports
+from abeyant.pipeline.spark.chunks import cut, freeze_imports
 from abeyant.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
 from abeyant.tables.duplicates import id_hashes
 from abeyant.tables.keys import PairHash, draw_seed

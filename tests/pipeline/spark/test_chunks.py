@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from abeyant.pipeline.spark.workers import freeze_imports
+from abeyant.pipeline.spark.chunks import freeze_imports
 
 
 def test_a_worker_s_imports_are_frozen_once_and_the_driver_s_never(spark: SparkSession) -> None:
