@@ -6,14 +6,15 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Final
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Final
 
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.results.directory import REPORT, check_target, new_result
 from abeyant.pipeline.results.leases.local import check_free, leased, result_lease, stream_lease
 from abeyant.pipeline.results.sink import Folder, ResultWriter, Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["LocalFolder", "LocalSink"]
 

@@ -10,15 +10,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Final
 
 from abeyant.errors import AbeyantError
 from abeyant.former import check_former
 from abeyant.pipeline.results.directory import MARKER, REPORT, read_marker
-from abeyant.pipeline.results.leases.queries import acquire_store, release_store
-from abeyant.pipeline.results.leases.store import StoreLease
 from abeyant.pipeline.results.manifests import (
     BATCHES,
     LEASES,
@@ -29,7 +25,11 @@ from abeyant.pipeline.results.manifests import (
 )
 from abeyant.pipeline.results.sink import Folder, ResultWriter, Sink
 from abeyant.pipeline.spark.location import is_uri, literal
-from abeyant.pipeline.spark.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from abeyant.pipeline.spark.store import Store
 
 __all__ = ["StoreSink"]
 
@@ -38,7 +38,7 @@ _COMMAND: Final = "command"
 
 
 class StoreSink(Sink):
-    """A place on a store, by its URI; nothing is known of it before Spark runs."""
+    """A place on a store, by its URI; nothing is known of it before Spark runs, and only then PySpark is imported."""
 
     manifests = True
 
@@ -50,6 +50,9 @@ class StoreSink(Sink):
     @contextmanager
     def table(self, spark: SparkSession, *, overwrite: bool) -> Iterator[ResultWriter]:
         """Give a result to be made below a run's name, which a marker names at last."""
+        from abeyant.pipeline.results.leases.store import StoreLease
+        from abeyant.pipeline.spark.store import Store
+
         store = Store(spark, str(self.place))
         with StoreLease(store, _RUN) as lease:
             _check_stored(store, overwrite=overwrite)
@@ -74,6 +77,9 @@ class StoreSink(Sink):
     @contextmanager
     def stream(self, spark: SparkSession) -> Iterator[Folder]:
         """Give the folder of a stream, leased: a second query would write into the first one's checkpoint at once."""
+        from abeyant.pipeline.results.leases.queries import acquire_store, release_store
+        from abeyant.pipeline.spark.store import Store
+
         store = Store(spark, str(self.place))
         acquire_store(store, _COMMAND)
         try:
@@ -83,6 +89,8 @@ class StoreSink(Sink):
 
     def outcomes(self, spark: SparkSession, first: int) -> Iterator[Path]:
         """Yield copies of the files of a stream's outcomes from batch `first` on."""
+        from abeyant.pipeline.spark.store import Store
+
         store = Store(spark, str(self.place))
         names = (name.removesuffix(".json") for name in store.names(BATCHES))
         with tempfile.TemporaryDirectory(prefix="abeyant-outcomes-") as passing:
