@@ -1,20 +1,19 @@
 """What Spark's plan of a table says before any job: its estimated size, and which files a mere scan reads.
 
-The size is read from the printed plan, which every kind of session has; the files from the plan itself, in the
+The size is read from the text of the plan, which every kind of session has; the files from the plan itself, in the
 driver's JVM. No job is run.
 """
 
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from abeyant.pipeline.spark.printed import printed
+from abeyant.pipeline.spark.connect import is_connect
 
 __all__ = ["Size", "estimated_size", "scanned_files"]
 
@@ -55,11 +54,10 @@ def estimated_size(table: DataFrame) -> Size | None:
     Of rows that came from this process it is what they take; 8 EiB where nothing is known, as of an RDD. Spark takes
     files for as large as they are on disk; here they count sixfold, since they may be compressed.
 
-    Every kind of session can only print it. (An `EXPLAIN` in SQL tells it, but needs a view of the table. In a fresh
-    JVM that takes 1.5 s more.)
+    (An `EXPLAIN` in SQL says it too, but needs a view of the table. In a fresh JVM that takes 1.5 s more.)
     """
     try:
-        plan = printed(partial(table.explain, mode="cost"))
+        plan = _explained(table)
     except PySparkException:  # whatever is wrong with the table, its own query will say so better
         return None
     found = _SIZE.search(plan)
@@ -67,6 +65,14 @@ def estimated_size(table: DataFrame) -> Size | None:
         return None
     size = float(found[1]) * _UNITS[found[2]] * (_UNPACKED if _RELATIONS.search(plan) else 1)
     return Size(size, _ROWS.match(plan) is not None)
+
+
+def _explained(table: DataFrame) -> str:
+    """Return what `table.explain(mode="cost")` prints."""
+    either: Any = table
+    if is_connect(table.sparkSession):
+        return str(either._explain_string(mode="cost"))
+    return str(either.sparkSession._jvm.PythonSQLUtils.explainString(either._jdf.queryExecution(), "cost"))
 
 
 def scanned_files(table: DataFrame, wanted: StructType) -> list[str]:
