@@ -29,26 +29,34 @@ class Cost:
     """A context: afterwards `wall` and `cpu` are seconds, `memory` the most bytes that were resident at once."""
 
     def __enter__(self) -> Self:
-        self.memory = 0
+        self.memory, self._most = 0, 0.0
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._look, daemon=True)
         self._watch.start()
-        self._cpu, self._wall = _cpu(), time.perf_counter()
+        self._cpu, self._wall = _family_cpu(), time.perf_counter()
+        self._most = self._cpu
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.wall, self.cpu = time.perf_counter() - self._wall, _cpu() - self._cpu
+        self.wall, self.cpu = time.perf_counter() - self._wall, self.so_far() - self._cpu
         self._over.set()
         self._watch.join()
+
+    def so_far(self) -> float:
+        """Return the processor seconds so far, those of processes included whose parents ended before they did."""
+        self._most = max(self._most, _family_cpu())
+        return self._most
 
     def _look(self) -> None:
         while True:
             self.memory = max(self.memory, sum(resident(pid) for pid in _family()))
+            self.so_far()
             if self._over.wait(_PAUSE):
                 return
 
 
-def _cpu() -> float:
+def _family_cpu() -> float:
+    """Return the processor seconds of this process and all below it, their ended children included."""
     return sum(process.cpu for process in _family().values())
 
 
