@@ -68,13 +68,18 @@ def operations(folder: Path) -> pa.Table:
 
 def examined(folder: Path) -> tuple[list[Incident], list[Suspect]]:
     """Return the incidents of a recording and their suspects."""
-    table = operations(folder)
+    return examined_operations(operations(folder))[1:]
+
+
+def examined_operations(table: pa.Table) -> tuple[pa.Table, list[Incident], list[Suspect]]:
+    """Return the table of incidents of operations, the same as rows, and their suspects."""
     long = long_waits(rank(count_waits(known_groups(table, ["kind"]), ["kind"]), ["kind"]))
     long_us = dict(zip(*(long[name].to_pylist() for name in ("kind", "long_us")), strict=True))
     rows = incident_rows(suffering(table, long_us))
-    found = incidents_of(rows.sort_by([(name, "ascending") for name in ("first", "kind", "trouble")]))
+    rows = rows.sort_by([(name, "ascending") for name in ("first", "kind", "trouble")])
+    found = incidents_of(rows)
     ends = table["start_us"].to_numpy() + table["wait_us"].to_numpy()
-    return found, find_suspects(found, activity_of(table, found), int(ends.max()))
+    return rows, found, find_suspects(found, activity_of(table, found), int(ends.max()))
 
 
 @pytest.mark.parametrize("name", NAMES)

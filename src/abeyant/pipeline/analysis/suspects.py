@@ -55,7 +55,7 @@ from abeyant.pipeline.analysis.followers import SILENT_MS, Silence, broker_ids, 
 from abeyant.pipeline.schemas import SUSPECTS
 from abeyant.pipeline.spark.arrow import arrow_schema
 
-__all__ = ["SILENT_MS", "SLOW_TIMES", "Suspect", "find_suspects", "suspect_rows"]
+__all__ = ["SILENT_MS", "SLOW_TIMES", "TROUBLES", "Suspect", "find_suspects", "suspect_rows"]
 
 SLOW_TIMES: Final = 5
 _SLOW_US: Final = 20_000
@@ -406,7 +406,7 @@ def _is_slow(us: float, usual_us: float) -> bool:
     return us >= max(_SLOW_US, SLOW_TIMES * usual_us)
 
 
-_TROUBLES: Final = {
+TROUBLES: Final = {
     "waited": "waited",
     "throttled": "were throttled",
     "handled": "were handled slowly",
@@ -417,7 +417,7 @@ _TROUBLES: Final = {
 
 
 def _affected(incident: Incident) -> str:
-    return f"{incident.operations:,} {incident.kind} {_TROUBLES[incident.trouble]}"
+    return f"{incident.operations:,} {incident.kind} {TROUBLES[incident.trouble]}"
 
 
 def _longest(case: _Case) -> str:

@@ -37,6 +37,11 @@ LOGS are files (plain, gzip, bzip2 or zstd), globs, or directories, which are
 searched for kafka-request.log*. The folder of a file names the broker that
 wrote it. Lines may be wrapped, as Docker, journald and log shippers do. Kafka
 writes this log when its logger kafka.request.logger is at DEBUG.
+
+With --watch it follows logs that grow, are rotated, or appear, until Ctrl-C or
+SIGTERM. A line says when an incident begins, and one when it ends, with its
+suspect: as analyze of the log so far has them. DIR gets these lines as JSON
+(incidents.jsonl), and what it takes to go on after a stop or a kill.
 """
 
 _EXAMPLES: Final = """\
@@ -47,6 +52,8 @@ examples:
       replace an earlier result
   abeyant analyze broker-1/ broker-2/ --out result --timezone Europe/Berlin
       the log's times are Berlin's
+  abeyant analyze /var/log/kafka --out watched --watch
+      what is there, then what comes; with --json a line of JSON each
 """
 
 
@@ -55,6 +62,9 @@ def add_arguments(subparsers: Any) -> argparse.ArgumentParser:
     parser = add_command(subparsers, "analyze", run, _HELP, _DESCRIPTION, _EXAMPLES)
     add_logs(parser)
     add_result(parser)
+    parser.add_argument(
+        "--watch", action="store_true", help="follow logs that grow, and say when an incident begins and ends"
+    )
     add_master(parser)
     add_instance(parser)
     add_output_options(parser)
@@ -66,6 +76,12 @@ def run(args: argparse.Namespace) -> int:
 
     Raises `AbeyantError` with one line for what the user can mend.
     """
+    if args.watch:
+        time_zone(args.timezone)
+        check_extra("analyze", report=True)
+        from abeyant.pipeline.commands.analyze_watch import run as watch
+
+        return watch(args)
     # All that can be refused is refused before Spark takes its seconds to start.
     check_place(args)
     time_zone(args.timezone)

@@ -15,6 +15,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -32,6 +33,7 @@ __all__ = [
     "find_logs",
     "lines_of",
     "need_session",
+    "open_text",
     "read_blocks",
     "read_lines",
 ]
@@ -87,7 +89,10 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a file that one task reads: the lines that begin in [start, end)."""
+    """A piece of a file that one task reads: the lines that begin in [start, end).
+
+    Of a compressed file, all lines from `start` on, which counts bytes of text.
+    """
 
     file: LogFile
     start: int
@@ -180,6 +185,9 @@ def read_blocks(chunk: Chunk) -> Iterator[bytes | LongLineError]:
         with _open(chunk.file.path, chunk.file.reach) as raw:
             if chunk.file.compressed:
                 with _decompressed(raw, compression) as stream:
+                    left = chunk.start
+                    while left > 0 and (part := stream.read(min(left, _BLOCK_BYTES))):
+                        left -= len(part)
                     yield from _blocks(stream, None)
                 return
             magic = raw.read(8)
@@ -199,6 +207,17 @@ def read_blocks(chunk: Chunk) -> Iterator[bytes | LongLineError]:
         if compression in ("bzip2", "zstd") and error.errno is None:  # of bz2 and Arrow, about the data
             raise DamagedFileError(f"cut off, or damaged {compression}: {error}") from error
         raise DamagedFileError(f"cannot be read: {error.strerror or error}") from error
+
+
+@contextmanager
+def open_text(file: LogFile) -> Iterator[IO[bytes]]:
+    """Open a file for its text, decompressed. Errors are those of the system, and of who decompresses."""
+    with _open(file.path, file.reach) as raw:
+        if file.compressed:
+            with _decompressed(raw, file.compression) as stream:
+                yield stream
+        else:
+            yield raw
 
 
 def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:

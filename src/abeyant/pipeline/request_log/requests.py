@@ -25,7 +25,7 @@ def numbered_lines(chunk: Chunk) -> Iterator[tuple[int, bytes | Exception]]:
     before = Chunk(file, max(chunk.start - _LOOK_BACK_BYTES, 0), chunk.start)
     after = Chunk(file, chunk.end, min(chunk.end + MAX_LINE_BYTES, file.size))
     try:
-        begun = open_parts(read_lines(before)) if chunk.start else ()
+        begun = open_parts(read_lines(before)) if chunk.start and not file.compressed else ()
         rest = read_lines(after) if chunk.end < file.size else ()
         lines = whole_lines(enumerate(read_lines(chunk), number + 1), begun, rest)
         for number, line in lines:

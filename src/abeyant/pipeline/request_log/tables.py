@@ -45,7 +45,7 @@ from abeyant.pipeline.spark.session import default_partitions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["KafkaRequestLog", "read_kafka_request_log"]
+__all__ = ["KafkaRequestLog", "read_kafka_request_log", "topics_of"]
 
 # Below this much text, starting Spark's workers for the survey costs more than the survey.
 _DRIVER_SURVEY_BYTES: Final = 256 << 20
@@ -209,6 +209,11 @@ def _reach(spark: SparkSession, uri: str) -> Reach:
     if scheme == "s3a":
         return s3_settings(spark, rest.partition("/")[0])
     return hdfs_settings(spark, uri) if scheme == "hdfs" else azure_settings(spark, uri)
+
+
+def topics_of(chunk: Chunk) -> dict[str, str]:
+    """Return the names of topic ids that a piece of a log tells."""
+    return {row[3]: row[4] for row in _survey_chunk(0, chunk) if row[3] is not None and row[4] is not None}
 
 
 def _survey_chunk(number: int, chunk: Chunk) -> list[tuple[int, int | None, int | None, str | None, str | None]]:

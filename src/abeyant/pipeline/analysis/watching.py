@@ -1,0 +1,280 @@
+"""Incidents of a log that grows: after each batch of operations, what `analyze` would say of the log so far.
+
+Notices are what differs from the look before. An incident `begins`. It `ends` when nothing of its kind has suffered for
+`GAP_S`. It is `changed` when later lines have added to it or to the evidence, which is complete `NEAR_S` after its end.
+It is `withdrawn` when such waits have turned out to be usual. An incident that ended `KEPT_S` ago is final.
+
+Waits are counted from the log's beginning, so that what is usual is known exactly. Operations are kept for `KEPT_S`,
+longer bursts as sums. So memory is bounded by what happens in a quarter of an hour, and the number of distinct waits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from abeyant.pipeline.analysis.activity import NEAR_S, Incident, activity_of, incidents_of
+from abeyant.pipeline.analysis.incidents import GAP_S, LONG_MS, SUFFERING, incident_rows, long_waits, suffering
+from abeyant.pipeline.analysis.ranked import count_waits, known_groups, rank
+from abeyant.pipeline.analysis.shards import pack, unpack
+from abeyant.pipeline.analysis.suspects import Suspect, find_suspects
+from abeyant.pipeline.request_log.growing import GROWING
+
+__all__ = ["KEPT_S", "IncidentWatch", "Notice"]
+
+KEPT_S: Final = 900
+"""How long operations are kept, in seconds of the log's clock."""
+
+_COUNTS: Final = pa.schema(
+    {"kind": pa.string(), "wait_us": pa.int64(), "outcome": pa.string(), "operations": pa.int64()}
+)
+_SECOND_US: Final = 1_000_000
+
+
+@dataclass
+class _Known:
+    """An incident that was told, as it was told last."""
+
+    number: int
+    row: dict[str, Any]
+    suspects: list[dict[str, Any]]
+    ended: bool = False
+    told: dict[str, Any] = field(default_factory=dict)
+    """The last that was told of it after it ended."""
+
+    def document(self) -> dict[str, Any]:
+        return {"incident": self.number, **self.row, "suspects": self.suspects}
+
+
+Notice = dict[str, Any]
+"""`event` (`begins`, ...), the `incident`'s number, its row in `incidents`, and its `suspects`, likeliest first."""
+
+
+class IncidentWatch:
+    """What is known of a log so far."""
+
+    def __init__(self) -> None:
+        self._counts = _COUNTS.empty_table()
+        self._recent = GROWING.empty_table()
+        self._folded = SUFFERING.empty_table()
+        self._known: list[_Known] = []
+        self._number = 0
+        self._cut = 0
+        self._clocks: dict[str, int] = {}
+        self._topics: dict[str, str] = {}
+
+    def add(self, operations: pa.Table, topics: Mapping[str, str] | None = None) -> None:
+        """Take operations (`GROWING`), in any order, and names of topic ids. O(n log n) in those and the waits."""
+        self._topics |= topics or {}
+        operations = operations.select(GROWING.names).cast(GROWING)
+        if not operations.num_rows:
+            return
+        counts = count_waits(known_groups(operations, ["kind"]), ["kind"]).cast(_COUNTS)
+        counts = pa.concat_tables([self._counts, counts]).group_by(["kind", "wait_us", "outcome"], use_threads=False)
+        self._counts = counts.aggregate([("operations", "sum")]).rename_columns(_COUNTS.names)
+        self._recent = pa.concat_tables([self._recent, operations]).combine_chunks()
+        ends = pa.table({"instance": operations["instance"], "end": _ends(operations)})
+        for row in ends.group_by("instance").aggregate([("end", "max")]).to_pylist():
+            end, instance = row["end_max"], row["instance"]
+            if end is not None:
+                self._clocks[instance] = max(end, self._clocks.get(instance, end))
+
+    def look(self, idle_s: float = 0.0) -> list[Notice]:
+        """Return what is new, when all that the log has was added; it has been silent for `idle_s` seconds."""
+        if not self._clocks:
+            return []
+        now = max(self._clocks.values()) + round(idle_s * _SECOND_US)
+        rows, suspects = self._found()
+        notices = list(self._compare(rows, suspects, now))
+        self.forget(now)
+        return notices
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the passing of time alone may bring a notice."""
+        return any(not one.ended or one.told != one.document() for one in self._known)
+
+    def forget(self, now: int | None = None) -> None:
+        """Let go of what is older than `KEPT_S`; without a time, by the log that is read least far."""
+        if now is None:
+            now = min(self._clocks.values(), default=0)
+        cut = now - KEPT_S * _SECOND_US
+        starts = self._recent["start_us"].fill_null(0).to_numpy()
+        old = starts < cut
+        if not old.any():
+            return
+        self._cut = cut
+        aged = self._recent.filter(pa.array(old))
+        self._recent = self._recent.filter(pa.array(~old)).combine_chunks()
+        folded = pa.concat_tables([self._folded, suffering(_suspicious(aged), self._long())])
+        self._folded = _summed_up(folded, cut // _SECOND_US)
+
+    def packed(self) -> bytes:
+        """Return all of it, for `restored`."""
+        known = [vars(one) for one in self._known]
+        more = {
+            "known": known,
+            "number": self._number,
+            "cut": self._cut,
+            "clocks": self._clocks,
+            "topics": self._topics,
+        }
+        columns = {name: [pack(table)] for name, table in self._tables().items()}
+        return pack(pa.table({**columns, "more": [json.dumps(more)]}))
+
+    @classmethod
+    def restored(cls, packed: bytes) -> IncidentWatch:
+        """Return what was `packed`."""
+        made, row = cls(), unpack(packed).to_pylist()[0]
+        more = json.loads(row["more"])
+        made._counts, made._recent, made._folded = (unpack(row[name]) for name in made._tables())
+        made._known = [_Known(**one) for one in more["known"]]
+        made._number, made._cut, made._clocks, made._topics = (
+            more[name] for name in ("number", "cut", "clocks", "topics")
+        )
+        return made
+
+    def _tables(self) -> dict[str, pa.Table]:
+        return {"counts": self._counts, "recent": self._recent, "folded": self._folded}
+
+    def _long(self) -> dict[str, float]:
+        found = long_waits(rank(self._counts, ["kind"])) if self._counts.num_rows else None
+        return (
+            {} if found is None else dict(zip(*(found[name].to_pylist() for name in ("kind", "long_us")), strict=True))
+        )
+
+    def _found(self) -> tuple[list[dict[str, Any]], list[list[dict[str, Any]]]]:
+        """Return the incidents of the log so far, and the suspects of each."""
+        struck = pa.concat_tables([self._folded, suffering(_suspicious(self._recent), self._long())])
+        table = incident_rows(_named(struck, self._topics))
+        table = table.sort_by([(name, "ascending") for name in ("first", "kind", "trouble")])
+        incidents = incidents_of(table)
+        activity = activity_of(self._recent, incidents)
+        suspects: list[list[dict[str, Any]]] = [[] for _ in incidents]
+        for one in find_suspects(incidents, activity, max(self._clocks.values())):
+            suspects[one.incident - 1].append(_suspect(one))
+        rows = [_row(row) for row in table.to_pylist()]
+        return rows, self._with_earlier(incidents, rows, suspects)
+
+    def _with_earlier(
+        self, incidents: list[Incident], rows: list[dict[str, Any]], suspects: list[list[dict[str, Any]]]
+    ) -> list[list[dict[str, Any]]]:
+        """Keep the suspects of incidents near whose beginning operations were let go: they were found before that."""
+        for number, one in enumerate(incidents):
+            if one.first_us - NEAR_S * _SECOND_US < self._cut:
+                same = next((known for known in self._known if _overlap(known.row, rows[number])), None)
+                suspects[number] = same.suspects if same is not None else suspects[number]
+        return suspects
+
+    def _compare(self, rows: list[dict[str, Any]], suspects: list[list[dict[str, Any]]], now: int) -> Iterator[Notice]:
+        """Yield what differs from what was told."""
+        left, kept = list(self._known), []
+        for row, mine in zip(rows, suspects, strict=True):
+            known = next((one for one in left if _overlap(one.row, row)), None)
+            last_us = _us(row["last"])
+            if known is None:
+                if last_us < now - KEPT_S * _SECOND_US:
+                    continue  # it is final, and forgotten
+                self._number += 1
+                known = _Known(self._number, row, mine)
+                kept.append(known)
+                yield {"event": "begins", **known.document()}
+            else:
+                left.remove(known)
+                kept.append(known)
+                known.row, known.suspects = row, mine
+            quiet_s = now // _SECOND_US - last_us // _SECOND_US
+            if not known.ended:
+                if quiet_s > GAP_S:
+                    known.ended, known.told = True, known.document()
+                    yield {"event": "ends", **known.told}
+            elif quiet_s <= GAP_S:
+                known.ended = False
+                yield {"event": "begins", **known.document()}
+            elif known.told != known.document() and (quiet_s > NEAR_S or _who(known.told) != _who(known.document())):
+                known.told = known.document()
+                yield {"event": "changed", **known.told}
+        for known in left:
+            if _us(known.row["last"]) >= now - KEPT_S * _SECOND_US:
+                yield {"event": "withdrawn", **known.document()}
+        self._known = [one for one in kept if _us(one.row["last"]) >= now - KEPT_S * _SECOND_US or not one.ended]
+
+
+def _ends(operations: pa.Table) -> pa.ChunkedArray:
+    return pc.add(operations["start_us"], operations["wait_us"])
+
+
+def _suspicious(operations: pa.Table) -> pa.Table:
+    """Return the operations that may suffer, whatever is usual."""
+    long = pc.greater_equal(operations["wait_us"], LONG_MS * 1000)
+    for name in ("local_ms", "send_ms", "throttle_ms"):
+        long = pc.or_(long, pc.greater_equal(operations[name].fill_null(0.0), LONG_MS - 1))
+    failed = pc.not_equal(operations["error_code"].fill_null(0), 0)
+    expired = pc.equal(operations["outcome"].fill_null(""), "expired")
+    return operations.filter(pc.or_(pc.or_(long, failed), expired))
+
+
+def _named(struck: pa.Table, topics: Mapping[str, str]) -> pa.Table:
+    """Return rows of suffering with the names of topics whose ids became known after a line with them was read."""
+    if not topics or not struck.num_rows:
+        return struck
+    keys = [_renamed(key, topics) for key in struck["key"].to_pylist()]
+    return struck.set_column(struck.column_names.index("key"), "key", pa.array(keys, pa.string()))
+
+
+def _renamed(key: str | None, topics: Mapping[str, str]) -> str | None:
+    if key is None:
+        return None
+    topic, dash, partition = key.rpartition("-")
+    return f"{topics[topic]}{dash}{partition}" if topic in topics else key
+
+
+def _summed_up(struck: pa.Table, cut: int) -> pa.Table:
+    """Put what a burst suffered before a second into one second, its last, and drop bursts that ended before."""
+    if not struck.num_rows:
+        return struck
+    ordered = struck.sort_by([(name, "ascending") for name in ("kind", "trouble", "second")]).combine_chunks()
+    seconds = ordered["second"].to_numpy()
+    names = [ordered[name].to_numpy(zero_copy_only=False).astype(str) for name in ("kind", "trouble")]
+    apart = np.ones(len(seconds), bool)
+    apart[1:] = np.diff(seconds) > GAP_S
+    for column in names:
+        apart[1:] |= column[1:] != column[:-1]
+    burst = np.cumsum(apart)
+    ends = np.maximum.reduceat(seconds, np.flatnonzero(apart))[burst - 1]
+    ordered = ordered.set_column(ordered.column_names.index("second"), "second", pa.array(ends))
+    ordered = ordered.filter(pa.array(ends >= cut - 2 * KEPT_S))
+    group = ["kind", "trouble", "instance", "key", "second"]
+    merged = {"first_us": "min", "last_us": "max", "longest_us": "max", "operations": "sum", "expired": "sum"}
+    summed = ordered.group_by(group, use_threads=False).aggregate(list(merged.items()))
+    return summed.rename_columns([*group, *merged]).select(SUFFERING.names).cast(SUFFERING)
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.isoformat() if name in ("first", "last") else value for name, value in row.items()}
+
+
+def _suspect(one: Suspect) -> dict[str, Any]:
+    found = {name: getattr(one, name) for name in ("suspect", "kind", "evidence", "confidence")}
+    return {**found, "first": one.first.isoformat(), "last": one.last.isoformat()}
+
+
+def _who(document: Mapping[str, Any]) -> list[str]:
+    return [one["suspect"] for one in document["suspects"]]
+
+
+def _us(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * _SECOND_US)
+
+
+def _overlap(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two rows are of one burst: it may have grown, or have been cut."""
+    same = all(one[name] == other[name] for name in ("kind", "trouble"))
+    return same and _us(one["first"]) <= _us(other["last"]) and _us(other["first"]) <= _us(one["last"])

@@ -1,0 +1,176 @@
+"""`abeyant analyze --watch`: follow a log that grows, and say when incidents begin and end, until stopped."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from abeyant.ending import print_json, standard_output
+from abeyant.errors import AbeyantError
+from abeyant.pages.words import duration, visible
+from abeyant.pipeline.analysis.packed import collected
+from abeyant.pipeline.analysis.suspects import TROUBLES
+from abeyant.pipeline.analysis.watching import IncidentWatch, Notice
+from abeyant.pipeline.commands.running import spark_for, terminate_as_interrupt
+from abeyant.pipeline.commands.stream_run.run import LOCAL_CHECKPOINTS
+from abeyant.pipeline.commands.stream_run.watch import stop_when_asked
+from abeyant.pipeline.request_log.files import find_logs, need_session
+from abeyant.pipeline.request_log.growing import GROWING
+from abeyant.pipeline.request_log.growing_source import READ, TOPICS, GrowingSource
+from abeyant.pipeline.results.leases.local import leased, stream_lease
+from abeyant.pipeline.spark.errors import why_a_query_ended
+
+__all__ = ["run"]
+
+INCIDENTS: Final = "incidents.jsonl"
+STATE: Final = "watch-state"
+
+_TRIGGER: Final = "1 second"
+_LOOK_SECONDS: Final = 0.25
+_SAVING_SHARE: Final = 0.02
+"""Of the time, so much at most goes into saving the state."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follow the log as told until stopped; return the exit status, 0.
+
+    Raises `AbeyantError` with one line for what the user can mend.
+    """
+    if args.overwrite or args.open:
+        option = "--overwrite" if args.overwrite else "--open"
+        raise AbeyantError(f"--watch goes on with what is in DIR and writes no report: leave {option} out")
+    if need_session(args.logs) or not isinstance(args.out, Path):
+        raise AbeyantError("--watch follows files of this machine, with a DIR on it: no s3a://, hdfs:// or abfss://")
+    find_logs(args.logs, instance=args.instance)  # refuses what is not there, before Spark starts
+    out = args.out.absolute()
+    with terminate_as_interrupt(), leased(stream_lease(out), out):
+        follower = _Follower(args, out)
+        del args.overwrite  # for a result that appears whole
+        with spark_for(args, "abeyant analyze --watch", brief=True) as spark, stop_when_asked() as asked:
+            follower.follow(spark, asked)
+    if not args.quiet and not args.json:
+        print("stopped: the same command goes on", file=sys.stderr)
+    return 0
+
+
+class _Follower:
+    """A watch, where its state is kept, and what it tells."""
+
+    def __init__(self, args: argparse.Namespace, out: Path) -> None:
+        self._args, self._out = args, out
+        self._lock = threading.Lock()
+        self._watch, self._offsets = IncidentWatch(), dict[str, int]()
+        self._grown = self._looked = time.monotonic()
+        self._saved, self._saving_s = 0.0, 0.0
+        self._is_all = False
+        self._what = {"logs": [str(Path(log).absolute()) for log in args.logs], "instance": args.instance}
+        self._what["timezone"] = args.timezone
+        self._restore()
+
+    def follow(self, spark: SparkSession, asked: threading.Event) -> None:
+        """Follow the log until asked to stop."""
+        for name, value in LOCAL_CHECKPOINTS.items():
+            spark.conf.set(name, value)
+        spark.dataSource.register(GrowingSource)
+        options = {"paths": self._what["logs"], "instance": self._args.instance, "timezone": self._args.timezone}
+        log = json.dumps({**options, "offsets": self._offsets})
+        rows = spark.readStream.format(GrowingSource.name()).option("log", log).load()
+        # Where to go on is in our own state, with which it has to agree: Spark's is needed while the query runs only.
+        with tempfile.TemporaryDirectory(prefix="abeyant-watch-") as checkpoint:
+            writer = rows.writeStream.foreachBatch(self._take).option("checkpointLocation", f"file://{checkpoint}")
+            query = writer.trigger(processingTime=_TRIGGER).start()
+            try:
+                while not asked.is_set() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
+                    self._pass_time()
+            except StreamingQueryException as error:
+                raise AbeyantError(f"the watch ended: {why_a_query_ended(error)}") from error
+            finally:
+                with self._lock:  # not in the middle of a batch
+                    query.stop()
+                    self._save(always=True)
+
+    def _take(self, rows: DataFrame, batch: int) -> None:
+        """Add a batch, and tell what is new."""
+        found = collected(rows, {"operations": GROWING, "topics": TOPICS, "read": READ})
+        with self._lock:
+            self._watch.add(found["operations"], dict(zip(*found["topics"].to_pydict().values(), strict=True)))
+            for read in found["read"].to_pylist():
+                self._offsets, self._is_all = json.loads(read["offsets"]), read["is_all"]
+            self._grown = self._looked = time.monotonic()
+            self._tell(self._watch.look() if self._is_all else [])
+            if not self._is_all:
+                self._watch.forget()
+
+    def _pass_time(self) -> None:
+        """Tell what has ended because the log is silent."""
+        now = time.monotonic()
+        if now - self._looked < 1 or not self._is_all or not self._watch.unsettled:
+            return
+        if self._lock.acquire(blocking=False):
+            try:
+                self._looked = now
+                self._tell(self._watch.look(idle_s=now - self._grown))
+            finally:
+                self._lock.release()
+
+    def _tell(self, notices: list[Notice]) -> None:
+        if notices:
+            with (self._out / INCIDENTS).open("a", encoding="utf-8") as file:
+                file.writelines(json.dumps(notice, ensure_ascii=False) + "\n" for notice in notices)
+        for notice in notices:
+            if self._args.json:
+                print_json(notice)
+            elif not self._args.quiet:
+                with standard_output():
+                    print(visible(told(notice)))
+        self._save(always=bool(notices))
+
+    def _save(self, *, always: bool) -> None:
+        now = time.monotonic()
+        if not always and now - self._saved < self._saving_s / _SAVING_SHARE:
+            return
+        state = json.dumps({**self._what, "offsets": self._offsets}).encode() + b"\n" + self._watch.packed()
+        new = self._out / f".{STATE}"
+        new.write_bytes(state)
+        new.replace(self._out / STATE)
+        self._saved = time.monotonic()
+        self._saving_s = self._saved - now
+
+    def _restore(self) -> None:
+        try:
+            what, packed = (self._out / STATE).read_bytes().split(b"\n", 1)
+        except FileNotFoundError:
+            return
+        before: dict[str, Any] = json.loads(what)
+        self._offsets = before.pop("offsets")
+        if before != self._what:
+            raise AbeyantError(f"{self._out} is of another watch, of {', '.join(before['logs'])}: name another --out")
+        self._watch = IncidentWatch.restored(packed)
+
+
+def told(notice: Mapping[str, Any]) -> str:
+    """Return a notice in one line."""
+    first, last = (datetime.fromisoformat(notice[name]) for name in ("first", "last"))
+    affected = f"{notice['operations']:,} {notice['kind']} {TROUBLES[notice['trouble']]}"
+    where = ", ".join(notice["instances"])
+    begun = f"incident {notice['incident']} {notice['event']}"
+    if notice["event"] == "begins":
+        return f"{first:%H:%M:%S} {begun}: {affected} at {where}"
+    if notice["event"] == "withdrawn":
+        return f"{last:%H:%M:%S} {begun}: so long a wait is usual for {notice['kind']}"
+    expired = f", {notice['expired']:,} expired" if notice["expired"] else ""
+    suspects = notice["suspects"]
+    who = suspects[0]["evidence"] if suspects else "no suspect"
+    length = duration((last - first).total_seconds() * 1000)
+    return f"{last:%H:%M:%S} {begun} after {length}: {affected}{expired} at {where}; {who}"

@@ -1,0 +1,179 @@
+"""Files of a log that grows: how far each has been read, and what has come since, whole lines only.
+
+A file is known by its instance and its first line, so it stays the same when it is rotated (renamed, compressed, or
+copied and cut off), and a new file under its name is another one. A line whose end has not been written is left for
+later; so are the parts of a line that a container's runtime has cut, until the last is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Final, TypeVar
+
+import pyarrow as pa
+
+from abeyant.pipeline.request_log.files import (
+    Chunk,
+    LogFile,
+    Paths,
+    chunks,
+    find_logs,
+    open_text,
+)
+from abeyant.pipeline.request_log.wrapping import open_parts
+
+__all__ = ["BATCH_BYTES", "ENDED", "GROWING", "GrowingLog", "Offsets"]
+
+GROWING: Final = pa.schema(
+    {
+        **dict.fromkeys(("instance", "kind", "outcome", "client_id"), pa.string()),
+        **dict.fromkeys(("start_us", "wait_us", "size_bytes", "error_code"), pa.int64()),
+        **dict.fromkeys(("local_ms", "send_ms", "throttle_ms"), pa.float64()),
+        "keys": pa.list_(pa.string()),
+    }
+)
+"""Operations whose wait is known, as analyses take them."""
+
+Offsets = dict[str, int]
+"""How many bytes of each file have been read, or `ENDED`."""
+
+ENDED: Final = -1
+"""All of a file, however long: of a compressed one, which does not grow."""
+
+T = TypeVar("T")
+
+BATCH_BYTES: Final = 256 << 20
+"""About so much text is read at once, of what was there before."""
+
+_HEAD_BYTES: Final = 4096
+_TAIL_BYTES: Final = 1 << 20
+
+
+class GrowingLog:
+    """The files of a log, looked for anew each time. Compressed ones are taken to be complete."""
+
+    def __init__(self, paths: Paths, instance: str | Callable[[str], str] | None = None) -> None:
+        self._paths, self._instance = paths, instance
+
+    def latest(self, start: Mapping[str, int], *, limit: int | None = BATCH_BYTES) -> tuple[Offsets, bool]:
+        """Return how far can be read from `start`, about `limit` bytes on, and whether that is all there is.
+
+        Of each instance the oldest files come first, and each gets its share of the limit: so all are read up to about
+        the same time.
+        """
+        files = self._files()
+        more = {name: self._more(file, start.get(name, 0)) for name, file in files.items()}
+        whole = sum(more.values())
+        found, is_all = dict(start), True
+        for instance in sorted({file.instance for file in files.values()}):
+            mine = [name for name, file in files.items() if file.instance == instance]
+            share = None if limit is None or whole <= limit else limit * sum(more[name] for name in mine) // whole
+            for name in mine:
+                if not more[name]:
+                    continue
+                if share is not None and share <= 0:
+                    is_all = False
+                    break
+                taken = more[name] if share is None else min(more[name], share)
+                is_all = is_all and taken == more[name]
+                share = None if share is None else share - more[name]
+                file, at = files[name], start.get(name, 0)
+                found[name] = ENDED if file.compressed else self._whole_lines(file, at, at + taken)
+        return found, is_all
+
+    def pieces(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[tuple[str, Chunk]]:
+        """Return the pieces of what lies between, each with the name of its file."""
+        files = self._files()
+        found: list[tuple[str, Chunk]] = []
+        for name, upto in end.items():
+            at = start.get(name, 0)
+            if at == upto or name not in files:
+                continue
+            file = files[name]
+            if file.compressed:  # maybe not yet when it was read up to here
+                found.append((name, Chunk(file, at, file.size)))
+            else:  # nothing beyond the end is looked at: that is read later
+                part = replace(file, size=file.size if upto == ENDED else upto)
+                found += [(name, replace(one, start=max(one.start, at))) for one in chunks([part]) if one.end > at]
+        return found
+
+    def read(self, name: str, piece: Chunk, work: Callable[[Chunk], list[T]]) -> list[T]:
+        """Return what `work` makes of a piece; nothing of a file that is not there any more.
+
+        Its file may be rotated meanwhile: it is looked for until it was the same before and after the work.
+        """
+        while True:
+            if _name(piece.file) == name:
+                found = work(piece)
+                if _name(piece.file) == name:
+                    return found
+            file = self._files().get(name)
+            if file is None:
+                return []
+            if file.compressed and not piece.file.compressed:
+                with tempfile.NamedTemporaryFile() as plain, open_text(file) as text:
+                    while plain.tell() < piece.end and (part := text.read(min(_TAIL_BYTES, piece.end - plain.tell()))):
+                        plain.write(part)
+                    plain.flush()
+                    return work(replace(piece, file=replace(piece.file, path=plain.name)))
+            piece = replace(piece, file=replace(piece.file, path=file.path))
+
+    def _files(self) -> dict[str, LogFile]:
+        """Return the files by name, of each instance those first that were begun first."""
+        found: dict[str, tuple[bytes, LogFile]] = {}
+        for file in find_logs(self._paths, instance=self._instance):
+            head = _first_line(file)
+            if head is None:
+                continue
+            name = _named(file, head)
+            other = found.get(name)
+            # While a file is copied or compressed it is there twice: the plain one is whole, or else the longer one.
+            if other is None or (not file.compressed, file.size) > (not other[1].compressed, other[1].size):
+                found[name] = head, file
+        return {name: file for name, (_, file) in sorted(found.items(), key=lambda item: item[1][0])}
+
+    @staticmethod
+    def _more(file: LogFile, at: int) -> int:
+        if at == ENDED:
+            return 0
+        return file.size * 20 if file.compressed else max(file.size - at, 0)
+
+    @staticmethod
+    def _whole_lines(file: LogFile, start: int, end: int) -> int:
+        """Return where the last line that is there as a whole ends, not after `end`."""
+        step = _TAIL_BYTES
+        with open(file.path, "rb") as stream:
+            while True:
+                begin = max(start, end - step)
+                stream.seek(begin)
+                tail = stream.read(end - begin)
+                lines = tail[: tail.rfind(b"\n") + 1].splitlines(keepends=True)
+                while lines and open_parts(line.rstrip(b"\r\n") for line in lines[-64:]):
+                    lines.pop()
+                if len(lines) > 1 or begin == start:
+                    return begin + sum(map(len, lines))
+                step *= 8
+
+
+def _named(file: LogFile, head: bytes) -> str:
+    return f"{file.instance}/{hashlib.sha256(head).hexdigest()[:24]}"
+
+
+def _name(file: LogFile) -> str | None:
+    head = _first_line(file)
+    return None if head is None else _named(file, head)
+
+
+def _first_line(file: LogFile) -> bytes | None:
+    """Return a file's first line, or so much of it as tells it from others; None where it is not there yet."""
+    try:
+        with open_text(file) as text:
+            head = text.read(_HEAD_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return None  # it was removed, or is being written
+    end = head.find(b"\n") + 1
+    return head[:end] if end else head if len(head) == _HEAD_BYTES else None
