@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
     ArrayType,
     DataType,
+    DayTimeIntervalType,
     DoubleType,
     IntegerType,
     LongType,
@@ -28,7 +29,10 @@ from abeyant.tables.defaults import REJECT_REASON
 
 __all__ = [
     "ALL_INSTANCES",
+    "DETAILS",
     "EVENTS",
+    "FURTHER",
+    "HOW_LONG",
     "OPERATIONS",
     "OUTCOMES",
     "REJECTED_ROW",
@@ -38,6 +42,7 @@ __all__ = [
     "check_table",
     "columns_of",
     "is_case_sensitive",
+    "operations_schema",
 ]
 
 ALL_INSTANCES: Final = "*"
@@ -61,6 +66,17 @@ OPERATIONS: Final = _table(
     condition=_STRING,  # `all` or `any` of the watches
 )
 """What `resolve`, the replay and the analysis take."""
+
+HOW_LONG: Final = ("timeout_ms", "timeout", "deadline")
+"""Operations have one of these columns; of several the first counts."""
+FURTHER: Final[Mapping[str, DataType]] = {
+    "cancel_key": _STRING,
+    "extend_key": _STRING,
+    "pause_key": _STRING,
+    "extend_ms": _LONG,
+    "extend": DayTimeIntervalType(),
+}
+"""Columns of operations that `resolve` reads where they are there, in the order in which duplicates are compared."""
 
 OBSERVED: Final = StructType(
     [
@@ -86,6 +102,17 @@ REJECTED_ROW: Final = "_unreadable_row"
 """What a source may add to operations and events beside `REJECT_REASON`: the row itself, as JSON."""
 
 OUTCOMES: Final = _table(instance=_STRING, op_id=_STRING, kind=_STRING, outcome=_STRING, at=_TIME, waited_ms=_DOUBLE)
+
+_BY: Final = _table(key=_STRING, at=_TIME)
+DETAILS: Final = StructType(
+    [
+        *OUTCOMES.fields,
+        StructField("completed_by", _BY),  # the watch that completed it, and since when it was met
+        StructField("cancelled_by", _BY),
+        StructField("counted", _LONG),  # how many events counted
+    ]
+)
+"""The outcomes with `details=True`."""
 
 REJECTED: Final = _table(
     instance=_STRING,
@@ -324,6 +351,25 @@ def check_table(table: DataFrame, schema: StructType, name: str, *, given: Seque
         found = places[0].dataType.simpleString()
         if alike(found) != alike(expected):
             raise SchemaError(f"{name}: column {field.name!r} is {found}, expected {expected}")
+
+
+def operations_schema(table: DataFrame) -> StructType:
+    """Return what `resolve` reads of operations: `OPERATIONS`, with what the table has beyond it or in its place."""
+    alike = str if is_case_sensitive(table.sparkSession) else str.lower
+    kinds = {alike(field.name): field.dataType for field in table.schema.fields}
+    how_long = next((name for name in HOW_LONG if name in kinds), HOW_LONG[0])
+    changed: dict[str, StructField] = {}
+    if how_long != HOW_LONG[0]:
+        changed["timeout_ms"] = StructField(how_long, _TIME if how_long == "deadline" else DayTimeIntervalType())
+    watches = kinds.get("watches")
+    if isinstance(watches, ArrayType) and isinstance(watches.elementType, StructType):
+        names = [name.lower() for name in watches.elementType.fieldNames()]
+        if "role" in names:
+            role = StructField("role", _STRING)
+            one = StructType([*WATCHES.elementType.fields, role])  # type: ignore[attr-defined]
+            changed["watches"] = StructField("watches", ArrayType(one, False))
+    further = [StructField(name, kind) for name, kind in FURTHER.items() if name in kinds]
+    return StructType([changed.get(field.name, field) for field in OPERATIONS.fields] + further)
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:

@@ -7,6 +7,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -84,6 +85,7 @@ class Calendar:
 
     def __init__(self, hours: str, *, zone: str = "UTC", holidays: Iterable[date] | Container[date] = ()) -> None:
         """See the class."""
+        self._hours = hours
         self._weekly = _read(hours)
         try:
             self._zone = ZoneInfo(zone)
@@ -93,6 +95,21 @@ class Calendar:
         self._lock = threading.Lock()  # of growing; what is known is replaced as a whole
         self._known = _Hours(_REFERENCE, _REFERENCE, [], [], [0])
         self._columns: _Columns | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make it anew, as Spark's workers do."""
+        return partial(Calendar, zone=self._zone.key, holidays=self._holidays), (self._hours,)
+
+    def __repr__(self) -> str:
+        """Return the same text for the same hours, zone and holidays."""
+        holidays = self._holidays
+        if isinstance(holidays, list | tuple | set | frozenset):
+            shown = str(sorted(map(str, holidays)))
+        else:
+            shown = repr(holidays)
+            if " object at 0x" in shown:
+                shown = type(holidays).__qualname__
+        return f"Calendar({self._hours!r}, zone={self._zone.key!r}, holidays={shown})"
 
     def elapsed_at(self, at: int) -> int:
         """Return how much was open up to a time, both in microseconds; 0 at the beginning of 1970, before it negative.

@@ -1,21 +1,24 @@
 """Operations with one (instance, op_id): which of them counts, and which are rejected.
 
-The first by start counts, then by time-out, condition, kind and watches; a null comes first, texts by their bytes. So
-Spark sorts them too. Mostly no id is there twice, and that is seen from the ids alone.
+The first by start counts, then by time-out, condition, kind, the columns of `FURTHER`, and watches; a null comes first,
+texts by their bytes. So Spark sorts them too. Mostly no id is there twice, and that is seen from the ids alone.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from abeyant.tables.columns import Mask, Watches
+from abeyant.tables.columns import Mask, Watches, integers, missing
 from abeyant.tables.keys import Integers, PairHash
 
-__all__ = ["codes", "id_hashes", "repeated"]
+__all__ = ["FURTHER", "codes", "id_hashes", "repeated"]
+
+FURTHER: Final = ("cancel_key", "extend_key", "pause_key", "extend_ms", "extend")
+"""Columns that need not be there, in the order in which they are compared."""
 
 
 def id_hashes(table: pa.Table, valid: Mask, pairs: PairHash) -> Integers:
@@ -43,6 +46,12 @@ def repeated(
     ids = table.select(["instance", "op_id"]).take(pa.array(rows))
     group = codes(ids["instance"]) << 32 | codes(ids["op_id"])  # exact, where the hashes might be mistaken
     some = table.select(["condition", "kind"]).take(pa.array(rows))
+    further = [
+        column
+        for name in FURTHER
+        if name in table.column_names
+        for column in _in_order(table[name].take(pa.array(rows)), name)
+    ]
     first = np.concatenate(([0], np.cumsum(watches.counts)))[rows]
     key, required = watches.key.take(pa.array(first)), watches.required.take(pa.array(first))
     columns = [
@@ -51,14 +60,24 @@ def repeated(
         timeout[rows],
         codes(some["condition"]),
         codes(some["kind"]),
+        *further,
         codes(key),
         required.cast(pa.int64()).to_numpy(),
     ]
+    if watches.role is not None:
+        columns.append(codes(watches.role.take(pa.array(first))))
     order = np.lexsort(columns[::-1])
     if (watches.counts[rows] > 1).any():
         order = _by_all_watches(order, columns, rows, watches)
     found[rows[order][1:][group[order][1:] == group[order][:-1]]] = True
     return found
+
+
+def _in_order(column: pa.ChunkedArray, name: str) -> list[Integers]:
+    """Return columns of numbers that sort as the values do, a null first."""
+    if name in ("extend_ms", "extend"):
+        return [(~missing(column)).astype(np.int64), integers(column, f"operations: {name}")]
+    return [codes(column)]
 
 
 def codes(texts: pa.ChunkedArray) -> Integers:
@@ -79,13 +98,14 @@ def _by_all_watches(order: Integers, columns: list[Integers], rows: Integers, wa
     ends = np.cumsum(watches.counts)
     order = order.copy()
 
-    def in_bytes(place: int) -> list[tuple[bytes, int]]:
+    def in_bytes(place: int) -> list[tuple[bytes, int, bytes]]:
         row = rows[place]
         begin, end = int(ends[row] - watches.counts[row]), int(ends[row])
-        pairs: list[tuple[Any, Any]] = list(
-            zip(watches.key[begin:end].to_pylist(), watches.required[begin:end].to_pylist(), strict=True)
+        roles = [None] * (end - begin) if watches.role is None else watches.role[begin:end].to_pylist()
+        each: list[tuple[Any, Any, Any]] = list(
+            zip(watches.key[begin:end].to_pylist(), watches.required[begin:end].to_pylist(), roles, strict=True)
         )
-        return [(key.encode(), required) for key, required in pairs]
+        return [(key.encode(), required, (role or "").encode()) for key, required, role in each]
 
     for begin, count in zip(firsts[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
         order[begin : begin + count] = sorted(order[begin : begin + count].tolist(), key=in_bytes)

@@ -26,8 +26,10 @@ _PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)\s*", re.IGNORECASE)
 _MOST: Final = 2**63 - 1
 
 
-def microseconds(text: str) -> int | None:
+def microseconds(text: str | None) -> int | None:
     """Return a duration, rounded to microseconds, or None for a text that is none, or has more than 64 bits."""
+    if text is None:
+        return None
     rest, total = text.strip(), Fraction(0)
     while found := _PART.match(rest):
         unit = found[2].lower()
@@ -62,7 +64,7 @@ def microseconds_of(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array]:
             )
     encoded = column if kinds.is_dictionary(column.type) else column.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
-    micros = [None if text is None else microseconds(text) for text in texts]
+    micros = [microseconds(text) for text in texts]
     reasons = [
         None if text is None or found is not None else f"{name} is not a duration such as '15 min': {text[:SHOWN]}"
         for text, found in zip(texts, micros, strict=True)

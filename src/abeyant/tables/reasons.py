@@ -1,6 +1,6 @@
 """Why a row cannot be resolved: the words, and their order. The first that holds is told.
 
-Here for Arrow, in SQL for Spark (`pipeline.resolver.reasons`), row by row for streams of it: one list, several ways to
+Here for Arrow, in SQL for Spark (`pipeline.resolver.rejected`), row by row for streams of it: one list, several ways to
 look. The tests hold them equal.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DUPLICATE", "EVENT_REASONS", "OPERATION_REASONS", "ROLE_REASONS", "reason_column"]
+__all__ = ["DUPLICATE", "EVENT_REASONS", "OPERATION_REASONS", "ROLE_REASONS", "operation_reasons", "reason_column"]
 
 OPERATION_REASONS: Final = (
     "no instance",
@@ -26,6 +26,14 @@ ROLE_REASONS: Final = ("a watch has an unknown role", "several watches pause it"
 """Why a row is rejected besides, where watches have roles."""
 DUPLICATE: Final = "duplicate op_id"
 EVENT_REASONS: Final = ("no instance", "no key", "no at", "no progress")
+
+
+def operation_reasons(how_long: str) -> tuple[str, ...]:
+    """Return all reasons, of operations with one of the columns `timeout_ms`, `timeout` and `deadline`."""
+    reasons = [reason.replace("timeout_ms", how_long) for reason in OPERATION_REASONS]
+    if how_long == "deadline":
+        reasons[reasons.index("deadline is negative")] = "deadline is before start"
+    return *reasons, *ROLE_REASONS
 
 
 def reason_column(columns: list[str]) -> str:

@@ -17,7 +17,8 @@ from abeyant.tables.keys import PairHash
 from abeyant.tables.reading import completed, table_of
 from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, reason_column
 from abeyant.tables.schemas import EVENTS, OPERATIONS
-from abeyant.tables.validity import ALL_CONDITIONS, VALID, first_that_holds, read_operations
+from abeyant.tables.validity import VALID, first_that_holds, read_operations
+from abeyant.tables.words import ALL_CONDITIONS
 
 __all__ = ["invalid_events", "invalid_operations"]
 

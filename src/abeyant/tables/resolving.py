@@ -23,9 +23,9 @@ from abeyant.tables.reading import batches_of, chunks, open_both
 from abeyant.tables.roles import has_roles
 from abeyant.tables.schemas import DETAILS, EVENTS, OPERATIONS, OUTCOMES
 from abeyant.tables.shards import Shards, WatchRows
-from abeyant.tables.validity import ALL_CONDITIONS, Operations, read_operations, valid_events, valid_operations
+from abeyant.tables.validity import Operations, read_operations, valid_events, valid_operations
 from abeyant.tables.waiting import outcomes_by_words
-from abeyant.tables.words import Combine, Deadline, Holds, Serves, Within, Words
+from abeyant.tables.words import ALL_CONDITIONS, Combine, Deadline, Holds, Serves, Within, Words
 
 __all__ = ["resolve", "resolve_batches"]
 

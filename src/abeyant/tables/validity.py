@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 from abeyant.tables.columns import Mask, Watches, flags, integers, microseconds, missing, watches_of
 from abeyant.tables.defaults import REJECT_REASON
 from abeyant.tables.keys import Integers
-from abeyant.tables.reasons import OPERATION_REASONS, ROLE_REASONS
+from abeyant.tables.reasons import operation_reasons
 from abeyant.tables.schemas import EVENTS
-from abeyant.tables.words import ROLES
+from abeyant.tables.words import CONDITIONS, ROLES
 
 __all__ = [
-    "ALL_CONDITIONS",
     "VALID",
     "Operations",
     "first_that_holds",
@@ -28,9 +27,6 @@ __all__ = [
 ]
 
 VALID: Final = -1
-CONDITIONS: Final = ("all", "any")
-"""What Spark knows as well."""
-ALL_CONDITIONS: Final = (*CONDITIONS, "then")
 _MOST: Final = 2**63 - 1
 
 
@@ -87,7 +83,9 @@ def read_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> 
         ~flags(known),
         *_roles_wrong(watches, operation, table),
     )
-    return Operations(table, start, timeout, deadline, watches, first_that_holds(holds, table.num_rows), _reasons(name))
+    return Operations(
+        table, start, timeout, deadline, watches, first_that_holds(holds, table.num_rows), operation_reasons(name)
+    )
 
 
 def valid_operations(table: pa.Table, conditions: Sequence[str] = CONDITIONS) -> Operations:
@@ -116,16 +114,8 @@ def _time_of(table: pa.Table, start: Integers) -> tuple[str, Integers, Integers,
     return name, timeout, start + micros, timeout < 0, beyond
 
 
-def _reasons(name: str) -> tuple[str, ...]:
-    """Return what the numbers of `Operations.reason` mean, by the column that says how long."""
-    reasons = [reason.replace("timeout_ms", name) for reason in OPERATION_REASONS]
-    if name == "deadline":
-        reasons[reasons.index("deadline is negative")] = "deadline is before start"
-    return *reasons, *ROLE_REASONS
-
-
 def _roles_wrong(watches: Watches, operation: Integers, table: pa.Table) -> list[Mask]:
-    """Return for each of `ROLE_REASONS` which rows it holds of."""
+    """Return for each of `reasons.ROLE_REASONS` which rows it holds of."""
     unknown, completes, pauses = (np.zeros(table.num_rows, kind) for kind in (np.bool_, np.int64, np.int64))
     if watches.role is None:
         completes += watches.counts

@@ -1,5 +1,23 @@
 """The words of a call: those of `abeyant.Resolver`."""
 
-from abeyant.resolver.words import ROLES, Combine, Deadline, Holds, Role, Serves, Within, Words
+from typing import Final
 
-__all__ = ["ROLES", "Combine", "Deadline", "Holds", "Role", "Serves", "Within", "Words"]
+from abeyant.resolver.words import ROLES, Combine, Count, Deadline, Holds, Role, Serves, Within, Words
+
+__all__ = [
+    "ALL_CONDITIONS",
+    "CONDITIONS",
+    "ROLES",
+    "Combine",
+    "Count",
+    "Deadline",
+    "Holds",
+    "Role",
+    "Serves",
+    "Within",
+    "Words",
+]
+
+CONDITIONS: Final = ("all", "any")
+"""What streams without words know."""
+ALL_CONDITIONS: Final = (*CONDITIONS, "then")

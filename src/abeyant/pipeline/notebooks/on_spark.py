@@ -10,7 +10,8 @@ from abeyant.errors import AbeyantError
 from abeyant.pipeline.analysis.outcomes import binned, most_expired
 from abeyant.pipeline.report.outcomes import Outcomes, named, ranked
 from abeyant.pipeline.resolver.given import as_dataframe
-from abeyant.pipeline.schemas import OPERATIONS, OUTCOMES, check_table, columns_of
+from abeyant.pipeline.schemas import OUTCOMES, check_table, columns_of, operations_schema
+from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.notebook import watch_cells
 
 __all__ = ["MOST_COUNTS", "look"]
@@ -35,9 +36,10 @@ def look(outcomes: DataFrame, operations: Any) -> Outcomes:
         )
     keys = None
     if operations is not None:
-        operations = as_dataframe(operations, "operations", spark)
-        check_table(operations, OPERATIONS, "operations")
+        operations = complete(as_dataframe(operations, "operations", spark), "operations")
+        schema = operations_schema(operations)
+        check_table(operations, schema, "operations")
         expired = outcomes.where("outcome = 'expired'").select("instance", "op_id")
-        struck = columns_of(operations, OPERATIONS).join(expired, ["instance", "op_id"], "left_semi")
+        struck = columns_of(operations, schema).join(expired, ["instance", "op_id"], "left_semi")
         keys = ranked(most_expired(struck).toArrow().to_pandas())
     return Outcomes(waits=named(waits.to_pandas()), keys=keys, aside={}, made={})

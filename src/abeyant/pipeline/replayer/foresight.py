@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from abeyant.pipeline.resolver.tables import resolve
 from abeyant.pipeline.resolver.tables.validity import distinct_operations
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, check_table
+from abeyant.pipeline.schemas import EVENTS, OPERATIONS, check_table, columns_of
 
 __all__ = ["watched_for"]
 
@@ -27,7 +27,7 @@ def watched_for(
     longest = F.expr(f"if(timeout_ms < 0, timeout_ms, greatest(timeout_ms, {asked_ms}L) + {beyond_ms}L)")
     # An outcome keeps the kind of its operation, and not the time-out; so that travels with the kind.
     both = F.concat_ws(":", F.coalesce(F.col("timeout_ms").cast("string"), F.lit("")), F.coalesce("kind", F.lit("")))
-    longer = operations.withColumns({"kind": both, "timeout_ms": longest})
+    longer = columns_of(operations, OPERATIONS).withColumns({"kind": both, "timeout_ms": longest})
     outcomes = resolve(longer, events)
     own = F.substring_index("kind", ":", 1)
     known = outcomes.select(

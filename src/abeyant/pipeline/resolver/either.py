@@ -11,9 +11,11 @@ from pyspark.sql import DataFrame
 from abeyant.errors import AbeyantError
 from abeyant.pipeline.resolver import streams, tables
 from abeyant.pipeline.resolver.given import Given, as_dataframe, session_of
-from abeyant.pipeline.resolver.streams.options import Deadline, Time
+from abeyant.pipeline.resolver.streams.options import Time
 from abeyant.pipeline.resolver.tables.hot_keys import Sample
 from abeyant.pipeline.spark.notebook import watch_cells
+from abeyant.tables.calendar import Calendar
+from abeyant.tables.words import Combine, Count, Deadline, Holds, Serves, Within
 
 __all__ = ["ResolveOptions", "resolve"]
 
@@ -23,6 +25,13 @@ class ResolveOptions(TypedDict, total=False):
 
     deadline: Deadline
     # of tables that are there whole
+    count: Count
+    combine: Combine
+    holds: Holds
+    serves: Serves
+    within: Within
+    calendar: Calendar | None
+    details: bool
     unique_ids: bool
     sample: Sample | None
     # of streams
@@ -44,10 +53,11 @@ def resolve(operations: Given, events: Given, **options: Unpack[ResolveOptions])
     A table is a DataFrame of Spark, or anything that speaks Arrow: pandas, Polars, DuckDB, pyarrow. Such a one goes to
     the session of the other table, or to the active one; its times without a zone are in the session's zone.
 
-    For whole tables this is `abeyant.pipeline.resolver.tables.resolve`, which takes `deadline`, `unique_ids` and
-    `sample`; see there. For two streams it gives the outcomes of `abeyant.pipeline.resolve_stream`, which takes
-    `deadline`, `lateness`, `time`, `tick`, `end_of_input`, `forget_after` and `shards`. Rejected rows are then counted
-    (`batch_counts`) and not kept: use `resolve_stream` to keep them.
+    For whole tables this is `abeyant.pipeline.resolver.tables.resolve`, which takes `deadline`, `count`, `combine`,
+    `holds`, `serves`, `within`, `calendar`, `details`, `unique_ids` and `sample`; see there. For two streams it gives
+    the outcomes of `abeyant.pipeline.resolve_stream`, which takes `deadline`, `lateness`, `time`, `tick`,
+    `end_of_input`, `forget_after` and `shards`. Rejected rows are then counted (`batch_counts`) and not kept: use
+    `resolve_stream` to keep them.
 
     In a notebook, cells that work with whole tables show how far Spark is from now on: see `notebook_progress`.
 

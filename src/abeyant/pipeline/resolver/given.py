@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DayTimeIntervalType, StructField, StructType, TimestampType
 
 from abeyant.errors import AbeyantError, SchemaError
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, is_case_sensitive
-from abeyant.pipeline.sources.tables import Name, complete
+from abeyant.pipeline.schemas import EVENTS, FURTHER, OPERATIONS, is_case_sensitive
+from abeyant.pipeline.sources.tables import Name
 from abeyant.pipeline.spark.arrow import arrow_schema
 from abeyant.tables import schemas as in_process
 
@@ -48,13 +48,13 @@ def session_of(tables: Iterable[Given]) -> SparkSession:
 def as_dataframe(table: Given, name: Name, spark: SparkSession, *, whole: bool = False) -> DataFrame:
     """Return the table `operations` or `events` as a DataFrame: of the columns that it needs, or `whole`.
 
-    Columns that are missing have their defaults (`abeyant.tables.defaults`). Times without a time zone are in the
-    session's, as everywhere in Spark. Integers, text and times of any width will do. Raises TypeError for what is no
-    table, `SchemaError` for one without the columns needed, and for values that do not fit their column.
+    A DataFrame is returned as it is. In others, columns that are missing have their defaults
+    (`abeyant.tables.defaults`); times without a time zone are in the session's, as everywhere in Spark; integers, text
+    and times of any width will do. Raises TypeError for what is no table, `SchemaError` for one without the columns
+    needed, and for values that do not fit their column.
     """
     if isinstance(table, DataFrame):
-        # A stream is completed where it is resolved: there, `time="processing"` may give it its times.
-        return table if table.isStreaming else complete(table, name)
+        return table
     if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(
             f"{name} must be a DataFrame of Spark or a table that speaks Arrow (pandas, Polars, DuckDB, pyarrow), "
@@ -65,15 +65,16 @@ def as_dataframe(table: Given, name: Name, spark: SparkSession, *, whole: bool =
         table_of,
     )  # pandas comes with it: 0.2 s for each of Spark's Python workers
 
-    schema, wanted = _SCHEMAS[name]
+    wanted = in_process.OPERATIONS if name == "operations" else in_process.EVENTS
     rows = table_of(table, {}, name)
     if not is_case_sensitive(spark):
-        canonical = {field.lower(): field for field in wanted}
+        read = in_process.wanted_of(wanted, [column.lower() for column in rows.column_names])
+        canonical = {column.lower(): column for column in {**wanted, **read}}
         rows = rows.rename_columns([canonical.get(column.lower(), column) for column in rows.column_names])
     in_process.check(rows.schema, wanted, name)
     rows = completed(rows, wanted, whole=whole)
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    kinds = {field.name: field.type for field in arrow_schema(schema)}
+    kinds = _kinds(rows.schema, name)
     columns = [
         _fitting(values, kinds.get(column), zone, f"{name}: column {column!r}")
         for column, values in zip(rows.column_names, rows.columns, strict=True)
@@ -82,10 +83,20 @@ def as_dataframe(table: Given, name: Name, spark: SparkSession, *, whole: bool =
     return spark.createDataFrame(pa.table(columns, rows.column_names).combine_chunks())
 
 
-_SCHEMAS: Final[Mapping[str, tuple[StructType, Mapping[str, str]]]] = {
-    "operations": (OPERATIONS, in_process.OPERATIONS),
-    "events": (EVENTS, in_process.EVENTS),
-}
+def _kinds(rows: pa.Schema, name: Name) -> Mapping[str, pa.DataType]:
+    """Return what Spark takes our columns as."""
+    if name == "events":
+        return {field.name: field.type for field in arrow_schema(EVENTS)}
+    columns = {**dict.fromkeys(("timeout", "extend"), DayTimeIntervalType()), "deadline": TimestampType()}
+    read = in_process.wanted_of(in_process.OPERATIONS, rows.names)
+    fields = {field.name: field for field in OPERATIONS.fields}
+    further = {name: StructField(name, kind) for name, kind in {**FURTHER, **columns}.items() if name in read}
+    kinds = {field.name: field.type for field in arrow_schema(StructType(list({**fields, **further}.values())))}
+    watches = rows.field("watches").type
+    kind = None if pa.types.is_null(watches) else watches.value_type
+    if kind is not None and pa.types.is_struct(kind) and kind.get_field_index("role") >= 0:
+        kinds["watches"] = pa.list_(pa.struct([("key", pa.string()), ("required", pa.int64()), ("role", pa.string())]))
+    return kinds
 
 
 def _fitting(column: pa.ChunkedArray, kind: pa.DataType | None, zone: str, what: str) -> pa.ChunkedArray:

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
-from abeyant.pipeline.schemas import EVENTS
-from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, OPERATION_REASONS
+from abeyant.pipeline.schemas import EVENTS, HOW_LONG, OPERATIONS, REJECT_REASON
+from abeyant.tables.reasons import DUPLICATE, EVENT_REASONS, operation_reasons
+from abeyant.tables.words import ALL_CONDITIONS, CONDITIONS, ROLES
 
 __all__ = [
     "DEADLINE_US",
@@ -24,23 +25,53 @@ __all__ = [
     "LATE",
     "OPERATION_REASON",
     "REJECTED_ROWS",
+    "TIMEOUT_US",
     "TIME_FORMAT",
+    "operation_reason",
     "rejected_rows_of",
 ]
 
 DEADLINE_US: Final = "try_add(unix_micros(start), try_multiply(timeout_ms, 1000))"
 """The end of an operation's time, in microseconds; null where 64 bits do not hold it."""
 
+TIMEOUT_US: Final = "unix_micros(timestamp_micros(0) + timeout)"
+_DEADLINES_US: Final = {
+    "timeout_ms": DEADLINE_US,
+    "timeout": f"try_add(unix_micros(start), {TIMEOUT_US})",
+    "deadline": "unix_micros(deadline)",
+}
+_NEGATIVE: Final = {
+    "timeout_ms": "timeout_ms < 0",
+    "timeout": "timeout < INTERVAL '0' SECOND",
+    "deadline": "deadline < start",
+}
 _LACKS: Final = "if(size(watches) = 1, watches[0].{0}, get(sort_array(watches.{0}), 0)) IS NULL"
-_HOLDS: Final = (
-    *(f"{name} IS NULL" for name in ("instance", "op_id", "start", "timeout_ms")),
-    "timeout_ms < 0",
-    f"{DEADLINE_US} IS NULL",
-    "coalesce(size(watches), 0) < 1",
-    _LACKS.format("key"),
-    _LACKS.format("required"),
-    "condition NOT IN ('all', 'any')",
-)
+# An array of other values, or without one, is looked at in compiled code; a lambda is not.
+_UNKNOWN_ROLE: Final = f"size(array_except(watches.role, array({', '.join(map(repr, ROLES))}, NULL))) > 0"
+_PAUSES: Final = "size(watches) - size(array_remove(watches.role, 'pause'))"
+
+
+def operation_reason(schema: StructType, conditions: Sequence[str] = ALL_CONDITIONS) -> str:
+    """Return, as SQL, why an operation of this schema (`schemas.operations_schema`) cannot be resolved, or null."""
+    names = schema.fieldNames()
+    how_long = next(name for name in HOW_LONG if name in names)
+    roles = "role" in schema["watches"].dataType.simpleString()
+    pauses = [_PAUSES] * roles + ["if(pause_key IS NULL, 0, 1)"] * ("pause_key" in names)
+    holds = (
+        *(f"{name} IS NULL" for name in ("instance", "op_id", "start", how_long)),
+        _NEGATIVE[how_long],
+        f"{_DEADLINES_US[how_long]} IS NULL",
+        "coalesce(size(watches), 0) < 1",
+        _LACKS.format("key"),
+        _LACKS.format("required"),
+        f"condition NOT IN ({', '.join(map(_text, conditions))})",
+        _UNKNOWN_ROLE if roles else "",
+        f"{' + '.join(pauses)} > 1" if roles else "",
+        f"{REJECT_REASON} IS NOT NULL" if REJECT_REASON in names else "",
+    )
+    reasons = zip(operation_reasons(how_long), holds, strict=True)
+    told = [(reason, check) for reason, check in reasons if check]
+    return _first_of([reason for reason, _ in told], [check for _, check in told])
 
 
 def _first_of(reasons: Sequence[str], holds: Sequence[str]) -> str:
@@ -53,8 +84,8 @@ def _text(words: str) -> str:
     return "'" + words.replace("'", "''") + "'"
 
 
-OPERATION_REASON: Final = _first_of(OPERATION_REASONS, _HOLDS)
-"""Why an operation cannot be resolved, or null."""
+OPERATION_REASON: Final = operation_reason(OPERATIONS, CONDITIONS)
+"""Why an operation of a stream cannot be resolved, or null."""
 
 EVENT_REASON: Final = _first_of(EVENT_REASONS, [f"{name} IS NULL" for name in EVENTS.fieldNames()])
 """Why an event is ignored, or null."""

@@ -14,13 +14,31 @@ from typing import Final, Literal
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    DataType,
+    DayTimeIntervalType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from abeyant.errors import AbeyantError, SchemaError
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, check_table, is_case_sensitive
+from abeyant.pipeline.schemas import (
+    EVENTS,
+    FURTHER,
+    HOW_LONG,
+    OPERATIONS,
+    REJECT_REASON,
+    check_table,
+    is_case_sensitive,
+    operations_schema,
+)
 from abeyant.pipeline.sources.expressions import null_on_error
 from abeyant.pipeline.spark.errors import in_one_line
 from abeyant.tables.defaults import CALLED, DEFAULTS, SHOWN
+from abeyant.tables.durations import microseconds
 
 __all__ = [
     "READABLE",
@@ -78,7 +96,7 @@ def complete(table: DataFrame, name: Name) -> DataFrame:
     Decimals and floats become integers where they are whole. Raises `SchemaError` for a column that is missing or of
     another type. A table that has them all is returned as it is.
     """
-    ours = _in_our_case(table, _known(name))
+    ours = _in_our_case(table, {*_schema(table, name).fieldNames(), "key", "required"})
     completed = _completed(ours, name, table.columns, _NUMBERS)
     return table if completed is ours else completed
 
@@ -94,7 +112,9 @@ def check_mapped(table: Name, columns: Iterable[str]) -> None:
 
 
 def _known(table: Name) -> set[str]:
-    return {*OPERATIONS.fieldNames(), "key", "required"} if table == "operations" else set(EVENTS.fieldNames())
+    if table == "events":
+        return set(EVENTS.fieldNames())
+    return {*OPERATIONS.fieldNames(), "key", "required", *HOW_LONG, *FURTHER}
 
 
 def cast_or_null(value: Column, found: str, wanted: DataType) -> Column:
@@ -154,13 +174,17 @@ def _mapped(table: DataFrame, name: Name, columns: dict[str, str], survive: bool
         table = _completed(table, name, given, None)
     except SchemaError as error:
         raise SchemaError(f"{error}; --{name.removesuffix('s')} COLUMN=SQL says where a column comes from") from None
-    ours = (OPERATIONS if name == "operations" else EVENTS).fieldNames()
+    ours = _schema(table, name).fieldNames()
     return table.select(*ours, *(column for column in table.columns if column == REJECT_REASON))
+
+
+def _schema(table: DataFrame, name: Name) -> StructType:
+    return operations_schema(table) if name == "operations" else EVENTS
 
 
 def _completed(table: DataFrame, name: Name, given: Sequence[str], types: Sequence[str] | None) -> DataFrame:
     """Do as `complete`; of columns of other types read those of `types`, or all that are `READABLE`."""
-    schema = OPERATIONS if name == "operations" else EVENTS
+    schema = _schema(table, name)
     single = name == "operations" and "watches" not in table.columns
     if single:
         schema = StructType([field for field in schema.fields if field.name != "watches"] + _WATCH.fields)
@@ -178,22 +202,40 @@ def _read(table: DataFrame, schema: StructType, types: Sequence[str] | None) -> 
     for field in schema.fields:
         if field.name not in table.columns:
             continue
-        found, value = table.schema[field.name].dataType.simpleString(), F.col(field.name)
-        if is_readable(found, field.dataType) and (types is None or found.partition("(")[0] in types):
+        kind, value = table.schema[field.name].dataType, F.col(field.name)
+        found = kind.simpleString()
+        if isinstance(field.dataType, DayTimeIntervalType) and found == "string":
+            micros = F.udf(_microseconds, LongType())(value)
+            read[field.name] = F.timestamp_micros(micros) - F.timestamp_micros(F.lit(0))
+            said = F.lit(f"{field.name} is not a duration such as '15 min': ")
+            reasons.append(F.when(value.isNotNull() & micros.isNull(), F.concat(said, F.left(value, F.lit(SHOWN)))))
+        elif isinstance(field.dataType, DayTimeIntervalType) and isinstance(kind, DayTimeIntervalType):
+            if kind != field.dataType:  # of minutes only, say
+                read[field.name] = value.cast(field.dataType)
+        elif is_readable(found, field.dataType) and (types is None or found.partition("(")[0] in types):
             read[field.name] = cast_or_null(value, found, field.dataType)
             reasons.append(unreadable(field.name, value, found, field.dataType))
         elif (number := _REQUIRED.search(found)) is not None and field.name == "watches":
-            read[field.name], why = _whole_watches(value, number[1])
+            read[field.name], why = _whole_watches(value, number[1], roles="role" in field.dataType.simpleString())
             reasons.append(why)
-    return table.withColumns({**read, REJECT_REASON: F.coalesce(*reasons)}) if read else table
+    if REJECT_REASON in table.columns:
+        reasons.append(F.col(REJECT_REASON))
+    if reasons and read:
+        read[REJECT_REASON] = F.coalesce(*reasons)
+    return table.withColumns(read) if read else table
 
 
-def _whole_watches(watches: Column, found: str) -> tuple[Column, Column]:
+def _microseconds(text):  # type: ignore[no-untyped-def]  # with types Spark takes it for a function of pandas
+    return microseconds(text)
+
+
+def _whole_watches(watches: Column, found: str, *, roles: bool) -> tuple[Column, Column]:
     """Return lists of watches whose `required`, of type `found`, are whole numbers, and why that cannot be."""
     whole = LongType()
 
     def read(watch: Column) -> Column:
-        return F.struct(watch["key"].alias("key"), cast_or_null(watch["required"], found, whole).alias("required"))
+        required = cast_or_null(watch["required"], found, whole).alias("required")
+        return F.struct(watch["key"].alias("key"), required, *([watch["role"].alias("role")] if roles else []))
 
     each = F.transform(watches, lambda watch: unreadable("required", watch["required"], found, whole))
     return F.transform(watches, read), F.get(F.filter(each, lambda reason: reason.isNotNull()), F.lit(0))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.types import (
     ArrayType,
     DataType,
+    DayTimeIntervalType,
     DoubleType,
     IntegerType,
     LongType,
@@ -28,6 +29,7 @@ _SIMPLE: Final[dict[type[DataType], Any]] = {
     LongType: pa.int64(),
     DoubleType: pa.float64(),
     TimestampType: pa.timestamp("us", "UTC"),
+    DayTimeIntervalType: pa.duration("us"),
 }
 
 

@@ -16,29 +16,31 @@ for small are not worth it: Spark alone resolves them (`small`), and all of thei
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from abeyant.pipeline.resolver.tables.by_words import resolve_by_words
 from abeyant.pipeline.resolver.tables.from_spark import packed_by_spark
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE, Sample
 from abeyant.pipeline.resolver.tables.packing import ALONE, COMBINED, KINDS, READ, SHARDS
-from abeyant.pipeline.resolver.tables.plain_parquet import files_of
+from abeyant.pipeline.resolver.tables.plain_parquet import Files, files_of, may_have_steps
 from abeyant.pipeline.resolver.tables.profile import merge_profiles, profile_tables
 from abeyant.pipeline.resolver.tables.reaching import REACHED, first_reached
-from abeyant.pipeline.resolver.tables.small import reached_by_spark, small_table_plan
+from abeyant.pipeline.resolver.tables.small import SmallTablePlan, reached_by_spark, small_table_plan
 from abeyant.pipeline.resolver.tables.spreading import spread
 from abeyant.pipeline.resolver.tables.validity import valid_events, valid_operations
+from abeyant.pipeline.resolver.words import asks_more
 from abeyant.pipeline.schemas import EVENTS as EVENT_COLUMNS
-from abeyant.pipeline.schemas import OPERATIONS, columns_of
+from abeyant.pipeline.schemas import columns_of, operations_schema
 from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.pipeline.spark.session import shuffle_partitions
+from abeyant.tables.calendar import Calendar
+from abeyant.tables.words import Combine, Count, Deadline, Holds, Serves, Within, Words
 
 __all__ = ["resolve"]
-
-Deadline = Literal["inclusive", "exclusive"]
 
 _PART: Final = "slice(version, {}, size(version) div 2)"
 _WATCHES: Final = f"arrays_zip({_PART.format(2)}, {_PART.format('2 + size(version) div 2')})"
@@ -71,6 +73,13 @@ def resolve(
     events: DataFrame,
     *,
     deadline: Deadline = "inclusive",
+    count: Count = "always",
+    combine: Combine = "max",
+    holds: Holds = "ever",
+    serves: Serves = "every",
+    within: Within = "whole",
+    calendar: Calendar | None = None,
+    details: bool = False,
     unique_ids: bool = False,
     sample: Sample | None = None,
 ) -> DataFrame:
@@ -82,26 +91,59 @@ def resolve(
     condition holds at the start). Keys belong to their instance. Events may come in any order, twice, and long before
     or after; progress may go back.
 
-    Lazy: nothing runs before an action, and no row is collected to the driver. Inputs are read twice unless they are
-    small; where that is dear, persist them first. Rows that cannot be resolved have no outcome: see
+    `count`, `combine`, `holds`, `serves`, `within` and `calendar` ask other questions, as those of
+    `abeyant.tables.resolve` do, with the same outcomes; so do the condition `then`, watches with a `role`, and the
+    columns `cancel_key`, `extend_key`, `pause_key`, `timeout`, `deadline` and `extend` (`docs/design-resolve.md`). Some
+    operations may then be `cancelled`, or `pending` (for ever: `at` is null). With `details` the outcomes say which
+    watch decided, and how many events counted (`schemas.DETAILS`).
+
+    Lazy: nothing runs before an action, but for a job that looks whether any `condition` is `then`, where the column is
+    there and neither a word nor the files' statistics tell. No row is collected to the driver. Inputs are read twice
+    unless they are small; where that is dear, persist them first. Rows that cannot be resolved have no outcome: see
     `invalid_operations` and `invalid_events`. `unique_ids` promises that no (instance, op_id) is there twice and saves
     the search for such. `sample` says how hot keys are found and how finely they are cut; it changes no outcome.
     Without it, tables that Spark's statistics hold for small (96 MB together, or 16 MB of files) are not looked at
     beforehand at all.
 
-    Raises `SchemaError` for a table without the columns needed, ValueError for another `deadline`.
+    Raises `SchemaError` for a table without the columns needed, ValueError for another `deadline` or word, or words
+    that contradict each other. Watches that contradict them end the job.
     """
-    if deadline not in ("inclusive", "exclusive"):
-        raise ValueError(f"deadline must be 'inclusive' or 'exclusive', not {deadline!r}")
+    words = Words(deadline, count, combine, holds, serves, within, calendar, details)
+    columns = {column.lower() for column in operations.columns}
     operations, events = complete(operations, "operations"), complete(events, "events")
-    ours = columns_of(operations, OPERATIONS), columns_of(events, EVENT_COLUMNS)
+    ours = columns_of(operations, operations_schema(operations)), columns_of(events, EVENT_COLUMNS)
     sizes = [] if sample is not None else [estimated_size(table) for table in ours]
-    plan = small_table_plan(operations.sparkSession, sizes) if sizes else None
-    if plan is not None:
-        reached = reached_by_spark(valid_operations(operations), valid_events(events), deadline, plan)
-        return _combined(plan.repartition(reached, "instance", "op_id"))
+    small = small_table_plan(operations.sparkSession, sizes) if sizes else None
+    if asks_more(operations, words) or ("condition" in columns and _has_steps(operations, ours[0])):
+        several = not columns.isdisjoint(("watches", "cancel_key", "extend_key", "pause_key"))
+        return resolve_by_words(operations, events, words, unique_ids=unique_ids, several=several, small=small)
+    if small is not None:
+        return _plain_of_small(operations, events, deadline, small)
+    return _plain(operations, events, files_of(*ours), deadline, unique_ids=unique_ids, sample=sample)
+
+
+def _has_steps(operations: DataFrame, ours: DataFrame) -> bool:
+    """Return whether the condition of an operation is `then`: by a job, unless its plan or its files tell."""
+    return may_have_steps(ours) and not operations.where("condition = 'then'").select(F.lit(1)).isEmpty()
+
+
+def _plain_of_small(operations: DataFrame, events: DataFrame, deadline: Deadline, plan: SmallTablePlan) -> DataFrame:
+    """Return the outcomes of completed tables, small ones, without more words than `deadline`."""
+    reached = reached_by_spark(valid_operations(operations), valid_events(events), deadline, plan)
+    return _combined(plan.repartition(reached, "instance", "op_id"))
+
+
+def _plain(
+    operations: DataFrame,
+    events: DataFrame,
+    files: Files | None,
+    deadline: Deadline,
+    *,
+    unique_ids: bool,
+    sample: Sample | None,
+) -> DataFrame:
+    """Do so for tables of any size; where they are plain `files`, these are read in their place."""
     ids, sample = not unique_ids, sample or DEFAULT_SAMPLE
-    files = files_of(*ours)
     if files is not None:
         profile = _as_column(merge_profiles(files.profile(sample.fraction, ids=ids), sample))
         packed = files.packed(profile, ids=ids)

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType, StructField, StructType
 
 from abeyant.pipeline.resolver.given import Given, as_dataframe, session_of
-from abeyant.pipeline.resolver.rejected import DUPLICATE, EVENT_REASON, OPERATION_REASON
+from abeyant.pipeline.resolver.rejected import DUPLICATE, EVENT_REASON, operation_reason
 from abeyant.pipeline.resolver.tables.hot_keys import DEFAULT_SAMPLE
 from abeyant.pipeline.resolver.tables.profile import is_repeated, profile_tables
 from abeyant.pipeline.resolver.tables.small import small_table_plan
-from abeyant.pipeline.schemas import EVENTS, OPERATIONS, REJECT_REASON, check_table, columns_of
+from abeyant.pipeline.schemas import (
+    EVENTS,
+    FURTHER,
+    HOW_LONG,
+    REJECT_REASON,
+    check_table,
+    columns_of,
+    operations_schema,
+)
+from abeyant.pipeline.sources.tables import complete
 from abeyant.pipeline.spark.plans import estimated_size
 from abeyant.tables.reasons import reason_column
 
@@ -27,25 +37,26 @@ def invalid_operations(operations: Given) -> DataFrame:
     `resolve(operations, events)` has exactly `operations.count() - invalid_operations(operations).count()` rows. A
     table with a column `reason` of its own keeps it; ours is then `reason_2`.
     """
-    table = as_dataframe(operations, "operations", session_of([operations]), whole=True)
-    check_table(table, OPERATIONS, "operations")
-    reason = reason_column(table.columns)
-    judged = _judged(table, reason, OPERATION_REASON)
+    table = complete(as_dataframe(operations, "operations", session_of([operations]), whole=True), "operations")
+    schema = operations_schema(table)
+    check_table(table, schema, "operations")
+    reason, wrong = reason_column(table.columns), operation_reason(_with_reject_reason(schema, table))
+    judged = _judged(table, reason, wrong)
     table = table.drop(REJECT_REASON)
     plan = small_table_plan(table.sparkSession, [estimated_size(table)])
     if plan is not None:  # so it is read once
-        ranked = _ranked(plan.repartition(judged, "instance", "op_id"), reason)
+        ranked = _ranked(plan.repartition(judged, "instance", "op_id"), schema, reason)
         duplicate = F.expr(f"coalesce({reason}, if(_rank > 1, '{DUPLICATE}', NULL))")
         return ranked.withColumn(reason, duplicate).where(f"{reason} IS NOT NULL").drop("_rank")
     broken = judged.where(f"{reason} IS NOT NULL")
-    fine = table.where(f"({OPERATION_REASON}) IS NULL")
-    duplicates = _ranked(_with_rivals(fine, table).where("_rivals")).where("_rank > 1").drop("_rank", "_rivals")
+    fine = judged.where(f"{reason} IS NULL").drop(reason)
+    duplicates = _ranked(_with_rivals(fine, table).where("_rivals"), schema).where("_rank > 1").drop("_rank", "_rivals")
     return broken.unionByName(duplicates.withColumn(reason, F.lit(DUPLICATE)))
 
 
 def invalid_events(events: Given) -> DataFrame:
     """Return the events that `resolve` ignores, with all their columns and a `reason`: a column that is null. Lazy."""
-    table = as_dataframe(events, "events", session_of([events]), whole=True)
+    table = complete(as_dataframe(events, "events", session_of([events]), whole=True), "events")
     check_table(table, EVENTS, "events")
     reason = reason_column(table.columns)
     return _judged(table, reason, EVENT_REASON).where(f"{reason} IS NOT NULL")
@@ -59,18 +70,20 @@ def _judged(table: DataFrame, column: str, reason: str) -> DataFrame:
 
 
 def valid_operations(operations: DataFrame) -> DataFrame:
-    """Return the columns of `OPERATIONS` of each row that can be resolved, duplicates among them."""
-    return columns_of(operations, OPERATIONS).where(f"({OPERATION_REASON}) IS NULL")
+    """Return the columns of `operations_schema` of each row that can be resolved, duplicates among them."""
+    schema = _with_reject_reason(operations_schema(operations), operations)
+    return columns_of(operations, schema).where(f"({operation_reason(schema)}) IS NULL").drop(REJECT_REASON)
 
 
 def distinct_operations(operations: DataFrame) -> DataFrame:
-    """Return the columns of `OPERATIONS` of each row that can be resolved, and of each id only the row that counts."""
+    """Return the columns of `operations_schema` of each valid row, and of each id only the row that counts."""
+    schema = operations_schema(operations)
     plan = small_table_plan(operations.sparkSession, [estimated_size(operations)])
     if plan is not None:
         valid = plan.repartition(valid_operations(operations), "instance", "op_id")
-        return _ranked(valid).where("_rank = 1").drop("_rank")
+        return _ranked(valid, schema).where("_rank = 1").drop("_rank")
     fine = _with_rivals(valid_operations(operations), operations)
-    first = _ranked(fine.where("_rivals")).where("_rank = 1").drop("_rank")
+    first = _ranked(fine.where("_rivals"), schema).where("_rank = 1").drop("_rank")
     return fine.where("NOT _rivals").union(first).drop("_rivals")
 
 
@@ -90,8 +103,17 @@ def _with_rivals(rows: DataFrame, operations: DataFrame) -> DataFrame:
     return with_profile.withColumn("_rivals", F.expr(is_repeated("_profile"))).drop("_profile")
 
 
-def _ranked(operations: DataFrame, *apart: str) -> DataFrame:
+def _with_reject_reason(schema: StructType, table: DataFrame) -> StructType:
+    """Return the schema with `REJECT_REASON` where its rows need it: only what is null has a reason of its own."""
+    if "extend" in schema.fieldNames() and REJECT_REASON in table.columns:
+        return StructType([*schema.fields, StructField(REJECT_REASON, StringType())])
+    return schema
+
+
+def _ranked(operations: DataFrame, schema: StructType, *apart: str) -> DataFrame:
     """Number the valid rows of each id: 1 is the one that counts. What differs in the columns `apart` is told apart."""
-    order = "start, timeout_ms, condition, kind, watches"
+    names = schema.fieldNames()
+    how_long = next(name for name in HOW_LONG if name in names)
+    order = ", ".join(("start", how_long, "condition", "kind", *(n for n in FURTHER if n in names), "watches"))
     rows = ", ".join(("instance", "op_id", *apart))
     return operations.withColumn("_rank", F.expr(f"row_number() OVER (PARTITION BY {rows} ORDER BY {order})"))

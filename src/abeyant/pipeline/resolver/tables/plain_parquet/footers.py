@@ -59,6 +59,8 @@ class RowGroup(NamedTuple):
     rows: int
     size: int
     """Bytes in the file, of the columns wanted."""
+    may_have_steps: bool = True
+    """Whether the condition of a row may be `then`, as far as the statistics tell."""
 
 
 def row_groups(table: DataFrame, wanted: StructType) -> list[RowGroup] | None:
@@ -99,11 +101,25 @@ def _groups_of(path: str, wanted: StructType) -> list[RowGroup] | None:
         ):
             return None
         return [
-            RowGroup(path, number, group.num_rows, sum(group.column(leaf).total_compressed_size for leaf in leaves))
+            RowGroup(
+                path,
+                number,
+                group.num_rows,
+                sum(group.column(leaf).total_compressed_size for leaf in leaves),
+                any(_may_be_then(group.column(leaf)) for leaf in leaves),
+            )
             for number, group in groups
         ]
     except (OSError, ValueError, OverflowError, pa.ArrowException):  # Spark will say what is wrong, as users know it
         return None
+
+
+def _may_be_then(column: Any) -> bool:
+    """Return whether a column of a row group is `condition`, and may have the value `then`."""
+    told = column.statistics if column.path_in_schema == "condition" else None
+    if column.path_in_schema != "condition" or (told is not None and told.null_count == column.num_values):
+        return False
+    return told is None or not told.has_min_max or told.min <= "then" <= told.max
 
 
 def _footer_size(path: str) -> int:

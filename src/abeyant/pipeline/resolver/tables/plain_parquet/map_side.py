@@ -36,7 +36,7 @@ from abeyant.tables.duplicates import id_hashes
 from abeyant.tables.keys import PairHash, draw_seed
 from abeyant.tables.validity import Operations, valid_events, valid_operations
 
-__all__ = ["Files", "files_of"]
+__all__ = ["Files", "files_of", "may_have_steps"]
 
 
 def files_of(operations: DataFrame, events: DataFrame) -> Files | None:
@@ -52,6 +52,12 @@ def files_of(operations: DataFrame, events: DataFrame) -> Files | None:
         sorted(tasks, key=attrgetter("size"), reverse=True) or [Task("events", [])],
         draw_seed(),
     )
+
+
+def may_have_steps(operations: DataFrame) -> bool:
+    """Return whether the condition of an operation may be `then`: not where all are plain files that say otherwise."""
+    groups = row_groups(operations, OPERATIONS)
+    return groups is None or any(group.may_have_steps for group in groups)
 
 
 class Files:

@@ -1,0 +1,213 @@
+"""`resolve` with words, roles or steps over whole tables: the code of `abeyant.tables`, in Spark's workers.
+
+    operations ── valid, first of each id ──┐
+                                            ├── by key ── to where needed ── by home ── outcomes
+    events ────── valid ────────────────────┘
+
+An operation is resolved at its *home*, the shard of the first key that completes it. To there go the events of all its
+keys, by way of the shard of each key, which knows where it is needed. So an event goes to as many shards as have
+operations that watch its key, and to none if nobody does; one that may serve a single operation meets all of them,
+since they have one home. Where every operation names one key, events go there at once.
+
+Rows are packed on the map side, and shuffled as few binary values; see `packing`.
+
+Memory of a task: a chunk of rows on the map side; the events and operations of one shard on the reduce side,
+three times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from abeyant.kernels.dealing import deal
+from abeyant.pipeline.resolver.tables.packing import binary
+from abeyant.pipeline.resolver.tables.small import SmallTablePlan
+from abeyant.pipeline.resolver.tables.spreading import spread
+from abeyant.pipeline.resolver.tables.validity import distinct_operations, valid_events, valid_operations
+from abeyant.pipeline.resolver.words import HashedWatches, outcomes_of_rows, read_batch
+from abeyant.pipeline.schemas import DETAILS, OUTCOMES
+from abeyant.pipeline.spark.chunks import chunks, freeze_imports
+from abeyant.pipeline.spark.session import shuffle_partitions
+from abeyant.tables.columns import integers, microseconds
+from abeyant.tables.keys import Integers, PairHash, draw_seed
+from abeyant.tables.words import Words
+
+__all__ = ["resolve_by_words"]
+
+_SHARDS: Final = 256
+_FEW_SHARDS: Final = 8  # of small tables
+_PACKED: Final = "shard int, kind int, packed binary"
+_NEEDS, _EVENTS, _OPERATIONS = range(3)
+_ROWS: Final = 1 << 18  # of a batch of outcomes
+_EVENT: Final = ("instance", "key", "progress", "at")
+
+
+def resolve_by_words(
+    operations: DataFrame,
+    events: DataFrame,
+    words: Words,
+    *,
+    unique_ids: bool,
+    several: bool,
+    small: SmallTablePlan | None,
+) -> DataFrame:
+    """Return the outcomes of completed tables, by all the words. `several`: an operation may name several keys."""
+    valid = valid_operations(operations) if unique_ids else distinct_operations(operations)
+
+    def by_shard(packed: DataFrame) -> DataFrame:
+        if small is not None:
+            shuffled = small.repartition(packed, "shard")
+        else:
+            partitions = shuffle_partitions(packed.sparkSession)
+            shuffled = packed.repartition(F.expr(spread("shard", _SHARDS, partitions)))
+        return shuffled.sortWithinPartitions("shard", "kind")
+
+    shards = _Shards(draw_seed(), _SHARDS if small is None else _FEW_SHARDS)
+    packed = valid.mapInArrow(partial(shards.pack_operations, needs=several), _PACKED)
+    rows = by_shard(packed.union(valid_events(events).select(*_EVENT).mapInArrow(shards.pack_events, _PACKED)))
+    if several:
+        rows = by_shard(rows.mapInArrow(shards.forward, _PACKED))
+    return rows.mapInArrow(partial(shards.resolve, words=words), DETAILS if words.details else OUTCOMES)
+
+
+# -- in the workers ------------------------------------------------------------------------------------------------
+
+
+class _Shards(NamedTuple):
+    """The seed by which keys are hashed, and how many shards there are: a power of two."""
+
+    seed: bytes
+    shards: int
+
+    def pack_events(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """(instance, key, progress, at) -> `_PACKED`: rows of place, identity, progress, at."""
+        freeze_imports()
+        pairs = PairHash(self.seed)
+        for chunk in chunks(batches):
+            table = pa.Table.from_batches([chunk])
+            places, identities = pairs(table["instance"], table["key"])
+            progress, at = integers(table["progress"], "events: progress"), microseconds(table["at"], "events: at")
+            yield self._dealt(_EVENTS, places, identities, progress, at)
+
+    def pack_operations(self, batches: Iterable[pa.RecordBatch], needs: bool) -> Iterator[pa.RecordBatch]:
+        """Operations -> `_PACKED`: tables of Arrow, by home.
+
+        With `needs` also rows of place, identity, home shard, 0, by the shard of the key; each once in a chunk.
+        """
+        freeze_imports()
+        pairs = PairHash(self.seed)
+        for chunk in chunks(batches):
+            watches = HashedWatches(read_batch(chunk), pairs)
+            home = self._shard_of(watches.homes(chunk.num_rows))
+            by_home = chunk.take(pa.array(np.argsort(home, kind="stable")))
+            counts = np.bincount(home, minlength=self.shards)
+            ends = np.cumsum(counts)
+            used = np.flatnonzero(counts)
+            values = [_to_bytes(by_home.slice(ends[n] - counts[n], counts[n])) for n in used.tolist()]
+            yield _batch(used, _OPERATIONS, binary([len(value) for value in values], b"".join(values)))
+            if needs:
+                of = home[watches.operation]
+                rows = _distinct(np.stack([watches.places, watches.identities, of, np.zeros_like(of)], axis=1))
+                yield self._dealt(_NEEDS, *rows.T)
+
+    def forward(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """`_PACKED` -> the same without needs: events go to each home that needs them, and operations are there."""
+        freeze_imports()
+        for shard, values in groupby(_values(batches), key=lambda value: value[0]):
+            needs = np.empty((0, 4), np.int64)
+            for kind, some in groupby(values, key=lambda value: value[1]):
+                if kind == _NEEDS:
+                    needs = _distinct(np.concatenate([_rows(value) for _, _, value in some]))
+                    continue
+                for _, _, value in some:
+                    if kind == _OPERATIONS:
+                        yield _batch(np.array([shard]), kind, binary([len(value)], value))
+                        continue
+                    home, rows = _needed(needs, _rows(value))
+                    if len(home):
+                        by_home = rows[np.argsort(home, kind="stable")]
+                        yield _packed_rows(kind, np.bincount(home, minlength=self.shards), by_home)
+
+    def resolve(self, batches: Iterable[pa.RecordBatch], words: Words) -> Iterator[pa.RecordBatch]:
+        """`_PACKED` by home, with events and operations -> outcomes, shard by shard: two may have the same event."""
+        freeze_imports()
+        pairs = PairHash(self.seed)
+        for _, values in groupby(_values(batches), key=lambda value: value[0]):
+            rows: list[Integers] = []
+            tables: list[pa.Table] = []
+            for _, kind, value in values:
+                if kind == _EVENTS:
+                    rows.append(_rows(value))
+                else:
+                    tables.append(pa.ipc.open_stream(value).read_all())
+            if tables:
+                found = outcomes_of_rows(read_batch(pa.concat_tables(tables)), rows, words, pairs)
+                yield from found.to_batches(max_chunksize=_ROWS)
+
+    def _shard_of(self, places: Integers) -> Integers:
+        shards: Integers = (places.view(np.uint64) >> np.uint64(65 - self.shards.bit_length())).astype(np.int64)
+        return shards
+
+    def _dealt(self, kind: int, *columns: Integers) -> pa.RecordBatch:
+        """Return rows of four columns, by the shard of the first."""
+        rows, ends = np.empty((len(columns[0]), 4), np.int64), np.empty(self.shards, np.int64)
+        first, second, third, fourth = (np.ascontiguousarray(column).data for column in columns)
+        deal(first, second, third, fourth, ends.data, rows.ravel().data)
+        return _packed_rows(kind, np.diff(ends, prepend=0), rows)
+
+
+def _needed(needs: Integers, rows: Integers) -> tuple[Integers, Integers]:
+    """Return each event that is needed, once for each home that needs it, and which home that is."""
+    begin, end = (np.searchsorted(needs[:, 0], rows[:, 0], side=side) for side in ("left", "right"))
+    counts = end - begin
+    of = np.repeat(np.arange(len(rows)), counts)
+    need = needs[np.repeat(begin - (np.cumsum(counts) - counts), counts) + np.arange(len(of))]
+    mine = need[:, 1] == rows[of, 1]
+    return need[mine, 2], rows[of[mine]]
+
+
+def _values(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, Any]]:
+    for batch in batches:
+        yield from zip(
+            batch.column("shard").to_pylist(),
+            batch.column("kind").to_pylist(),
+            (value.as_buffer() for value in batch.column("packed")),
+            strict=True,
+        )
+
+
+def _rows(value: Any) -> Integers:
+    return np.frombuffer(value, np.int64).reshape(-1, 4)
+
+
+def _packed_rows(kind: int, counts: Integers, rows: Integers) -> pa.RecordBatch:
+    """Return rows that stand shard after shard, a value for each that has any."""
+    shards = np.flatnonzero(counts)
+    return _batch(shards, kind, binary(8 * 4 * counts[shards], np.ascontiguousarray(rows)))
+
+
+def _batch(shards: Integers, kind: int, values: pa.Array) -> pa.RecordBatch:
+    kinds = pa.array(np.full(len(shards), kind, np.int32))
+    return pa.RecordBatch.from_arrays([pa.array(shards.astype(np.int32)), kinds, values], ["shard", "kind", "packed"])
+
+
+def _to_bytes(batch: pa.RecordBatch) -> Any:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def _distinct(rows: Integers) -> Integers:
+    """Return the rows, each once, in their order."""
+    rows = rows[np.lexsort(rows.T[::-1])]
+    distinct: Integers = rows[np.append(True, (rows[1:] != rows[:-1]).any(axis=1))[: len(rows)]]
+    return distinct

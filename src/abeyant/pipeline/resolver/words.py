@@ -1,0 +1,73 @@
+"""Operations that ask for more than the plain question, in Spark's workers: resolved by the code of `abeyant.tables`.
+
+So outcomes are equal to those of `abeyant.tables.resolve` wherever one worker has the operations together with all
+events of the keys that they watch. What is here is the same for whole tables and for streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from abeyant.pipeline.schemas import OPERATIONS, operations_schema
+from abeyant.tables import schemas as in_process
+from abeyant.tables.completing import complete
+from abeyant.tables.keys import Integers, PairHash
+from abeyant.tables.lines import EventRows
+from abeyant.tables.roles import RoleWatches, watches_by_role
+from abeyant.tables.validity import Operations, read_operations
+from abeyant.tables.waiting import outcomes_by_words
+from abeyant.tables.words import ALL_CONDITIONS, ROLES, Words
+
+__all__ = ["HashedWatches", "asks_more", "outcomes_of_rows", "read_batch"]
+
+
+def asks_more(operations: DataFrame, words: Words) -> bool:
+    """Return whether a word or a column asks for more than the plain question. A condition `then` may still do so."""
+    return not words.plain or operations_schema(operations).simpleString() != OPERATIONS.simpleString()
+
+
+def read_batch(operations: pa.RecordBatch | pa.Table) -> Operations:
+    """Read valid operations, as Spark hands over columns of `schemas.operations_schema`."""
+    batches = operations.to_batches() if isinstance(operations, pa.Table) else [operations]
+    completed = [complete(batch, in_process.OPERATIONS) for batch in batches]
+    return read_operations(pa.Table.from_batches(completed), ALL_CONDITIONS)
+
+
+class HashedWatches:
+    """The watches of some operations by role, with the hashes of their keys."""
+
+    def __init__(self, operations: Operations, pairs: PairHash) -> None:
+        instance = operations.table["instance"]
+        watches = watches_by_role(operations)
+        self.operation = np.concatenate([watches[role].operation for role in ROLES])
+        hashed = [self._hashes(instance, watches[role], pairs) for role in ROLES]
+        self.places, self.identities = (np.concatenate([each[n] for each in hashed]) for n in range(2))
+
+    @staticmethod
+    def _hashes(instance: pa.ChunkedArray, watches: RoleWatches, pairs: PairHash) -> tuple[Integers, Integers]:
+        places, identities = pairs(instance.take(pa.array(watches.operation)), watches.key)
+        return places.copy(), identities.copy()
+
+    def homes(self, rows: int) -> Integers:
+        """Return for each operation the place of its first watch, of those that complete it if there are any.
+
+        There all its events come together. With `serves`, so do all operations that one event may serve.
+        """
+        homes = np.empty(rows, np.int64)
+        _, first = np.unique(self.operation, return_index=True)
+        homes[self.operation[first]] = self.places[first]
+        return homes
+
+
+def outcomes_of_rows(operations: Operations, rows: Sequence[Integers], words: Words, pairs: PairHash) -> pa.Table:
+    """Return the outcomes of operations, given rows (place, identity, progress, at) of all events of their keys.
+
+    Raises `SchemaError` for columns and watches that do not go with the words.
+    """
+    columns = [np.ascontiguousarray(some.T) for some in rows]
+    events = [EventRows.of(*some) for some in columns]
+    return outcomes_by_words(operations, events, words, pairs, map)
